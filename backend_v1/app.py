@@ -1,4 +1,7 @@
-"""The application: a person, health and an OpenAPI document as JSON; refusals by RFC 9457."""
+"""The example backend for version 1: serves a person, health checks and an OpenAPI document.
+
+Responses are JSON. Refusals are problem details (RFC 9457).
+"""
 
 import json
 from functools import partial
@@ -7,9 +10,9 @@ from http import HTTPStatus
 from time import perf_counter
 from uuid import uuid4
 
-from aiohttp import web  # the HTTP server
+from aiohttp import web
 from aiohttp.typedefs import Handler
-from pydantic import BaseModel  # one class is the shape, its JSON and its schema
+from pydantic import BaseModel  # one class for the data, its JSON and its schema
 
 VERSION = "1"
 PROGRAM = f"backend_v{VERSION}"
@@ -18,13 +21,13 @@ JSON, PROBLEM = "application/json", "application/problem+json"
 
 
 class Person(BaseModel):
-    """A person, whose name is one text."""
+    """A person whose name is one string."""
 
     name: str
 
 
 def person(first: str, last: str) -> Person:
-    """Return a person of two parts of a name; an empty part leaves no stray space."""
+    """Return a person with a first and a last name, either of which may be empty."""
     return Person(name=" ".join(part for part in (first, last) if part))
 
 

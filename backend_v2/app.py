@@ -1,4 +1,7 @@
-"""The application: a person, health and an OpenAPI document as JSON; refusals by RFC 9457."""
+"""The example backend for version 2: serves a person, health checks and an OpenAPI document.
+
+Responses are JSON. Refusals are problem details (RFC 9457).
+"""
 
 import json
 from functools import partial
@@ -7,9 +10,9 @@ from http import HTTPStatus
 from time import perf_counter
 from uuid import uuid4
 
-from aiohttp import web  # the HTTP server
+from aiohttp import web
 from aiohttp.typedefs import Handler
-from pydantic import BaseModel  # one class is the shape, its JSON and its schema
+from pydantic import BaseModel  # one class for the data, its JSON and its schema
 
 VERSION = "2"
 PROGRAM = f"backend_v{VERSION}"
@@ -23,7 +26,7 @@ class Name(BaseModel):
 
 
 class Person(BaseModel):
-    """A person, whose name has a first and a last name."""
+    """A person with separate first and last names."""
 
     name: Name
 

@@ -14,7 +14,11 @@ UNAVAILABLE = os.EX_UNAVAILABLE
 
 
 def main(folder: Path) -> int:
-    """Check all packages with a virtual environment in a folder; return the exit status."""
+    """Check all pinned packages; return the exit status.
+
+    Args:
+        folder: the folder for the virtual environment of pip-audit.
+    """
     venv.create(folder, clear=True, with_pip=True)
     pins = ("--require-hashes", "--only-binary", ":all:", "-r", ROOT / "requirements/audit.txt")
     installed = _run(folder / "bin/python", "-m", "pip", "install", "--no-input", *pins)
@@ -27,7 +31,7 @@ def main(folder: Path) -> int:
         audited = _run(folder / "bin/pip-audit", *asked)
         if not audited.returncode:
             continue
-        if not report.exists():  # an error, and no finding
+        if not report.exists():  # pip-audit failed without a result
             return _unknown("packages cannot be looked up", audited)
         sys.stdout.write(f"{pinned.relative_to(ROOT)}:\n{report.read_text()}\n")
         found = 1

@@ -1,4 +1,4 @@
-"""The table of bounds; `make generate` writes docs/bounds.md and docs/bounds-services.md."""
+"""The tables of bounds, from which docs/bounds.md and docs/bounds-services.md are generated."""
 
 # ruff: noqa: E501  rows of a table are long
 
@@ -12,12 +12,13 @@ class Bound(NamedTuple):
     """A limit on the resources that clients, services or background work can take.
 
     Attributes:
-        what: the resource.
-        key: the key of gateway.yaml or the variable that sets it; "fixed" if nothing does.
-        default: the limit without that key; a value such as `{size http.limits:Limits.target}` is
-            read from the constant, or from the default of the field.
+        what: the limited resource.
+        key: the key of gateway.yaml or the variable that sets the limit; "fixed" if the limit
+            cannot be configured.
+        default: the default limit. A placeholder such as `{size http.limits:Limits.target}` is
+            replaced with the value of a constant or with the default of a field.
         effect: what happens at the limit.
-        metric: the metric or log event that shows it, or why neither is needed.
+        metric: the metric or log event for reaching the limit, or why neither is needed.
     """
 
     what: str
@@ -27,7 +28,7 @@ class Bound(NamedTuple):
     metric: str
 
     def row(self) -> tuple[str, ...]:
-        """Return the cells of the row, with the values of the default."""
+        """Return the cells of the row, with placeholders in the default replaced."""
         return self._replace(default=_VALUE.sub(_value, self.default))
 
 
@@ -546,7 +547,7 @@ CLIENTS: Mapping[str, Sequence[Bound]] = {
         ),
     ),
 }
-"""The bounds of clients, by section of docs/bounds.md."""
+"""The bounds on clients, by section of docs/bounds.md."""
 
 OTHERS: Mapping[str, Sequence[Bound]] = {
     "Services": (
@@ -966,4 +967,4 @@ OTHERS: Mapping[str, Sequence[Bound]] = {
         ),
     ),
 }
-"""The bounds of services and of background work, by section of docs/bounds-services.md."""
+"""The bounds on services and on background work, by section of docs/bounds-services.md."""

@@ -1,10 +1,10 @@
-"""Compiles the data path in a wheel of the gateway to machine code, by mypyc.
+"""Compiles the data path in a wheel of the gateway to machine code, with mypyc.
 
 Usage: compile.py WHEEL FOLDER
 
-Writes the compiled wheel into the folder and prints its path. The wheel is for this version of
-Python and this platform. pyproject.toml lists the modules at `tool.compile`. It needs a C compiler,
-requirements/compile.txt and the dependencies of the gateway.
+Writes the compiled wheel into the folder and prints its path. The wheel is for the running version
+of Python and this platform. The modules are listed in pyproject.toml, at `tool.compile`. Compiling
+needs a C compiler, requirements/compile.txt and the dependencies of the gateway.
 """
 
 import re
@@ -17,7 +17,8 @@ from tempfile import TemporaryDirectory
 
 PROJECT = Path(__file__).resolve().parents[1] / "pyproject.toml"
 
-# Run in an unpacked wheel, so that no compiled module is next to a source that is edited.
+# This script runs in an unpacked wheel, so that compiled modules do not appear next to the sources
+# that developers edit.
 _SETUP = """\
 import sys
 
@@ -33,7 +34,7 @@ setup(name="gateway", packages=[], ext_modules=modules, script_args=["build_ext"
 
 
 def modules() -> list[str]:
-    """Return the names of the compiled modules."""
+    """Return the names of the modules to compile."""
     listed: list[str] = tomllib.loads(PROJECT.read_text())["tool"]["compile"]["modules"]
     return listed
 
@@ -42,7 +43,7 @@ def compile_wheel(wheel: Path, folder: Path) -> Path:
     """Write the compiled wheel into a folder; return its path.
 
     Raises:
-        subprocess.CalledProcessError: there is no C compiler, or a module cannot be compiled.
+        subprocess.CalledProcessError: the C compiler is missing, or a module cannot be compiled.
     """
     with TemporaryDirectory() as scratch:
         _run(Path(scratch), "-m", "wheel", "unpack", "--dest", "wheel", str(wheel.resolve()))

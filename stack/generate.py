@@ -1,4 +1,4 @@
-"""Write the files that are derived from the code, as `make generate` does."""
+"""Writes the files that are generated from the code. `make generate` runs this script."""
 
 from pathlib import Path
 
@@ -16,11 +16,11 @@ GENERATED = {
     "docs/keys.md": reference.keys_page,
     "docs/metrics.md": reference.metrics_page,
 }
-"""The functions that return the text of each derived file, by its path."""
+"""By the path of each generated file: the function that returns its text."""
 
 
 def main() -> None:
-    """Write each derived file."""
+    """Write all generated files."""
     for path, text in GENERATED.items():
         (ROOT / path).write_text(text())
 

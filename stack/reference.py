@@ -1,6 +1,6 @@
-"""The generated pages of the reference."""
+"""The generated reference pages in docs/."""
 
-# ruff: noqa: E501, SLF001  rows of tables are long; argparse lists its arguments nowhere else
+# ruff: noqa: E501, SLF001  table rows are long; argparse lists arguments only in private attributes
 
 import argparse
 import json
@@ -39,7 +39,7 @@ SECTIONS = (
     "cors",
     "limits",
 )
-"""The parts of gateway.yaml with separate tables; other keys are in the table of their parent."""
+"""The parts of gateway.yaml that have separate tables. Other keys are in their parent's table."""
 
 PAGES_OF_KEYS = {
     "services.NAME": "A service gets the [selected version](http.md#the-version-in-requests-to-services).",
@@ -60,7 +60,7 @@ PAGES_OF_KEYS = {
     "cors": "[HTTP through the gateway](http.md#cors) has an example.",
     "limits": "[Bounds](bounds.md) lists the result at each limit.",
 }
-"""The page that explains a part of gateway.yaml by examples."""
+"""The sentence under a table's heading with a link to the page that has examples."""
 
 
 @cache
@@ -74,9 +74,9 @@ def schema() -> str:
 
 
 def keys_page() -> str:
-    """Return the tables of the keys of gateway.yaml."""
+    """Return the page with tables of all keys in gateway.yaml."""
     tables: dict[str, list[Key]] = {"": [], **{section: [] for section in SECTIONS}}
-    for key in _schema().keys():  # noqa: SIM118  it is no dict
+    for key in _schema().keys():  # noqa: SIM118  not a dict
         around = (one for one in SECTIONS if key.path.startswith(f"{one}."))
         section = max(around, key=len, default="")
         tables[section].append(key)
@@ -109,7 +109,7 @@ _MECHANISMS = "The place of the version in a request. [Select a version](selecti
 
 
 def changes_page() -> str:
-    """Return the description and the keys of every change."""
+    """Return the page that describes every change and its keys."""
     parts = [
         _heading(
             "Changes between versions",
@@ -134,7 +134,7 @@ def changes_page() -> str:
 
 
 def bounds_page() -> str:
-    """Return the tables of the bounds of clients."""
+    """Return the page with the bounds on clients."""
     return f"""\
 {
         _heading(
@@ -160,7 +160,7 @@ needed.
 
 
 def services_bounds_page() -> str:
-    """Return the tables of the bounds of services and of background work."""
+    """Return the page with the bounds on services and background work."""
     return f"""\
 {
         _heading(
@@ -185,7 +185,7 @@ def _bounds(sections: Mapping[str, Sequence[bounds.Bound]]) -> str:
 
 
 def errors_page() -> str:
-    """Return the table of the errors that the gateway answers with."""
+    """Return the page with the table of the gateway's error responses."""
     rows = "\n".join(
         f"| {code.usual_status} | `{code}` | {code.problem_title} | {code.blame.value} | {code.when} |"
         for code in sorted(FaultCode, key=lambda one: (one.usual_status, one))
@@ -226,7 +226,7 @@ SETTINGS: Mapping[str, type[BaseModel]] = {
     "GATEWAY": gateway.process.settings.Settings,
     "USERS": users_service.settings.Settings,
 }
-"""The settings of the programs, by the prefix of their variables."""
+"""The models of the settings, by the prefix of their environment variables."""
 _PERSON = (
     (
         "BACKEND_V1_HOST",
@@ -248,7 +248,7 @@ _PERSON = (
 
 
 def environment_page() -> str:
-    """Return the table of the environment variables of all programs."""
+    """Return the page with the environment variables of all programs."""
     rows = [*_variables("GATEWAY"), *_PERSON, *_variables("USERS")]
     lines = "\n".join(
         f"| `{name}` | {text} | {f'`{value}`' if value else ''} |" for name, text, value in rows
@@ -279,7 +279,7 @@ def _variables(program: str) -> Iterator[tuple[str, str, str]]:
 
 
 def commands_page() -> str:
-    """Return the commands with their options and exit statuses, as `--help` has them."""
+    """Return the page with all commands, their options and their exit statuses."""
     parts = [
         _heading(
             "Commands",
@@ -304,7 +304,7 @@ def commands_page() -> str:
 
 
 def _arguments(parser: argparse.ArgumentParser) -> Iterator[str]:
-    """Yield the usage of a command or an action, its arguments and its epilog."""
+    """Yield the usage, the arguments and the epilog of a command and of its actions."""
     shown = argparse.HelpFormatter(parser.prog, width=100)
     actions = [one for one in parser._actions if isinstance(one, argparse._SubParsersAction)]
     if not actions:
@@ -337,7 +337,7 @@ def _help(action: argparse.Action, parser: argparse.ArgumentParser) -> str:
 
 
 def metrics_page() -> str:
-    """Return the table of metrics."""
+    """Return the page with the table of metrics."""
     heading = _heading(
         "Metrics",
         "`gateway/observe/metric_table.py`",
@@ -383,7 +383,10 @@ def _table(rows: Iterable[tuple[str, str, str]]) -> str:
 
 
 def _row(key: Key, prefix: str) -> tuple[str, str, str]:
-    """Return the cells of a key; the default column replaces the sentence about the default."""
+    """Return the cells for a key.
+
+    If the default column has a value, the sentence about the default is removed from the text.
+    """
     default = f"`{key.default}`" if key.default.strip() else "required" if key.required else ""
     text = re.sub(r" The default is .+\.$", "", key.description) if default else key.description
     return key.path.removeprefix(prefix), _escaped(text), default

@@ -1,12 +1,12 @@
-"""Run the programs of the Procfile together: start all, and end all.
+"""Runs the programs in the Procfile together: starts all of them, and ends all of them.
 
     python stack/run.py
 
 Exit status: 0 after a requested stop (Ctrl-C, SIGTERM, SIGHUP); 1 if a program ended, was not ready
 in time, or was killed; 2 if a setting is wrong. A second Ctrl-C kills the remaining programs.
 
-The Procfile runners on PyPI return the exit status of the ended program, kill programs that are
-still draining, and do not detect when all programs are ready.
+The Procfile runners on PyPI are not sufficient. They return the exit status of the ended program,
+kill programs that are still draining, and do not detect when all programs are ready.
 """
 
 import asyncio
@@ -26,15 +26,15 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 READY_WITHIN = 30.0
-"""The maximum seconds until every program is ready."""
+"""The maximum number of seconds until all programs are ready."""
 END_WITHIN = 30.0
-"""The seconds from SIGTERM until a program is killed, more than the grace period."""
+"""The seconds from SIGTERM until a program is killed. They exceed the grace period."""
 LIBC = ctypes.CDLL(None)
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
 class RefusedError(Exception):
-    """The stack cannot start; the text has one line for each wrong setting."""
+    """The stack cannot start. The message has one line for each wrong setting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Listener:
     prefix: str
     default_port: int
     target: str = ""
-    """The variable in gateway.yaml for this address, if any."""
+    """The variable in gateway.yaml that takes this address; empty without one."""
 
 
 LISTENERS = (
@@ -77,7 +77,7 @@ Ctrl-C ends all four.
 
 
 def read_procfile(text: str) -> dict[str, list[str]]:
-    """Return the arguments of each program by name, in the order of the file."""
+    """Return the command of each program as a list of arguments, in the order of the file."""
     lines = (line.split(":", 1) for line in text.splitlines() if line)
     return {name: shlex.split(command) for name, command in lines}
 
@@ -85,19 +85,22 @@ def read_procfile(text: str) -> dict[str, list[str]]:
 def settle(
     environment: Mapping[str, str], kept: contextlib.ExitStack
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Choose all ports before a program starts.
+    """Choose all ports before the programs start.
 
-    Return the environment of the programs, and the address (`host:port`) of each listener by its
-    prefix. A port 0 becomes a free port, which stays bound until `kept` is closed. The programs can
-    still listen on it, but no outgoing connection can take it before.
+    Port 0 is replaced with a free port, which stays bound until `kept` is closed. The programs can
+    listen on this port nevertheless, but outgoing connections cannot take it.
+
+    Returns:
+        The environment for the programs, and the address (`host:port`) of each listener by its
+        prefix.
 
     Raises:
-        RefusedError: a port is no port number, or is not available.
+        RefusedError: a port is invalid or not available.
     """
     settled = dict(environment)
     addresses = {}
     wrong = []
-    with contextlib.ExitStack() as held:  # until all ports are known, so that no two are equal
+    with contextlib.ExitStack() as held:  # until all ports are chosen, so that they differ
         for listener in LISTENERS:
             variable = f"{listener.prefix}_PORT"
             host = environment.get(f"{listener.prefix}_HOST") or "127.0.0.1"
@@ -122,7 +125,7 @@ def settle(
                 settled.setdefault(listener.target, addresses[listener.prefix])
     if wrong:
         raise RefusedError("\n".join(wrong))
-    # `python` in the Procfile is this interpreter.
+    # Make `python` in the Procfile the interpreter that runs this script.
     settled["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment.get('PATH', '')}"
     return settled, addresses
 
@@ -143,7 +146,7 @@ def _address(host: str, port: str) -> str:
 
 
 async def run(environment: Mapping[str, str]) -> int:
-    """Start all programs, wait for an end or a requested stop, end all; return the exit status."""
+    """Run all programs until one ends or a stop is requested; return the exit status."""
     stop, hurry = asyncio.Event(), asyncio.Event()
     processes: dict[str, Process] = {}
     with contextlib.ExitStack() as kept:
@@ -183,10 +186,10 @@ def _end_with_the_runner() -> None:
 async def _serve(
     processes: Mapping[str, Process], addresses: Mapping[str, str], stop: asyncio.Event
 ) -> str | None:
-    """Wait until the stack must end; return the fault, or None after a requested stop."""
+    """Wait until the stack must end; return the error, or None after a requested stop."""
     ends = {name: asyncio.create_task(process.wait()) for name, process in processes.items()}
     asked = asyncio.create_task(stop.wait())
-    # A program with two listeners has its health check on the later one.
+    # If a program has two listeners, its health check is on the second one.
     waiting = {listener.program: addresses[listener.prefix] for listener in LISTENERS}
     ready = asyncio.create_task(_until_ready(waiting))
 
@@ -226,9 +229,9 @@ async def _is_ready(address: str) -> bool:
 
 
 async def _end(processes: Mapping[str, Process], hurry: asyncio.Event) -> bool:
-    """End the programs, the last one first; return whether one was killed.
+    """End the programs in reverse order; return whether a program was killed.
 
-    In this order, the gateway finishes its requests while the services still run.
+    In this order, the gateway finishes its requests while the services are still running.
     """
     killed = False
     hurried = asyncio.create_task(hurry.wait())

@@ -1,9 +1,9 @@
-"""The keys of gateway.yaml, read from its JSON Schema."""
+"""Reads the keys of gateway.yaml from its JSON Schema."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-# Keys with separate tables: changes, including those in groups, and mechanisms.
+# Keys whose models have separate tables: changes (also in groups) and mechanisms.
 OWN_TABLES = (
     *(f"apis.NAME.conversions[].{name}" for name in ("changes", "query", "headers")),
     "apis.NAME.groups",
@@ -13,7 +13,7 @@ LABELS = {"services": "NAME", "apis": "NAME", "versions": "VERSION"}
 
 
 class Key(NamedTuple):
-    """A key of gateway.yaml."""
+    """A key of gateway.yaml, with its full path and its JSON Schema."""
 
     path: str
     schema: dict[str, Any]
@@ -25,7 +25,7 @@ class Key(NamedTuple):
 
     @property
     def default(self) -> str:
-        """The default in YAML; empty if it is null, empty or a mapping."""
+        """The default in YAML; an empty string if the default is null, empty or a mapping."""
         default = self.schema.get("default")
         if isinstance(default, list):
             return ", ".join(default)
@@ -37,7 +37,7 @@ class Key(NamedTuple):
 
 
 class SchemaKeys:
-    """The models of a JSON Schema of gateway.yaml, and their keys."""
+    """The models in the JSON Schema of gateway.yaml, and their keys."""
 
     def __init__(self, schema: dict[str, Any]) -> None:
         self.schema = schema
@@ -57,7 +57,7 @@ class SchemaKeys:
                     yield from self.keys(inner, f"{path}{label}.")
 
     def _models(self, schema: dict[str, Any], label: str) -> Iterator[tuple[dict[str, Any], str]]:
-        """Yield the possible models of a value, with the notation of their place."""
+        """Yield the possible models of a value, each with the suffix of its path, such as `[]`."""
         if "$ref" in schema:
             model = self.models.get(schema["$ref"].rpartition("/")[2])
             if model is not None:

@@ -16,7 +16,7 @@ from .store import StorageError
 
 
 class Connection(web.RequestHandler):
-    """Answers invalid HTTP, and faults outside of the middlewares, with a problem."""
+    """Sends a problem detail for invalid HTTP and for errors outside the middlewares."""
 
     def handle_error(self, request: Any, status: int = 500, *error: Any, **_: Any) -> web.Response:
         code = "bad_http" if status == 400 else "internal_error"
@@ -30,7 +30,7 @@ class Connection(web.RequestHandler):
 
 
 async def serve(settings: Settings) -> None:
-    """Serve until a signal; exit with one line if that is impossible."""
+    """Serve until a signal; exit with a message of one line if the service cannot start."""
     app, loop = application(settings), asyncio.get_running_loop()
     host, port = settings.host, settings.port
     for signum in (signal.SIGTERM, signal.SIGINT):
@@ -42,7 +42,7 @@ async def serve(settings: Settings) -> None:
         what, server = f"listen on {host}:{port}", cast("web.Server", runner.server)
         connection = partial(Connection, server, loop=loop, auto_decompress=False)
         listener = await loop.create_server(connection, host, port)
-    # Drivers raise the last three for wrong hosts, ports and parameters of URLs.
+    # Database drivers raise the last three for invalid hosts, ports and parameters in URLs.
     except (StorageError, OSError, OverflowError, TypeError, ValueError) as error:
         await runner.cleanup()
         sys.exit(f"users_service: cannot {what}: {error}")
@@ -51,8 +51,8 @@ async def serve(settings: Settings) -> None:
     await app[STOPPING].wait()
     log("stopping")
     listener.close()
-    await asyncio.sleep(0.01)  # requests that have arrived may begin
-    # `cleanup` alone would stop reading the bodies of requests in flight.
+    await asyncio.sleep(0.01)  # let requests begin that have already arrived
+    # Wait first: `cleanup` would stop reading the bodies of requests in flight.
     in_flight = app[IN_FLIGHT]
     if in_flight and (await asyncio.wait(in_flight, timeout=settings.grace))[1]:
         log("grace_ended", "warning", in_flight=len(in_flight))

@@ -1,4 +1,4 @@
-"""The application: routes, handlers and two middlewares."""
+"""The users service: routes, handlers and two middlewares."""
 
 import asyncio
 import json
@@ -25,16 +25,19 @@ from .user import NewUser, parse, violations
 SETTINGS, STORE = web.AppKey("settings", Settings), web.AppKey("store", Store)
 STOPPING = web.AppKey("stopping", asyncio.Event)
 IN_FLIGHT = web.AppKey("in_flight", set[asyncio.Task[Any]])
-FIELDS = web.RequestKey("fields", dict[str, str])  # of log entries about a request
+FIELDS = web.RequestKey("fields", dict[str, str])  # for log entries about the request
 JSON, PROBLEM_JSON = "application/json", "application/problem+json"
 OPENAPI = json.loads((Path(__file__).parent / "openapi.json").read_text())
 SANE_REQUEST_ID = re.compile(r"[A-Za-z0-9._~:/+=@-]{1,128}")
-# host [":" port] of RFC 3986, section 3.2, without escapes and sub-delims.
+# host [":" port] (RFC 3986, section 3.2), without percent-encoding and sub-delims.
 AUTHORITY = re.compile(r"(?:[A-Za-z0-9._~-]{1,255}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?")
 
 
 class ProblemError(Exception):
-    """Ends a request with a problem (RFC 9457): `code` is for programs, `detail` for people."""
+    """Ends a request with a problem detail (RFC 9457).
+
+    `code` is for programs, `detail` for people.
+    """
 
     def __init__(self, status: int, code: str, detail: str, **headers: str) -> None:
         super().__init__(detail)
@@ -50,7 +53,10 @@ class ProblemError(Exception):
 
 
 def application(settings: Settings) -> web.Application:
-    """Return the application. Its start opens the database: StorageError or OSError."""
+    """Return the application.
+
+    Its start opens the database, and raises StorageError or OSError if that fails.
+    """
     middlewares = [_log_requests, _answer_problems]
     app = web.Application(middlewares=middlewares, client_max_size=settings.max_body)
     app[SETTINGS], app[STOPPING], app[IN_FLIGHT] = settings, asyncio.Event(), set()
@@ -111,7 +117,7 @@ def _json(value: object, status: int = 200, form: str = JSON, **options: Any) ->
 
 
 async def _expect(_: web.Request) -> None:
-    """Ignore the header field Expect until `_read_body`."""
+    """Do nothing. `_read_body` handles the header field Expect."""
 
 
 async def _read_body(request: web.Request) -> bytes:
@@ -128,12 +134,12 @@ async def _read_body(request: web.Request) -> bytes:
             raise web.HTTPRequestEntityTooLarge(limit)
         if request.headers.get("Expect", "").lower() == "100-continue":
             await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-            request.writer.output_size = 0  # or aiohttp assumes that the response has begun
+            request.writer.output_size = 0  # otherwise aiohttp assumes that the response has begun
         async with asyncio.timeout(seconds):
             return await request.read()
-    except web.HTTPRequestEntityTooLarge:  # also of the application's client_max_size
+    except web.HTTPRequestEntityTooLarge:  # also raised for the application's client_max_size
         status, code, hint = 413, "body_too_large", f"Send {limit} bytes at most."
-    except TimeoutError:  # also after an invalid chunk, which aiohttp does not report here
+    except TimeoutError:  # also after an invalid chunk, which aiohttp does not report
         status, code, hint = 408, "body_timeout", f"Send the body within {seconds:g} seconds."
     except (web.RequestPayloadError, ConnectionError):
         status, code, hint = 400, "body_incomplete", "The body ended too early."
@@ -143,7 +149,7 @@ async def _read_body(request: web.Request) -> bytes:
 def location(request: web.Request, user_id: int) -> str:
     """Return the URL of a new user, with the scheme and authority that the client used.
 
-    The gateway sends them as X-Forwarded-*. Repeated or malformed headers are ignored.
+    The gateway sends both in X-Forwarded-* headers. Repeated or malformed headers are ignored.
     """
     host, port, *_ = request.get_extra_info("sockname") or ("localhost", 80)
     fallback = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
@@ -159,7 +165,7 @@ async def _log_requests(request: web.Request, handler: Handler) -> web.StreamRes
     start, app, task = perf_counter(), request.app, asyncio.current_task()
     given = request.headers.get("X-Request-Id", "")
     request_id = given if SANE_REQUEST_ID.fullmatch(given) else uuid4().hex
-    path = request.rel_url.raw_path or "/"  # CONNECT has none
+    path = request.rel_url.raw_path or "/"  # CONNECT has no path
     fields = request[FIELDS] = {"request_id": request_id, "method": request.method, "path": path}
     if task:
         app[IN_FLIGHT].add(task)
@@ -177,7 +183,7 @@ async def _log_requests(request: web.Request, handler: Handler) -> web.StreamRes
 @web.middleware
 async def _answer_problems(request: web.Request, handler: Handler) -> web.StreamResponse:
     try:
-        if "%" in request[FIELDS]["path"]:  # aiohttp's router takes /%75sers for /users
+        if "%" in request[FIELDS]["path"]:  # aiohttp's router would treat /%75sers as /users
             raise web.HTTPNotFound
         return await handler(request)
     except ProblemError as error:

@@ -18,7 +18,7 @@ Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False, description=SECONDS)
 def _time_zone(name: object) -> tzinfo:
     try:
         return UTC if name == "UTC" else ZoneInfo(str(name))  # UTC needs no time zone database
-    except (KeyError, OSError) as error:  # unknown, or a folder of the database
+    except (KeyError, OSError) as error:  # unknown, or a folder of the time zone database
         raise ValueError("unknown") from error
 
 
@@ -29,7 +29,7 @@ def _database_url(text: object) -> URL:
         raise ValueError("no URL") from error
     if url.drivername in ("postgres", "postgresql", POSTGRESQL):
         query = {"ssl" if name == "sslmode" else name: value for name, value in url.query.items()}
-        if "@" not in f"{url.database}":  # it is there after a password with an unescaped slash
+        if "@" not in f"{url.database}":  # "@" there means an unescaped slash in the password
             return url.set(drivername=POSTGRESQL, query=query)
     durable = url.database not in (None, "", ":memory:") and not (url.query or url.host)
     if url.drivername == "sqlite+aiosqlite" and durable:
@@ -38,7 +38,10 @@ def _database_url(text: object) -> URL:
 
 
 class Settings(BaseModel, frozen=True, arbitrary_types_allowed=True):
-    """One field per variable. A description completes the sentence "must be ..."."""
+    """The settings, one field for each variable.
+
+    A field's description completes the error message "must be ...".
+    """
 
     host: str = Field("127.0.0.1", min_length=1, description="an address or a host name")
     port: int = Field(8003, ge=0, le=65535, description="a whole number from 0 to 65535")
@@ -56,13 +59,13 @@ class Settings(BaseModel, frozen=True, arbitrary_types_allowed=True):
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Self:
-        """Read the settings; raise ValueError for a value that cannot be used."""
+        """Read the settings; raise ValueError for an invalid value."""
         names = {field: f"USERS_{field.upper()}" for field in cls.model_fields}
         given = {field: environment[name] for field, name in names.items() if name in environment}
         try:
             return cls.model_validate(given)
         except ValidationError as error:
             field = str(error.errors()[0]["loc"][0])
-            value = "" if field == "database_url" else f"={given[field]!r}"  # may have a password
+            value = "" if field == "database_url" else f"={given[field]!r}"  # may hold a password
             right = cls.model_fields[field].description
             raise ValueError(f"{names[field]}{value}: must be {right}") from None

@@ -1,4 +1,4 @@
-"""Users in SQLite or PostgreSQL, by SQLAlchemy Core."""
+"""Storage of users in SQLite or PostgreSQL, with SQLAlchemy Core."""
 
 import os
 from collections.abc import AsyncIterator, Mapping
@@ -12,10 +12,11 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError, DisconnectionError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
-# The database or the role may have it off, and a commit would not outlive a crash of the server.
+# `synchronous_commit` may be off for the database or the role. A commit would then not survive a
+# crash of the server.
 OFF = "current_setting('synchronous_commit') = 'off'"
 DURABLE = f"SELECT set_config('synchronous_commit', 'on', true) WHERE {OFF}"
-LOCK = "SELECT pg_advisory_xact_lock(1970496882)"  # any number that nothing else locks
+LOCK = "SELECT pg_advisory_xact_lock(1970496882)"  # an arbitrary number, used only for this lock
 ID = sa.Column("id", sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True)
 NAME = sa.Column("name", sa.Text, nullable=False)
 BIRTH_DATE = sa.Column("birth_date", sa.Date, nullable=False)
@@ -25,18 +26,22 @@ JSON_NAMES = (ID, NAME, BIRTH_DATE.label("birthDate"))
 
 
 class StorageError(Exception):
-    """The database failed. The text is one line and has no secrets."""
+    """The database failed. The message is one line without secrets."""
 
 
 class Store:
-    """The users of one database; `timeout` limits waiting for a connection and for a lock."""
+    """The users in one database.
+
+    Args:
+        timeout: the maximum seconds to wait for a connection, and again for a lock.
+    """
 
     def __init__(self, url: sa.URL, timeout: float) -> None:
         if url.get_backend_name() == "sqlite":
-            # For its owner only. With O_NONBLOCK, a pipe without a reader is an error.
+            # Only the owner may read the file. With O_NONBLOCK, opening a named pipe fails at once.
             file = Path(url.database or "").absolute()
             os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK, 0o600))
-            # SQLite has one writer at a time, so the writers queue for one connection.
+            # SQLite allows one writer at a time, so writers wait for a single connection.
             self._reader = _sqlite_engine(file, timeout, 4)
             self._writer = _sqlite_engine(file, timeout, 1)
         else:
@@ -48,13 +53,13 @@ class Store:
 
     async def create_table(self) -> None:
         async with _transaction(self._writer) as connection:
-            if connection.dialect.name == "postgresql":  # several services may start at once
+            if connection.dialect.name == "postgresql":  # several instances may start at once
                 await connection.exec_driver_sql(LOCK)
             await connection.run_sync(USERS.metadata.create_all)
-            await connection.execute(sa.select(USERS).limit(1))  # fails if it has other columns
+            await connection.execute(sa.select(USERS).limit(1))  # fails for other columns
 
     async def add(self, values: Mapping[str, object]) -> sa.RowMapping:
-        """Return a new user, which now survives `kill -9`."""
+        """Add a user; return it after the commit, which survives `kill -9`."""
         statement = sa.insert(USERS).values(values).returning(*JSON_NAMES)
         async with _transaction(self._writer) as connection:
             return (await connection.execute(statement)).mappings().one()
@@ -65,7 +70,7 @@ class Store:
             return (await connection.execute(statement)).mappings().one_or_none()
 
     async def check(self) -> None:
-        """Write as `add` does and roll back: a full disk fails, and nothing is synced to it."""
+        """Insert a row and roll back, to detect errors such as a full disk without a sync."""
         async with _transaction(self._writer.execution_options(synced=False)) as connection:
             await connection.execute(sa.insert(USERS).values(id=0, name="", birth_date=date.min))
             await connection.rollback()
@@ -89,29 +94,30 @@ def _begin_write(connection: sa.Connection) -> None:
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql(DURABLE)
     else:
-        # EXTRA also syncs the removal of the journal, without which a crash undoes the commit.
+        # EXTRA also syncs the removal of the journal. If the removal is lost, a crash undoes the
+        # commit.
         level = "EXTRA" if connection.get_execution_options().get("synced", True) else "OFF"
         connection.exec_driver_sql(f"PRAGMA synchronous={level}")
         connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
 def _sqlite_engine(file: Path, timeout: float, connections: int) -> AsyncEngine:
-    # mode=rw: a missing file is an error, and not replaced by an empty database.
+    # With mode=rw, a missing file is an error; SQLite would otherwise create an empty database.
     url = f"sqlite+aiosqlite:///file:{quote(str(file))}?mode=rw&uri=true"
-    arguments = {"timeout": timeout, "isolation_level": None}  # the driver begins no transaction
+    arguments = {"timeout": timeout, "isolation_level": None}  # no implicit transactions
     pool: dict[str, Any] = {"pool_size": connections, "max_overflow": 0, "pool_timeout": timeout}
     engine = create_async_engine(url, hide_parameters=True, connect_args=arguments, **pool)
 
     @sa.event.listens_for(engine.sync_engine, "connect")
     def prepare(connection: Any, record: Any) -> None:
         record.info["file"] = file.stat()
-        # Users are in the file alone: a log (WAL) beside it loses users when it is removed, and
-        # spoils another file that takes the place of the database.
+        # All users must be in the database file. A write-ahead log (WAL) next to it would lose
+        # users if it were removed, and would corrupt a file that replaces the database.
         connection.cursor().execute("PRAGMA journal_mode=DELETE")
 
     @sa.event.listens_for(engine.sync_engine, "checkout")
     def compare(_connection: Any, record: Any, _fairy: Any) -> None:
-        # SQLite itself goes on writing to a file that was removed or replaced.
+        # SQLite would continue to write to a file that was removed or replaced.
         if not os.path.samestat(record.info["file"], file.stat()):
             raise DisconnectionError("the file was replaced")  # makes SQLAlchemy connect again
 

@@ -1,4 +1,4 @@
-"""From a JSON body to a user, or to the messages for what is wrong with it."""
+"""Parsing and validation of a user in a JSON body, with a message for each invalid field."""
 
 import json
 import re
@@ -15,7 +15,7 @@ DATE = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")  # fromisoformat alone also acce
 
 
 def _check_name(name: str) -> str:
-    if not 3 <= len(name) <= 20:  # code points; the contract has one message for both bounds
+    if not 3 <= len(name) <= 20:  # in code points; the API contract has one message for both bounds
         raise PydanticCustomError("name_length", "Name must be more than 2 characters.")
     if "\0" in name:  # PostgreSQL cannot store it
         raise PydanticCustomError("name_null", "Name must not contain the character U+0000.")
@@ -34,19 +34,23 @@ def _parse_birth_date(value: Any, info: Any) -> date:
 
 
 class NewUser(BaseModel, strict=True, alias_generator=to_camel):
-    """What a client sends. Validate it with the context `{"today": date}`."""
+    """A user in a request. Validate it with the context `{"today": date}`."""
 
     name: Annotated[str, AfterValidator(_check_name)]
     birth_date: Annotated[date, BeforeValidator(_parse_birth_date)]
 
 
 def violations(error: ValidationError, whole: str) -> dict[str, str]:
-    """Return a message by the dotted path of each field; `whole` stands for the whole object."""
+    """Return a message for each invalid field, by the dotted path of the field.
+
+    Args:
+        whole: the key for messages about the whole object.
+    """
     messages: dict[str, str] = {}
     for violation in error.errors(include_url=False, include_input=False):
         path = ".".join(map(str, violation["loc"])) or whole
         message = str(violation.get("ctx", {}).get("error") or violation["msg"])
-        if violation["type"] in TYPES:  # begin with the last name of the path, in words
+        if violation["type"] in TYPES:  # begin with the field's name, in words
             name = next(part for part in reversed(path.split(".")) if not part.isdecimal())
             words = re.sub("(?=[A-Z])", " ", name).capitalize()
             message = f"{words} {TYPES[violation['type']]}."
@@ -55,10 +59,10 @@ def violations(error: ValidationError, whole: str) -> dict[str, str]:
 
 
 def parse(body: bytes, max_depth: int) -> object:
-    """Return the value of I-JSON (RFC 7493), or raise ValueError."""
+    """Parse I-JSON (RFC 7493); raise ValueError if the body is not valid."""
     try:
         value: object = DECODER.decode(body.decode())
-        json.dumps(value, ensure_ascii=False).encode()  # refuses lone surrogates
+        json.dumps(value, ensure_ascii=False).encode()  # raises UnicodeError for lone surrogates
         if _depth(value) <= max_depth:
             return value
     except UnicodeError:
@@ -79,10 +83,10 @@ def _refuse(constant: str) -> Never:
 
 
 def _unique(members: list[tuple[str, object]]) -> dict[str, object]:
-    if len(found := dict(members)) < len(members):  # parsers differ in which of the two they take
+    if len(found := dict(members)) < len(members):  # parsers disagree on which one to use
         raise ValueError("an object has the same name twice")
     return found
 
 
-# Numbers are floats: int refuses more than 4300 digits, and no field is a number.
+# Numbers are parsed as floats because int refuses more than 4300 digits. No field is a number.
 DECODER = json.JSONDecoder(parse_int=float, parse_constant=_refuse, object_pairs_hook=_unique)

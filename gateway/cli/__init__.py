@@ -1,6 +1,6 @@
-"""The command line: each module of this package is one command, as `Command` describes it.
+"""The command line. Each module of this package is one command with the interface `Command`.
 
-Only the module of the command that is run is imported; `--help` imports all of them.
+Only the module of the requested command is imported. `--help` imports all modules.
 """
 
 import argparse
@@ -27,15 +27,15 @@ from gateway.store.state import StateError
 _NAME = "version-gateway"
 COMMANDS = sorted(module.name for module in iter_modules(__path__) if not module.ispkg)
 """The names of the commands."""
-# The errors of an output that is full.
+# The error numbers of writes to a full disk.
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
 
 def parse(words: Sequence[str]) -> Callable[[], int]:
-    """Return a function that runs the command of a command line and returns its exit status.
+    """Parse a command line; return a function that runs its command and returns the exit status.
 
     Raises:
-        SystemExit: they ask for help, or are no command.
+        SystemExit: the command line asks for help or is not valid.
     """
     wanted = [words[0]] if words and words[0] in COMMANDS else COMMANDS
     arguments = parsers(wanted).parse_args(words)
@@ -43,7 +43,7 @@ def parse(words: Sequence[str]) -> Callable[[], int]:
 
 
 def parsers(names: Iterable[str] = COMMANDS) -> CommandParser:
-    """Return the parser of the command line with these commands."""
+    """Return the parser of the command line for these commands."""
     parser = CommandParser(
         prog="python -m gateway" if Path(sys.argv[0]).name == "__main__.py" else _NAME,
         description="The version gateway. Without a command, it serves.",
@@ -83,7 +83,7 @@ def _run(command: Command, arguments: argparse.Namespace) -> int:
         status = command.run(arguments)
         sys.stdout.flush()
     except BrokenPipeError:
-        _discard_output()  # its reader has seen enough
+        _discard_output()  # the reader has closed the pipe, such as `head`
         return getattr(arguments, "wrong", 0)
     except OSError as error:
         if error.filename is not None or error.errno not in _FULL:
@@ -92,7 +92,7 @@ def _run(command: Command, arguments: argparse.Namespace) -> int:
         print(f"the output cannot be written: {error.strerror}; is its disk full?", file=sys.stderr)
         return getattr(arguments, "wrong", 2)
     except KeyboardInterrupt:
-        print(file=sys.stderr)  # a line that was being rewritten stays
+        print(file=sys.stderr)  # keep the progress line, if there is one
         return 128 + signal.SIGINT  # as in a shell
     except ConfigError as error:
         print(error, file=sys.stderr)
@@ -104,24 +104,27 @@ def _run(command: Command, arguments: argparse.Namespace) -> int:
 
 
 def _discard_output() -> None:
-    """Redirect the rest of the output to the null device, so that no flush fails."""
+    """Redirect the rest of the output to the null device, so that the flush at exit succeeds."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _version() -> str:
-    """Return the version, and whether the hot modules are compiled (stack/compile.py)."""
+    """Return the version, with a note if the modules of stack/compile.py are compiled."""
     hot = find_spec("gateway.routing.plan")
     compiled = hot is not None and not str(hot.origin).endswith(".py")
     return f"{__version__} (compiled)" if compiled else __version__
 
 
 def _add_variables(path: Path) -> None:
-    """Add the variables of a file to the environment, which workers inherit; raises CommandError.
+    """Add the variables in a file to the environment, which workers inherit.
 
-    Variables that the environment has keep their values, as in Compose.
+    Variables that are already set keep their values, as in Docker Compose.
+
+    Raises:
+        CommandError: the file cannot be read.
     """
     try:
-        with path.open("rb") as file:  # it may be a device, which has no end
+        with path.open("rb") as file:  # the file may be a device without an end
             content = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise CommandError(

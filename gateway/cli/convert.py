@@ -64,7 +64,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Print the converted message; return 0, or 1 if it does not fit the version that it has."""
+    """Print the converted message; return 0, or 1 if the message cannot be converted."""
     status = arguments.status
     if status is not None and not 100 <= status <= 599:
         raise ValueError(f"{status} is not a status; write one from 100 to 599")
@@ -139,7 +139,11 @@ def run(arguments: Namespace) -> int:
 
 
 def _write(made: OfflineMessage, line: str | None, arguments: Namespace) -> None:
-    """Print a converted message; `line` has the method and the path of a request."""
+    """Print a converted message.
+
+    Args:
+        line: the method and the path of a request; None for a response.
+    """
     output = sys.stdout.buffer
     if arguments.include:
         if line is not None:
@@ -168,7 +172,10 @@ def _conversion(api: Api, source: Version, target: Version) -> Conversion:
 
 
 def _endpoint(snapshot: Snapshot, api: Api, path: str) -> tuple[Endpoint, Mapping[str, str]]:
-    """Return the endpoint of a path, of a request or as the rules write it, and its captures."""
+    """Return the endpoint for a path, and the values of the path's parameters.
+
+    The path is that of a request, or a template as written in the configuration.
+    """
     for endpoint in api.endpoints:
         if endpoint.template.text == path:
             return endpoint, {name: f"{{{name}}}" for name in endpoint.template.captures}
@@ -206,7 +213,12 @@ def _passage(
     query: str | None,
     endpoint: Endpoint,
 ) -> OperationPath:
-    """Return the operation path of a request; raises ConversionError or ValueError."""
+    """Return the operation path of a request.
+
+    Raises:
+        ConversionError: the request cannot be converted.
+        ValueError: the other version lacks the operation.
+    """
     version = asked.version_steps[0].source
     template = endpoint.routes[version].upstream_path if version in endpoint.routes else None
 

@@ -1,4 +1,4 @@
-"""The command `cutover`: shows, sets and awaits the percentage of a running gateway's cutover."""
+"""The command `cutover`: shows or sets the percentage of a cutover, or waits for a percentage."""
 
 import os
 import re
@@ -19,8 +19,8 @@ _PERCENT = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) ?%?", re.ASCII)
 _DURATION = re.compile(r"([0-9]{1,5}(?:\.[0-9]{1,3})?)([smh])", re.ASCII)
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 _INTERVAL = 1.0
-# The maximum seconds between two lines if the output is no terminal: CI services end jobs that
-# print nothing for minutes.
+# The maximum seconds between two lines if the output is not a terminal. CI services cancel jobs
+# without output for minutes.
 _SILENCE = 60.0
 _BAR = 20
 
@@ -51,7 +51,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     waiting.add_argument(
         "--timeout", metavar="DURATION", default="2h", help="such as 90s, 30m or 2h; 2h by default"
     )
-    # EX_USAGE of sysexits.h lets a script distinguish a late cutover from a wrong command.
+    # With EX_USAGE (sysexits.h), scripts can distinguish a wrong command from a late cutover.
     waiting.set_defaults(method="GET", wrong=os.EX_USAGE)
 
 
@@ -69,7 +69,7 @@ def _ask(arguments: Namespace, content: object = None) -> CutoverReport:
 
 
 def _wait(arguments: Namespace, until: float, seconds: float) -> int:
-    """Wait for a percentage; return 0 when it is reached, 1 when rolled back, 2 when too late."""
+    """Wait for a percentage; return 0 if it is reached, 1 after a rollback, 2 after the timeout."""
     if until > 100:
         raise ValueError("'--until' must be from 0 to 100")
     deadline = time.monotonic() + seconds
@@ -77,8 +77,7 @@ def _wait(arguments: Namespace, until: float, seconds: float) -> int:
     found = _ask(arguments)
     progress, moved = _Progress(found, deadline), False
     while True:
-        # A rollback by an operator ends the wait too, but a cutover that has not left 0% yet does
-        # not.
+        # If an operator sets 0%, that is a rollback, unless the cutover has not yet left 0%.
         moved = moved or found.percent > 0
         back = moved and found.state == DecidedBy.OPERATOR and not found.percent
         if back or found.state == DecidedBy.ROLLED_BACK:
@@ -94,14 +93,17 @@ def _wait(arguments: Namespace, until: float, seconds: float) -> int:
         time.sleep(min(_INTERVAL, left))
         try:
             found = _ask(arguments)
-        except AdminUnreachableError as error:  # it may be starting again
+        except AdminUnreachableError as error:  # the gateway may be restarting
             progress.show(found, str(error))
         else:
             progress.show(found, found.next)
 
 
 class _Progress:
-    """Shows what a cutover does: on a terminal one line that changes, elsewhere a line a change."""
+    """Shows the progress of a cutover.
+
+    On a terminal, one line is rewritten. Otherwise, a line is printed for each change.
+    """
 
     def __init__(self, found: CutoverReport, deadline: float) -> None:
         self._name = f"{found.api} {found.version}"
@@ -112,7 +114,7 @@ class _Progress:
         self.show(found, found.next)
 
     def show(self, found: CutoverReport, text: str) -> None:
-        # The reason of a percentage set by an operator already says so.
+        # If an operator set the percentage, the reason already mentions it.
         known = found.state == DecidedBy.OPERATOR
         decided = found.why if known else f"{found.state.replace('_', ' ')}: {found.why}"
         state = "" if found.state == DecidedBy.RULES else f" {decided};"
@@ -135,7 +137,7 @@ class _Progress:
 
     def _rewrite(self, line: str) -> None:
         width = shutil.get_terminal_size().columns - 1
-        # ECMA-48: EL erases the rest of the previous line.
+        # The control sequence EL (ECMA-48) erases the rest of the previous line.
         sys.stdout.write(f"\r{line[:width]}\x1b[K")
         sys.stdout.flush()
 

@@ -1,4 +1,4 @@
-"""The command `explain`: prints what would happen to a request, and why."""
+"""The command `explain`: prints how the gateway would handle a request, and why."""
 
 import os
 import time

@@ -1,4 +1,4 @@
-"""The command `export`: writes the rules as configuration of other programs."""
+"""The command `export`: writes files for Kubernetes, Grafana and Prometheus."""
 
 import json
 import os
@@ -24,10 +24,10 @@ from gateway.cli.shared.arguments import CommandError, add_actions, add_rules_fi
 from gateway.rules.load import load_file
 
 HELP = "write files for Kubernetes, Grafana or Prometheus"
-# The beginning of every written file, by which files of an earlier run are recognised.
+# The first words of every written file. A later run recognises its own files by them.
 _MARK = "Written by version-gateway export"
 _NAME = re.compile(r"[a-z](?:[-a-z0-9]{0,38}[a-z0-9])?\Z")
-# A host name of the Gateway API (v1, Hostname), perhaps with a wildcard before it.
+# A host name of the Gateway API (v1, Hostname), with an optional wildcard.
 _HOSTNAME = re.compile(
     r"(?=.{1,253}\Z)(?:\*\.)?[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*\Z"
 )
@@ -89,7 +89,7 @@ def _add_monitoring(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Write the configuration, and on the standard error what goes where and why."""
+    """Write the files; print notes about the deployment to the standard error."""
     path = rules_file(arguments)
     formats = {
         "kubernetes": _kubernetes,
@@ -124,7 +124,7 @@ def _kubernetes(path: Path, arguments: Namespace) -> int:
 
 
 def _check(arguments: Namespace, namespace: str, parent: str) -> None:
-    """Check the names of the objects and of the routes, and the grace; raises ValueError."""
+    """Raise ValueError for an invalid object name, host name or grace period."""
     for name in filter(None, (arguments.name, arguments.namespace, namespace, parent or "/")):
         if not _NAME.match(name):
             raise ValueError(
@@ -168,7 +168,7 @@ def _put(text: str, path: Path | None) -> int:
 
 
 def _write(folder: Path, manifests: Iterable[Manifest]) -> None:
-    """Write a file each, and remove those of an earlier run that are not among them."""
+    """Write one file for each manifest; remove files of an earlier run without a manifest."""
     texts = {f"{manifest.name}.yaml": manifest.text for manifest in manifests}
     try:
         folder.mkdir(parents=True, exist_ok=True)

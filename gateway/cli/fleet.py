@@ -1,4 +1,4 @@
-"""The command `fleet`: prints the replicas that share a state, and what operators changed."""
+"""The command `fleet`: prints the replicas that share a state, and the audit log."""
 
 import os
 from argparse import ArgumentParser, Namespace

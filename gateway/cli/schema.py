@@ -1,4 +1,4 @@
-"""The command `schema`: prints the JSON Schema of the rules."""
+"""The command `schema`: prints the JSON Schema of the configuration."""
 
 import json
 from argparse import ArgumentParser, Namespace

@@ -1,4 +1,4 @@
-"""The command `serve`: answers requests."""
+"""The command `serve`: runs the gateway."""
 
 from argparse import ArgumentParser, Namespace
 

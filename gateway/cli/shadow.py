@@ -1,4 +1,4 @@
-"""The command `shadow`: prints the differences that the shadow of a version found."""
+"""The command `shadow`: prints or resets the differences that a version's shadow has found."""
 
 from argparse import ArgumentParser, Namespace
 

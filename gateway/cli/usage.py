@@ -1,4 +1,4 @@
-"""The command `usage`: prints who calls what, and whether a version can be retired."""
+"""The command `usage`: prints the usage of versions, and whether a version can be retired."""
 
 import asyncio
 import os
@@ -62,7 +62,10 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Print usage, or a verdict with its own exit status: 0 yes, 1 no, 2 unknown."""
+    """Print the usage, the history or the verdict on retirement.
+
+    The exit status of a verdict is 0 for yes, 1 for no and 2 for unknown.
+    """
     settings = Settings.from_environment(os.environ)
     if arguments.replica is not None and (arguments.state or arguments.history) is not None:
         raise ValueError("--state and --history cover all replicas; remove --replica")
@@ -83,7 +86,7 @@ def run(arguments: Namespace) -> int:
 
 
 def _refuse_unused(arguments: Namespace) -> None:
-    """Refuse what would be ignored: who writes it expects other figures than they get."""
+    """Raise ValueError for options that would have no effect on the result."""
     if arguments.retire is None and arguments.within is not None:
         raise ValueError("--within is only valid with --retire; add --retire, or remove --within")
     if arguments.history is None and arguments.by is not None:
@@ -108,7 +111,7 @@ def _history(arguments: Namespace, settings: Settings) -> HistoryReport:
         check_known(key, rules)
         query = HistoryQuery(Resolution(arguments.by or "day"), key[0])
         history = read_stored(arguments.state, query=query).history
-        assert history is not None  # it was asked for
+        assert history is not None  # there was a query
         return history_report(history, key)
     admin = AdminClient(settings)
     key = _version_key(arguments.history, arguments.api, _known(admin))
@@ -142,7 +145,7 @@ def _retire_stored(arguments: Namespace, settings: Settings) -> Verdict:
 
 
 def _version_key(version: str, api: str | None, known: Mapping[str, Sequence[str]]) -> VersionKey:
-    """Return the key of a version; without an API, of the only one that has it."""
+    """Return the key of a version. Without an API, only one API may have the version."""
     if api is not None:
         return api, version
     having = sorted(api for api, versions in known.items() if version in versions)

@@ -1,4 +1,4 @@
-"""The command `verify`: prints the proofs of the conversions, with an exit status for CI."""
+"""The command `verify`: proves the conversions, prints the results, and sets an exit status."""
 
 import os
 from argparse import ArgumentParser, Namespace
@@ -28,9 +28,13 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Verify and print; return 0 if all is proven, 1 if something fails, 2 if nothing is known."""
+    """Verify the conversions and print the results.
+
+    Returns:
+        0 if all claims hold, 1 if a claim fails, 2 if the result is incomplete.
+    """
     try:
-        # The libraries of an optional extra, which take half a second to import.
+        # This imports the libraries of an optional extra, which takes half a second.
         from gateway.cli.shared.verifying import verify_and_print
     except ModuleNotFoundError as error:
         raise ValueError(
@@ -41,5 +45,5 @@ def run(arguments: Namespace) -> int:
     try:
         rules = load_file(path, os.environ)
     except ConfigError as error:
-        raise ValueError(str(error)) from None  # nothing failed, for nothing could be tried
+        raise ValueError(str(error)) from None  # exit status 2: no claim was tested
     return verify_and_print(rules, path, arguments)

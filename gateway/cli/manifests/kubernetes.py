@@ -1,4 +1,4 @@
-"""Manifests: YAML documents with comments, the same text for the same objects."""
+"""The Kubernetes objects of a deployment, as YAML. Equal configurations give equal files."""
 
 import os
 import re
@@ -22,14 +22,19 @@ from gateway.rules.root import Config
 from gateway.rules.variables import names
 
 Object = dict[str, Any]
-# Line breaks of YAML 1.1 beside \n, which a reader changes unless they are escaped.
+# Line breaks of YAML 1.1 other than \n. A YAML reader changes them unless they are escaped.
 _BREAKS = re.compile("[\r\x85\u2028\u2029]")
-# Texts that the reader of Kubernetes takes for numbers and truth values, and PyYAML does not.
+# Strings that Kubernetes, but not PyYAML, would read as numbers or booleans without quotes.
 _OTHERWISE = re.compile(r"[-+.]?[0-9]|[yYnN]\Z")
 
 
 class Manifest(NamedTuple):
-    """One document: a name for its file, the comments at its head, and what it holds."""
+    """One YAML document.
+
+    Attributes:
+        name: the name of its file.
+        comments: the comment lines at its beginning.
+    """
 
     name: str
     comments: tuple[str, ...]
@@ -48,7 +53,7 @@ class Manifest(NamedTuple):
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes texts of several lines as such, and lists below their keys indented."""
+    """Writes multi-line strings as block scalars, and indents lists below their keys."""
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
         super().increase_indent(flow, False)
@@ -82,15 +87,22 @@ def stream(manifests: Sequence[Manifest]) -> str:
 _PORTS = {"http": 80, "https": 443}
 _APPLICATION = "version-gateway"
 OPERATOR = "version-gateway/operator"
-"""The label of the pods that may ask the admin port."""
+"""The label of the pods that may send requests to the admin port."""
 
 
 class ExportedFiles(NamedTuple):
-    """What a deployment needs of a file of rules and of the files that it names.
+    """The configuration and the files that it names, as needed by a deployment.
 
     Attributes:
-        texts: The rules, as `gateway.yaml`, and the files beside them, by relative path.
-        comments: The lines of the rules whose comment may hold a secret; empty if none does.
+        texts: The contents of the configuration (`gateway.yaml`) and of the files that it names, by
+            relative path.
+        secrets: The paths of files with keys or tokens, which are not exported.
+        variables: The environment variables, and whether each has a default.
+        variable_services: The services whose configuration uses variables.
+        variable_apis: The APIs whose configuration uses variables.
+        variable_state: Whether `state` uses a variable.
+        comments: The numbers of lines with a comment that may contain a secret; empty if there are
+            none.
     """
 
     texts: Mapping[str, str]
@@ -104,12 +116,12 @@ class ExportedFiles(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Deployed:
-    """What is deployed, and under which names.
+    """The input of an export: the configuration, its files, and names for the objects.
 
     Attributes:
-        files: What the rules name; the Secret holds the files with keys and the variables.
-        namespace: The namespace of the objects; empty leaves it to kubectl.
-        grace: The seconds in which requests in flight may end.
+        files: The files to deploy. Variables and files with keys come from a Secret.
+        namespace: The namespace of the objects; empty for the default of kubectl.
+        grace: The seconds for requests in flight to end.
     """
 
     snapshot: Snapshot
@@ -143,16 +155,19 @@ class Deployed:
 
     @property
     def egress(self) -> tuple[int, ...] | None:
-        """The ports of services and documents; None where they are not all written in the rules."""
+        """The ports of services and OpenAPI documents.
+
+        None if the configuration does not contain all ports to which the gateway connects.
+        """
         files = self.files
         variable = files.variable_services or files.variable_apis or files.variable_state
-        # Receivers of word are chats and the like, somewhere else.
+        # The ports of webhooks do not count as known, because their receivers are external.
         if variable or self.shares_state or self.snapshot.notify.webhooks:
             return None
         services = self.snapshot.services.values()
         ports = {target.port for service in services for target in service.targets}
         for api in self.snapshot.apis:
-            for location in api.schemas.values():  # OpenAPI documents, which `verify` reads too
+            for location in api.schemas.values():  # the OpenAPI documents
                 parts = urlsplit(location)
                 if parts.scheme:
                     ports.add(parts.port or _PORTS[parts.scheme])
@@ -189,17 +204,17 @@ def notes(deployed: Deployed) -> list[str]:
 
 
 def key_of(path: str) -> str:
-    """Return the key of a file in a ConfigMap or a Secret, which cannot hold a slash."""
+    """Return the key of a file in a ConfigMap or a Secret. Keys cannot contain a slash."""
     return path.replace("/", "_")
 
 
-# The top-level keys on which no route depends.
+# The top-level keys of gateway.yaml that do not affect any route.
 _APART = frozenset({"state", "fleet", "clients", "workers", "limits", "trusted_proxies", "bypass"})
 _APART |= {"admin", "notify", "cors"}
-# The maximum number of lines that a message names.
+# The maximum number of line numbers in a message.
 _LISTED = 10
 ADMIN_TOKEN = "GATEWAY_ADMIN_TOKEN"  # noqa: S105  # the name of a variable
-"""The variable with the token of the admin port that an export adds; commands send it."""
+"""The variable with the admin token that an export adds. Commands read their token from it, too."""
 _ADDED = f"""\
 
 # Added by the export: others than the pod reach its admin port.
@@ -210,12 +225,12 @@ admin:
 
 
 def exported_files(path: Path) -> ExportedFiles:
-    """Return what to deploy of a file of rules that can be loaded.
+    """Return the files to deploy for a valid configuration.
 
     Raises:
-        ConfigError: the file cannot be read.
-        ValueError: it has a secret written out, or a file beside it lies in another folder, or
-            cannot be read; the text is for the operator.
+        ConfigError: the configuration cannot be read.
+        ValueError: the configuration contains a secret, or a file that it names is in another
+            folder or cannot be read. The message is for the operator.
     """
     content = read_rules(path)
     document = read(content, str(path), os.environ)
@@ -255,10 +270,10 @@ def exported_files(path: Path) -> ExportedFiles:
 
 
 def with_token(files: ExportedFiles) -> ExportedFiles:
-    """Return the files with a token of the admin port, from the variable ADMIN_TOKEN.
+    """Return the files with an admin token in the configuration, taken from ADMIN_TOKEN.
 
     Raises:
-        ValueError: nothing can be added to the rules; the text is for the operator.
+        ValueError: the token cannot be added to the configuration. The message is for the operator.
     """
     text = files.texts["gateway.yaml"]
     added = text + ("" if text.endswith("\n") else "\n") + _ADDED
@@ -330,24 +345,24 @@ def _parts(part: Data) -> Iterable[Data]:
 
 
 _TEMPLATE = Path(__file__).with_name("kubernetes.yaml")
-# The seconds in which Service and Gateway remove a pod that ends from their lists, and those that
-# the process has beyond its grace.
+# The seconds in which Services and Gateways stop sending requests to a terminating pod, and the
+# seconds that the process has beyond its grace period.
 _LEAVING = 5
 _MARGIN = 10
-# The bytes of all values of a ConfigMap (Kubernetes API, ConfigMap v1 core).
+# The maximum size of all values in a ConfigMap (Kubernetes API, ConfigMap v1 core).
 _MOST = 1024 * 1024
-# A key of a ConfigMap or a Secret (likewise).
+# The maximum length of a key in a ConfigMap or a Secret (Kubernetes API, ConfigMap v1 core).
 _LONGEST_KEY = 253
 _KEY = re.compile(rf"(?!\.{{1,2}}\Z)[-._A-Za-z0-9]{{1,{_LONGEST_KEY}}}\Z")
 
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """The Gateway that serves the HTTPRoute of the Gateway API (v1).
+    """The Gateway to which the HTTPRoute is attached (Gateway API v1).
 
     Attributes:
-        namespace: Its namespace; empty for that of the route.
-        hostnames: The host names of the route; empty for all of the Gateway's.
+        namespace: The Gateway's namespace; empty for the namespace of the route.
+        hostnames: The route's host names; empty for all host names of the Gateway.
     """
 
     gateway: str
@@ -356,12 +371,12 @@ class Attachment:
 
 
 def objects(deployed: Deployed, attachment: Attachment | None = None) -> list[Manifest]:
-    """Return the objects, with an HTTPRoute if they are attached to a Gateway.
+    """Return the Kubernetes objects, with an HTTPRoute if `attachment` is given.
 
-    Values of environment variables are never written: pods take them from a Secret.
+    Values of environment variables are never written. Pods take them from a Secret.
 
     Raises:
-        ValueError: the files do not fit into a ConfigMap; the text is for the operator.
+        ValueError: the files do not fit into a ConfigMap. The message is for the operator.
     """
     template = {each["kind"]: each for each in yaml.safe_load_all(_TEMPLATE.read_text())}
     (container,) = template["Deployment"]["spec"]["template"]["spec"]["containers"]

@@ -1,4 +1,4 @@
-"""The PromQL expressions that the dashboard and the alerts share."""
+"""The Grafana dashboard and the Prometheus alerts, and the PromQL expressions that both use."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from gateway.routing.snapshot import Snapshot
 SERVED = "http_server_request_duration_seconds"
 ASKED = "http_client_request_duration_seconds"
 BY_VERSION = "gateway_api_name, gateway_api_version"
-# Faults that neither the client nor the operator caused.
+# Errors that were caused neither by the client nor by an operator.
 _FAILED = 'error_type!~"|aborted|version_brownout"'
 
 
@@ -38,27 +38,28 @@ def requests(matchers: str, window: str, by: str = BY_VERSION) -> str:
 
 
 def failed_share(matchers: str, window: str) -> str:
-    """Return the share of requests of a version that failed, also where none has failed yet."""
+    """Return the expression for the share of failed requests; it is 0 if no request failed."""
     everything = requests(matchers, window)
     failed = requests(f"{matchers}, {_FAILED}", window)
     return f"({failed} or 0 * {everything}) / {everything}"
 
 
 def quantile(share: float, metric: str, matchers: str, window: str, by: str) -> str:
-    """Return the time within which a share of the requests ended, in seconds."""
+    """Return the expression for a quantile of request durations, in seconds."""
     rate = f"sum by (le, {by}) (rate({metric}_bucket{{{matchers}}}[{window}]))"
     return f"histogram_quantile({share:g}, {rate})"
 
 
-# The alerts of the gateway itself, which no configuration changes.
+# The alerts about the gateway itself. They do not depend on the configuration.
 _GATEWAY = Path(__file__).with_name("alerts.yaml")
 _DAY = 86_400
-# How much faster than evenly the budget of 30 days is spent: severity, factor, windows.
+# Severity, factor and windows of the alerts about the error budget of 30 days. The factor is how
+# many times faster than evenly the budget is spent.
 _BURNS = (("critical", 14.4, "1h", "5m"), ("warning", 6.0, "6h", "30m"))
 _NEAR = 0.8
 _SUNSET_DAYS = 30
 
-# A request without a version, or of an API without versions, has no such label.
+# Requests without a version, and requests for an API without versions, do not have this label.
 _VERSION_OF = "{{ with $labels.gateway_api_version }}Version {{ . }} of {{ end }}"
 
 Alert = dict[str, Any]
@@ -68,7 +69,7 @@ def alerts(snapshot: Snapshot, objective: float) -> dict[str, Any]:
     """Return the groups of alerting rules.
 
     Args:
-        objective: the share of requests that are to succeed, such as 0.999.
+        objective: the target share of successful requests, such as 0.999.
     """
     groups = [("version-gateway", yaml.safe_load(_GATEWAY.read_text()))]
     for api in snapshot.apis:
@@ -203,7 +204,8 @@ def _alert(
     }
 
 
-# Grafana's grid has 24 columns; the numbers of its schema are those of Grafana 10 and later.
+# The size of a panel, and the columns of Grafana's grid. The schema version is that of Grafana 10
+# and later.
 _WIDTH, _HEIGHT, _COLUMNS = 8, 8, 24
 _SCHEMA = 39
 _SOURCE = {"type": "prometheus", "uid": "${datasource}"}
@@ -223,7 +225,7 @@ class _Panel:
 
 
 def dashboard(snapshot: Snapshot) -> dict[str, Any]:
-    """Return the dashboard: requests first, then what only some rules have."""
+    """Return the dashboard. Panels for unused features, such as brownouts, are omitted."""
     names = [api.name for api in snapshot.apis]
     return {
         "title": "Version gateway",

@@ -1,4 +1,4 @@
-"""The interface of a command, its parser, and arguments that several commands have."""
+"""The interface and the parser of commands, and arguments that several commands have."""
 
 import os
 import sys
@@ -17,31 +17,35 @@ class Command(Protocol):
     def add_arguments(self, parser: ArgumentParser) -> None: ...
 
     def run(self, arguments: Namespace) -> int:
-        """Run the command; return the exit status: 0 done, 1 refused, 2 wrong usage.
+        """Run the command; return the exit status: 0 success, 1 refused, 2 wrong usage.
 
-        An action for which these have another meaning sets the default `wrong` of its parser: the
-        status where it cannot be done.
+        If an action uses these statuses with another meaning, it sets the default `wrong` of its
+        parser. `wrong` is then the status after wrong usage and after an error.
 
         Raises:
-            ConfigError: the rules cannot be used.
-            StateError: the state cannot be used.
-            CommandError: the command cannot be done.
-            ValueError: an argument or a setting cannot be used.
+            ConfigError: the configuration is invalid or cannot be read.
+            StateError: the state cannot be read or changed.
+            CommandError: the command failed.
+            ValueError: an argument or a setting is invalid.
         """
         ...
 
 
 class CommandError(Exception):
-    """A command failed; the text has the reason and the remedy."""
+    """A command failed. The message has the reason and the remedy."""
 
 
 class CommandParser(ArgumentParser):
-    """A parser, also of commands and actions; its default `wrong` is the status of wrong use."""
+    """The parser of the command line, of a command or of an action.
+
+    The parser's default `wrong`, if set, is the exit status after wrong usage.
+    """
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
-        """Parse words; exit at an unknown one, with the usage of the action that it was given to.
+        """Parse arguments; for an unknown argument, print the usage of the action and exit.
 
-        argparse would report it with the usage of the whole command line, which has no options.
+        argparse itself would print the usage of the whole command line, which lacks the options of
+        the action.
         """
         arguments, unknown = super().parse_known_args(args, namespace)
         if unknown:
@@ -58,23 +62,28 @@ def add_rules_file(parser: ArgumentParser) -> None:
 
 
 def rules_file(arguments: Namespace) -> Path:
-    """Return the file of rules of a command; may raise SettingError."""
+    """Return the path of the configuration, from the arguments or the environment.
+
+    Raises:
+        SettingError: a variable of the environment is invalid.
+    """
     named: Path | None = arguments.file
     return named or Settings.from_environment(os.environ).config
 
 
 def add_actions(parser: ArgumentParser) -> Any:
-    """Return argparse's collection of the actions of a command, one of which is required."""
+    """Return the collection to which a command adds its actions; one action is required."""
     return parser.add_subparsers(dest="action", metavar="ACTION", required=True)
 
 
 def add_version_action(
     actions: Any, name: str, about: str, *, changes: bool = False
 ) -> ArgumentParser:
-    """Add an action on one version of an API, and return its parser.
+    """Add an action on one version of an API; return the parser of the action.
 
     Args:
-        actions: the collection of `add_actions`.
+        actions: the collection that `add_actions` returned.
+        changes: whether the action changes the state, and so takes a reason.
     """
     parser: ArgumentParser = actions.add_parser(name, help=about)
     parser.add_argument("api", metavar="API", help="the name of the API")

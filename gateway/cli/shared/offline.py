@@ -1,4 +1,4 @@
-"""What commands read without a running gateway: bodies, declared conversions, and the store."""
+"""Input of commands that do not need a running gateway: bodies, conversions and the store."""
 
 import asyncio
 import json
@@ -27,21 +27,23 @@ from gateway.usage.totals import Totals
 
 
 def declared_parts(path: Path, snapshot: Snapshot) -> Mapping[str, Sequence[Part]]:
-    """Return the parts of the conversions of each API, by its name."""
+    """Return the declared parts of all conversions, by the name of the API."""
     data = read(read_rules(path), str(path), os.environ).data
     config = Config.model_validate_json(json.dumps(data))
     return {api.name: config.apis[api.name].parts(api) for api in snapshot.apis}
 
 
 def read_body(path: Path, limits: Limits) -> bytes:
-    """Return the body in a file, without the line feed that a shell adds.
+    """Return the body in a file, without a final line feed.
 
     Args:
-        path: of the file, `-` being the standard input; it may be a device, which has no end.
-        limits: those of the rules; a larger body than they let be converted may pass as it is.
+        path: the path of the file, or `-` for the standard input. It may be a device without an
+            end.
+        limits: the limits in the configuration. The maximum size is `limits.convert` or MAX_BYTES,
+            whichever is larger.
 
     Raises:
-        ValueError: it cannot be read, or is too large.
+        ValueError: the file cannot be read or is too large.
     """
     most = max(MAX_BYTES, limits.convert)
     try:
@@ -62,7 +64,7 @@ class _StoredState(NamedTuple):
     """The contents of a store.
 
     Attributes:
-        history: the intervals that were asked for; None if none were.
+        history: the history for the query; None without a query.
     """
 
     view: StateView
@@ -71,10 +73,11 @@ class _StoredState(NamedTuple):
 
 
 def location(text: str) -> str:
-    """Return the path of a file or the URL of a database, as `state` in the rules has it.
+    """Parse the argument `--state`, the path of a file or the URL of a database.
 
     Raises:
-        CommandError: it is neither; the text may hold a password, and is not repeated.
+        CommandError: the argument is neither. The message does not quote it because it may contain
+            a password.
     """
     mistakes = Mistakes()
     found = parse_state(text, mistakes)
@@ -86,10 +89,10 @@ def location(text: str) -> str:
 
 
 def read_stored(place: str, query: HistoryQuery | None = None) -> _StoredState:
-    """Read a store, whether a gateway runs or not.
+    """Read a store directly. This works whether or not a gateway is running.
 
     Raises:
-        StateError: it cannot be read.
+        StateError: the store cannot be read.
     """
     reading: Coroutine[Any, Any, _StoredState]
     if "://" not in place:
@@ -121,6 +124,6 @@ async def _of_file(path: Path, query: HistoryQuery | None) -> _StoredState:
         history = None if query is None else (await store.history(query, now)).view(query, now)
     finally:
         await store.close()
-    # A running gateway writes its counts at this interval.
+    # A running gateway writes its counts every LAG_SECONDS, so later counts may be missing.
     view = StateView(Totals(state), now, now - 2 * LAG_SECONDS, None, ())
     return _StoredState(view, overrides_of(state.documents), history)

@@ -17,26 +17,27 @@ from gateway.process.settings import Settings
 
 T = TypeVar("T")
 
-# In seconds; longer than a worker takes to apply overrides, or a webhook to respond.
+# The time limit in seconds. It is longer than workers take to apply overrides and than the gateway
+# waits for the response of a webhook.
 _TIMEOUT = 20.0
 
 
-# The remedies if no gateway answers, and if its certificate is not trusted.
+# The remedies for an unreachable gateway and for an untrusted certificate.
 _RUNS = "start the gateway, or correct GATEWAY_ADMIN_HOST and GATEWAY_ADMIN_PORT"
 _CERTIFIED = (
     "set GATEWAY_ADMIN_CA to the file of its authority, and GATEWAY_ADMIN_HOST to a host name of"
     " the certificate"
 )
-# The title of a 404 at the port for clients; the admin port uses the phrase of HTTP.
+# The title of a 404 from the port for clients. The admin port has the title "Not Found" of HTTP.
 _FOR_CLIENTS = FaultCode.NOT_FOUND.problem_title
 
 
 class AdminUnreachableError(CommandError):
-    """The admin port cannot be reached; the text names it, the reason, and what would help."""
+    """The admin port cannot be reached. The message has its address, the reason and a remedy."""
 
 
 class _AdminRefusedError(CommandError):
-    """The gateway refused the request; the text is the detail of its answer."""
+    """The gateway refused the request. The message is the detail of its response."""
 
 
 class _Problem(msgspec.Struct):
@@ -45,14 +46,14 @@ class _Problem(msgspec.Struct):
 
 
 class AdminClient:
-    """The admin port of the gateway that the settings name.
+    """A client for the admin port at the address in the settings.
 
     Raises:
-        CommandError: the file of the token or of the authorities cannot be used.
+        CommandError: the file with the token or with the certificate authorities is invalid.
     """
 
     def __init__(self, settings: Settings) -> None:
-        # A gateway that listens on all addresses answers on that of this machine.
+        # If the gateway listens on all addresses, connect to the loopback address.
         wild = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # compared, not listened on
         self._host = wild.get(settings.admin_host, settings.admin_host)
         self._port = settings.admin_port
@@ -60,13 +61,14 @@ class AdminClient:
         self._tls = _tls(settings)
 
     def ask(self, method: str, *path: str, query: str = "", content: object = None) -> bytes:
-        """Return the body of an answer.
+        """Send a request; return the body of the response.
 
         Args:
-            content: a JSON value to send; None sends no body.
+            path: the segments of the path.
+            content: a JSON value for the request body; None for a request without a body.
 
         Raises:
-            AdminUnreachableError: no gateway answers there.
+            AdminUnreachableError: there is no admin port at the address.
             AdminRefusedError: the gateway refused the request.
         """
         body = None if content is None else json.dumps(content)
@@ -89,7 +91,7 @@ class AdminClient:
         except http.client.RemoteDisconnected:
             hint = "" if self._tls else "; if it uses TLS, set GATEWAY_ADMIN_CA"
             raise self._unreachable(f"it closed the connection{hint}") from None
-        except UnicodeError:  # a label of the name is empty or too long
+        except UnicodeError:  # a label of the host name is empty or too long
             raise self._unreachable("the host name is invalid") from None
         except OSError as error:
             raise self._unreachable((error.strerror or str(error)).lower()) from None
@@ -124,7 +126,12 @@ class AdminClient:
 
 
 def ask_version(method: str, what: str, arguments: Namespace, content: object = None) -> bytes:
-    """Return the answer about one version, which the arguments name, of a replica if they do."""
+    """Send a request about the version in the arguments; return the body of the response.
+
+    Args:
+        what: the first segment of the path, such as `cutovers`.
+        arguments: `api` and `version`, and optionally `replica` and `why`.
+    """
     admin = AdminClient(Settings.from_environment(os.environ))
     path = (what, arguments.api, arguments.version)
     replica = getattr(arguments, "replica", None)
@@ -133,10 +140,10 @@ def ask_version(method: str, what: str, arguments: Namespace, content: object = 
 
 
 def read_answer(answer: bytes, kind: type[T]) -> T:
-    """Decode an answer of the admin port.
+    """Decode the body of a response from the admin port.
 
     Raises:
-        AdminUnreachableError: it does not have this type.
+        AdminUnreachableError: the body does not have this type.
     """
     try:
         return msgspec.json.decode(answer, type=kind)
@@ -152,7 +159,7 @@ def why(arguments: Namespace) -> str:
 
 
 def _authorization(settings: Settings) -> dict[str, str]:
-    """Return the header field with the token of the settings, if they have one."""
+    """Return the header field with the token from the settings; empty without a token."""
     token, path = settings.admin_token, settings.admin_token_file
     if not token and path is not None:
         try:
@@ -170,7 +177,7 @@ def _authorization(settings: Settings) -> dict[str, str]:
 
 
 def _tls(settings: Settings) -> ssl.SSLContext | None:
-    """Return the TLS context for the admin port; None if it is asked without TLS."""
+    """Return the TLS context for the admin port; None if TLS is not used."""
     if not settings.admin_ca:
         return None
     try:

@@ -1,4 +1,4 @@
-"""What `verify` does, apart from its parser: it needs the libraries of an optional extra."""
+"""The implementation of the command `verify`. It needs the libraries of the extra `verify`."""
 
 import sys
 from argparse import Namespace
@@ -12,7 +12,7 @@ from gateway.verify.openapi.openapi import DocumentError
 from gateway.verify.verification_report import VerificationResult
 from gateway.verify.verify import VerifyError, VerifyOptions, verify
 
-# The line must not wrap, or it could not be replaced.
+# The maximum width of the progress line. A line that wraps cannot be overwritten.
 _WIDTH = 79
 
 
