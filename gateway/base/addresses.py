@@ -27,7 +27,7 @@ _MAPPED_BITS = 96
 
 
 def parse_network(text: str) -> Network:
-    """Return the network that a text describes, such as 10.0.0.0/8.
+    """Return the network that a string describes, such as 10.0.0.0/8.
 
     A network of IPv4-mapped IPv6 addresses becomes the IPv4 network, since addresses are compared
     as IPv4 addresses (RFC 4291, section 2.5.5.2). Raises ValueError with the correct form.
@@ -80,7 +80,7 @@ _LONGEST_NODE = 64
 
 
 def parse_address(text: str) -> IPv4Address | IPv6Address | None:
-    """Return the address in a text from a proxy or a socket, or None if it is invalid.
+    """Return the address in a string from a proxy or a socket, or None if it is invalid.
 
     An IPv4-mapped IPv6 address becomes the IPv4 address (RFC 4291, section 2.5.5.2).
     """
@@ -115,7 +115,9 @@ def _network(address: IPv4Address | IPv6Address, ipv4: int, ipv6: int) -> str:
 def client_network(
     head: RequestHead, peer: str, ipv4: int, ipv6: int, trusted: Sequence[Network]
 ) -> str | None:
-    """Return the network of the client: of the nearest address that is no trusted proxy's, or None.
+    """Return the network of the client: of the nearest address that is not a trusted proxy's.
+
+    Return None if no address is known.
 
     Args:
         ipv4: The prefix length of the network of an IPv4 address, in bits.

@@ -1,4 +1,4 @@
-"""The forms of the names of clients."""
+"""Formats of client names."""
 
 from hashlib import blake2b
 
@@ -13,12 +13,12 @@ UNVERIFIED = "unverified:"
 
 
 def digest(text: str, key: bytes = b"") -> str:
-    """Return a short keyed hash of a text (BLAKE2, RFC 7693, section 2.9).
+    """Return a short keyed hash of a string (BLAKE2, RFC 7693, section 2.9).
 
-    Without the key, nobody can find the text by hashing candidates.
+    Without the key, nobody can find the string by hashing candidates.
 
     Args:
-        text: The text that a client sent; lone surrogates in it are hashed as they are.
+        text: The string that a client sent; it may contain lone surrogates.
         key: The key of the hash, at most 64 bytes.
     """
     content = text.encode("utf-8", "surrogatepass")

@@ -13,10 +13,10 @@ T = TypeVar("T")
 async def in_daemon_thread(call: Callable[[], T]) -> T:
     """Call a function in a new daemon thread, and return its result.
 
-    `asyncio.to_thread` would share few threads, and the process waits for them at its exit.
+    `asyncio.to_thread` shares a small thread pool, and the process waits for its threads at exit.
 
     Raises:
-        RuntimeError: the function raised a BaseException that is no Exception, such as SystemExit.
+        RuntimeError: the function raised a BaseException other than Exception, such as SystemExit.
             Other exceptions of the function are raised unchanged.
     """
     loop = asyncio.get_running_loop()

@@ -1,17 +1,17 @@
-"""Dates in gateway.yaml: a day, which begins at midnight UTC, or a time with its offset."""
+"""Dates in gateway.yaml: a day, which begins at midnight UTC, or a time with a UTC offset."""
 
 from datetime import UTC, datetime, tzinfo
 from zoneinfo import ZoneInfo
 
 
 def parse_date(text: str) -> float:
-    """Return a date in seconds since 1970.
+    """Return a date as seconds since 1970.
 
     Args:
         text: a full-date or a date-time of RFC 3339 (section 5.6); seconds may be left out.
 
     Raises:
-        ValueError: there is no such date, or its offset is missing.
+        ValueError: the date does not exist, or a time has no UTC offset.
     """
     try:
         date = datetime.fromisoformat(text.upper())

@@ -8,7 +8,7 @@ import os
 import resource
 import sys
 
-# For everything but connections from outside.
+# The descriptors for everything except client and admin connections.
 _RESERVE = 64
 # The maximum number of admin connections, and of TLS handshakes; with few descriptors, a sixteenth
 # of them.

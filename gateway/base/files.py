@@ -31,16 +31,16 @@ def read_regular(path: Path, most: int = MAX_BYTES) -> bytes:
 
 
 Stamp = tuple[int, int, int] | None
-"""What changes with a file: its time of change, its inode and its size; None if it is not there."""
+"""The change time (ctime), inode and size of a file, to detect changes; None without the file."""
 
 
 def stamp(path: Path) -> Stamp:
-    """Return the stamp of the file that a path leads to, also by symbolic links."""
+    """Return the stamp of the file at a path; follows symbolic links."""
     try:
         status = path.stat()
     except OSError:
         return None
-    # Not st_mtime_ns, which a chmod that makes the file readable does not change.
+    # Not st_mtime_ns: a chmod that makes the file readable does not change it.
     return status.st_ctime_ns, status.st_ino, status.st_size
 
 
@@ -49,11 +49,11 @@ class ConfigFiles:
 
     Args:
         folder: the folder of gateway.yaml, from which relative paths start.
-        given: the contents of files by their path, which are used in place of those on the disk.
+        given: file contents by path, used instead of the files on disk.
 
     Attributes:
         stamps: the stamp of each file before it was read.
-        contents: what was read, by the path.
+        contents: the content of each file that was read, by path.
     """
 
     def __init__(self, folder: Path = Path(), given: Mapping[str, bytes] | None = None) -> None:
@@ -66,8 +66,8 @@ class ConfigFiles:
         """Return the content of a file.
 
         Args:
-            written: its path in the configuration.
-            name: what it is, for the text of the error.
+            written: the path of the file in the configuration.
+            name: what the file contains, for the error message.
 
         Raises:
             ValueError: the file cannot be read.

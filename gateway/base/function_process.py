@@ -32,15 +32,15 @@ from gateway.base.function_child import serve
 serve(int(sys.argv[1]))
 """
 _modules: dict[str, None] = {}
-# Guarded by _change: the free children, and the reserved ones by thread; None while a child is
-# starting.
+# Guarded by _change: the idle children, and the reserved child of each thread. The child is None
+# while it starts.
 _idle: "list[FunctionProcess]" = []
 _reserved: "dict[int, FunctionProcess | None]" = {}
 _change = Condition()
 
 
 class NoProcessError(Exception):
-    """No child is free, or none can be started; the text is the reason, for the log.
+    """No child is free, or a child cannot be started; the message is the reason, for the log.
 
     Attributes:
         is_busy: whether all children are running functions.
@@ -55,7 +55,7 @@ class FunctionProcess:
     """A child process; raises NoProcessError if it cannot be started.
 
     Attributes:
-        calling: the function that is running, as `module:function`; empty if none is.
+        calling: the running function as `module:function`; empty while the process is idle.
     """
 
     def __init__(self) -> None:
@@ -103,7 +103,7 @@ class FunctionProcess:
 
     @property
     def is_usable(self) -> bool:
-        """Whether it runs and has imported all modules that are known now."""
+        """Whether the process runs and has imported all modules that the gateway needs now."""
         runs = self._process.poll() is None and not self._link.closed
         return runs and not self._killed and self._imports == _import_state()
 

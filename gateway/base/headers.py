@@ -122,7 +122,7 @@ class FieldNames:
         values: The values of these and other names; by default, each name is its own value.
 
     Attributes:
-        known: The cache, which hot code reads directly: the value of a name; None if it has none.
+        known: The cache, which hot code reads directly: a name's value, or None for other names.
     """
 
     def __init__(self, names: Set[bytes], values: Mapping[bytes, bytes] | None = None) -> None:
@@ -250,9 +250,9 @@ def forwarding(peer: str, scheme: str, authority: str, inherited: FieldLines) ->
     """Return the Forwarded and X-Forwarded-* fields of a request that came from `peer`.
 
     Args:
-        scheme: `http` or `https`, as the peer has used it.
-        inherited: The forwarding fields of the trusted proxy that sent the request; empty where
-            the peer is not trusted.
+        scheme: `http` or `https`, as the peer used it.
+        inherited: The forwarding fields of the trusted proxy that sent the request; empty if the
+            peer is not a trusted proxy.
     """
     given: dict[bytes, bytes] = {}
     for name, value in inherited:  # several lines are one list (RFC 9110, section 5.3)
@@ -299,7 +299,7 @@ def without_shared_caching(fields: HeaderFields) -> HeaderFields:
     return [*kept, (b"Cache-Control", b", ".join(directives)), (b"Vary", b"*")]
 
 
-# The members of a list; commas may stand in quotes.
+# The members of a list. A quoted string may contain commas.
 _DIRECTIVES = re.compile(rb'(?:[^,"]|"(?:[^"\\]|\\.)*"?)+', re.DOTALL)
 # Directives that allow shared caches to store, and `private`, which may name single fields.
 _SHARES = re.compile(rb"(?:public|private|s-maxage)[ \t]*(?:=|\Z)", re.IGNORECASE)

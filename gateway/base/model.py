@@ -10,15 +10,15 @@ from gateway.base.client_names import LONGEST, UNVERIFIED
 
 FIELD_NAME = r"^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$"
 PATTERN_MESSAGES: dict[str, str] = {}
-"""The message for a text that does not match, by pattern; filled by `matching`."""
+"""The error message for a string that does not match, by pattern; filled by `matching`."""
 
 
 def matching(pattern: str, message: str) -> Any:
-    """Return the field constraint that a text matches a pattern.
+    """Return the field constraint that a string matches a pattern.
 
     Args:
         pattern: a regular expression that editors understand as well (ECMA-262).
-        message: the error message for a text that does not match, with the correct form.
+        message: the error message for a string that does not match, with the correct form.
 
     Raises:
         ValueError: the pattern has another message; fields that share a pattern share its message.
@@ -68,7 +68,7 @@ Secret = Annotated[str, Field(min_length=1), SECRET]
 
 
 def _number(value: object) -> object:
-    # In a YAML flow mapping, a variable needs quotes, so its number is read as a text.
+    # In a YAML flow mapping, a variable needs quotes, so its number is read as a string.
     if isinstance(value, str) and _NUMBER.match(value):
         return float(value) if "." in value else int(value)
     return value
@@ -87,7 +87,7 @@ def _text(value: object) -> object:
 
 _NUMBER = re.compile(r"[0-9]{1,18}(?:\.[0-9]+)?\Z", re.ASCII)
 NumberText = BeforeValidator(_number)
-# A number without a unit becomes a text, so that the error message is that of the pattern.
+# A number without a unit becomes a string, so that the error message is that of the pattern.
 UnitText = BeforeValidator(_text)
 Seconds = Annotated[float, Field(gt=0, le=86_400), BeforeValidator(_seconds)]
 Bytes = Annotated[int, Field(ge=1), NumberText]

@@ -14,8 +14,8 @@ T = TypeVar("T")
 
 # The maximum length of a path in the look-up cache, which bounds its memory.
 _SHORT: Final = 256
-# The memory of one generation of that cache, and of an entry without its texts, in bytes. The texts
-# of an entry contain each character of the path at most twice.
+# The memory of one generation of that cache, and of an entry without its strings, in bytes. The
+# strings of an entry contain each character of the path at most twice.
 _CACHE_BYTES = 4 * 1024 * 1024
 _ENTRY_BYTES = 500
 
@@ -24,10 +24,10 @@ _CAPTURE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)(\*?)\}")
 _LITERAL = re.compile(r"(?:[A-Za-z0-9\-._~!$&'()*+,;=:@]|%[0-9A-Fa-f]{2})*\Z")
 # A dot segment in a template.
 _DOTS = re.compile(r"(?:\.|%2[Ee]){1,2}\Z")
-# A text that a service may read as a dot segment. With one in a capture, a client could leave the
-# folder of the template or of the service's path. Services strip or drop control characters and
-# spaces, or end a text at them. A service that parses a decoded path also ends a segment before
-# parameters, a query or a fragment.
+# A string that a service may read as a dot segment. With a dot segment in a capture, a client could
+# leave the folder of the template or of the service's path. Services strip or drop control
+# characters and spaces, or end a string at them. A service that parses a decoded path also ends a
+# segment before parameters, a query or a fragment.
 _BLANK = rb"[\0-\x20]*"
 _DOT_SEGMENT = re.compile(rb"(?:\A|[/\\])%b\.%b(?:\.%b)?(?:[/\\;?#]|\Z)" % (_BLANK, _BLANK, _BLANK))
 # Overlong UTF-8 encodings of a dot, a slash and a backslash. RFC 3629 (section 3) forbids them, but
@@ -37,8 +37,8 @@ _OVERLONG = (
     *((overlong, b"/") for overlong in (b"\xc0\xaf", b"\xe0\x80\xaf", b"\xf0\x80\x80\xaf")),
     *((overlong, b"\\") for overlong in (b"\xc1\x9c", b"\xe0\x81\x9c", b"\xf0\x80\x81\x9c")),
 )
-# A captured text is searched for dot segments as received, decoded once and decoded twice. Some
-# services decode twice; none is known that decodes more often.
+# A captured string is searched for dot segments as received, decoded once and decoded twice. Some
+# services decode twice. No service is known to decode more often.
 _DECODINGS = 3
 _SLASHES: Final = re.compile("//+")
 
@@ -68,7 +68,7 @@ class Segment(NamedTuple):
 
     @property
     def shape(self) -> tuple[str, bool, str, bool]:
-        """What determines which texts match: everything but the name of the capture."""
+        """Everything that determines which strings match: all but the name of the capture."""
         return (self.prefix, self.capture is not None, self.suffix, self.tail)
 
     @property
@@ -90,7 +90,7 @@ class Template(NamedTuple):
 
     @property
     def shape(self) -> tuple[tuple[str, bool, str, bool], ...]:
-        """What determines which paths match; two templates of the same shape are ambiguous."""
+        """Everything that determines which paths match; equal shapes are ambiguous."""
         return tuple(part.shape for part in self.segments)
 
     @property
@@ -342,7 +342,7 @@ ANY = "~any~"
 
 
 def shared_path(one: Template, other: Template) -> str | None:
-    """Return the most general path that both templates match; None if there is none."""
+    """Return the most general path that both templates match, or None if they share no path."""
     count = max(len(one.segments), len(other.segments))
     segments = _stretched(one, count), _stretched(other, count)
     if len(segments[0]) != len(segments[1]):
@@ -360,7 +360,7 @@ def _stretched(template: Template, count: int) -> tuple[Segment, ...]:
 
 
 def _shared_text(one: Segment, other: Segment) -> str | None:
-    """Return a text that two segments match; None if there is none."""
+    """Return a string that both segments match, or None if they have none in common."""
     text = next((each.prefix for each in (one, other) if each.capture is None), None)
     if text is None:
         prefix = max(one.prefix, other.prefix, key=len)
@@ -371,5 +371,5 @@ def _shared_text(one: Segment, other: Segment) -> str | None:
 def _matches(segment: Segment, text: str) -> bool:
     if segment.capture is None:
         return text == segment.prefix
-    # A tail may be empty after a slash.
+    # A tail capture matches an empty string after a slash.
     return segment.match(text) is not None or (segment.tail and not text)

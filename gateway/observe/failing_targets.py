@@ -1,6 +1,6 @@
 """Failing targets: as one serving process sees them, and as a gateway reports them by service.
 
-A process looks at its targets once a second, so that requests do nothing for it.
+A process checks its targets once a second, so that requests have no extra work.
 """
 
 import asyncio
@@ -13,19 +13,19 @@ from gateway.http.upstream.pool import Pool, TargetState
 from gateway.http.upstream.service import Service
 from gateway.observe import log
 
-# Seconds between two looks; an ejection lasts longer.
+# Seconds between checks. An ejection always lasts longer.
 _INTERVAL = 1.0
 
 
 class FailingTarget(msgspec.Struct, array_like=True, frozen=True):
-    """An address of a target that fails, or gets no requests, in one process.
+    """An address of a failing target, as one process sees it.
 
     Attributes:
-        target: the target as it is configured.
-        address: the target, and its address if the target is a name.
-        addresses: the number of addresses of the service, failing or not.
-        state: how the address is unwell.
-        error: what failed at last.
+        target: the host and port of the target in the configuration.
+        address: the target; with the resolved IP address if the target is a host name.
+        addresses: the number of all addresses of the service.
+        state: the kind of failure, such as "down" or "ejected".
+        error: the latest error of the address.
     """
 
     service: str
@@ -38,11 +38,11 @@ class FailingTarget(msgspec.Struct, array_like=True, frozen=True):
 
 
 ReportTargets = Callable[[list[FailingTarget]], None]
-"""Takes all targets that fail in a process, whenever that has changed."""
+"""Receives all failing targets of a process whenever their list has changed."""
 
 
 class TargetWatch:
-    """Reports the targets that fail, and logs when one begins to and when one is well again."""
+    """Reports failing targets, and logs when a target starts to fail and when it recovers."""
 
     def __init__(self, pool: Pool, report: ReportTargets) -> None:
         self._pool = pool
@@ -55,11 +55,11 @@ class TargetWatch:
             await asyncio.sleep(_INTERVAL)
 
     def look(self, services: Iterable[Service], now: float, clock: float) -> None:
-        """Report and log what has changed since the last look.
+        """Report and log the changes since the last check.
 
         Args:
-            now: the time of the pool, in seconds.
-            clock: the time, in seconds since 1970.
+            now: the current time on the pool's monotonic clock, in seconds.
+            clock: the current wall-clock time, in seconds since 1970.
         """
         found: dict[tuple[str, str], FailingTarget] = {}
         for service in services:
@@ -105,14 +105,14 @@ class TargetWatch:
                 log.event("target_recovered", service=service, target=target)
 
 
-# The number of targets that are listed with their errors.
+# The maximum number of targets that are listed with their errors.
 _LISTED = 3
 # Error texts are truncated to this length.
 _ERROR = 200
 
 
 class TargetError(msgspec.Struct, array_like=True, frozen=True):
-    """A target that fails, since when in seconds since 1970, and its last error."""
+    """A failing target, the start of the failure in seconds since 1970, and its latest error."""
 
     target: str
     since: float
@@ -123,8 +123,8 @@ class FailingService(msgspec.Struct, array_like=True, frozen=True):
     """A service with targets that fail.
 
     Attributes:
-        since: when the latest of them began to, in seconds since 1970.
-        listed: the first few of them to fail.
+        since: the time at which the latest target began to fail, in seconds since 1970.
+        listed: the targets that have failed for the longest time, at most three.
     """
 
     service: str
@@ -144,8 +144,8 @@ def failing_services(
     """Yield the services with targets that fail.
 
     Args:
-        targets: the targets that fail, once for each process in which they do.
-        ahead: by how many seconds the time of the fleet is ahead of theirs.
+        targets: the failing targets of all processes. A target may occur once per process.
+        ahead: the number of seconds by which the fleet's clock is ahead of the processes' clock.
     """
     found: dict[str, dict[str, FailingTarget]] = {}
     for each in sorted(targets, key=lambda one: one.since):

@@ -1,9 +1,9 @@
-"""The log on standard output: one JSON object a line, one line a request; nothing waits for it.
+"""The log on standard output: one JSON object per line, one line per request, never blocking.
 
-A write to a pipe that nobody reads, or not fast enough, would stop the whole process. So a pipe is
-opened once more as one that never blocks. Lines that it does not take wait in memory up to a bound;
-those beyond are dropped and counted. Lines wait for a full disk, too, which may have taken half of
-one.
+A write to a pipe blocks the whole process if its reader is missing or too slow. So the pipe is
+opened a second time in non-blocking mode. Lines that cannot be written yet are buffered in memory
+up to a limit. Further lines are dropped and counted. Lines are also buffered while a disk is full,
+even if the disk has taken only half of a line.
 """
 
 import asyncio
@@ -29,18 +29,18 @@ from gateway.http.upstream.pool import TargetAddress
 from gateway.http.upstream.service import Service
 from gateway.usage.delta import CounterDelta, Deliver, Delta
 
-# The size of one write to a file, which never blocks for long; more lines go into several.
+# The maximum bytes of one write to a file, which never blocks for long.
 _FILE = 64 * 1024
-# The bytes of lines that wait.
+# The maximum bytes of buffered lines.
 _MOST_WAITING = 1024 * 1024
 # Further bytes for events only: the many lines of requests would displace the line with the number
 # of dropped lines.
 _RESERVED = 64 * 1024
-# For how many seconds the last lines may wait at the end.
+# The maximum seconds to write the buffered lines when the process ends.
 _AT_END = 0.5
-# Seconds between two reports of dropped lines, and two writes to a full disk.
+# Seconds between reports of dropped lines, and between attempts to write to a full disk.
 _INTERVAL = 1.0
-# The seconds in which lines of requests are written.
+# The maximum seconds until the log line of a request is written.
 _PATIENCE = 0.05
 _FULL = errno.ENOSPC, errno.EDQUOT
 
@@ -51,7 +51,7 @@ class LogOutput:
     Attributes:
         most: the maximum size in bytes of one write. A write of that size to a pipe is never mixed
             with those of other processes.
-        report: a function that is called with how many lines were dropped, by their kind.
+        report: a function that is called with the number of dropped lines by kind.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -62,8 +62,8 @@ class LogOutput:
         self._given = self._descriptor = descriptor
         self._socket = socket.socket(fileno=os.dup(descriptor)) if stat.S_ISSOCK(mode) else None
         if stat.S_ISFIFO(mode) or os.isatty(descriptor):
-            # The flag of the descriptor itself is shared with the processes that have it too.
-            with suppress(OSError):  # nobody has the other end open, so that writes fail at once
+            # O_NONBLOCK on the inherited descriptor would affect other processes that share it.
+            with suppress(OSError):  # the pipe has no reader, so writes fail without blocking
                 flags = os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
                 self._descriptor = os.open(f"/proc/self/fd/{descriptor}", flags)
         self._buffer = bytearray()
@@ -107,7 +107,7 @@ class LogOutput:
         """Write whole lines of one kind, now or later, or drop them.
 
         Args:
-            text: the lines, which together have at most `most` bytes unless they are only one.
+            text: the lines, together at most `most` bytes, or a single longer line.
             kind: what the lines are about, "request" or "event".
         """
         rest = text if self._waiting else self._send(text, kind)
@@ -122,7 +122,7 @@ class LogOutput:
         self._watch()
 
     def finish(self) -> None:
-        """Write the waiting lines within _AT_END seconds; no line follows."""
+        """Write the buffered lines within _AT_END seconds; must be the last call."""
         end = time.monotonic() + _AT_END
         writable = select.poll()
         writable.register(self._descriptor, select.POLLOUT)
@@ -136,7 +136,7 @@ class LogOutput:
             os.close(self._descriptor)
 
     def _send(self, text: bytes, kind: str) -> bytes:
-        """Return the bytes that are still to be written; drop those that can never be."""
+        """Write bytes and return those to retry later; drop lines after a permanent error."""
         try:
             if self._socket is None:
                 return text[os.write(self._descriptor, text) :]
@@ -146,7 +146,7 @@ class LogOutput:
         except OSError as error:
             if self._regular and error.errno in _FULL:
                 return text
-            # The reader is gone, or the output is broken; requests go on.
+            # The pipe has no reader any more, or the output fails. Requests must not fail.
             self._drop(kind, text.count(b"\n"))
             return b""
 
@@ -165,9 +165,9 @@ class LogOutput:
 
     def _watch(self) -> None:
         if self._loop is None:
-            with suppress(RuntimeError):  # no loop runs: the next line tries again
+            with suppress(RuntimeError):  # without a running loop, the next line tries again
                 self._loop = asyncio.get_running_loop()
-                if self._regular:  # nothing shows when a disk has room again
+                if self._regular:  # no event signals that a disk has room again
                     self._loop.call_later(_INTERVAL, self._try_again)
                 else:
                     self._loop.add_writer(self._descriptor, self._flush)
@@ -185,7 +185,7 @@ class LogOutput:
         self._dropped[kind] += lines
 
     def _report_dropped(self) -> None:
-        # Lines lost by the report itself are not reported, which would never end.
+        # A report may itself be dropped. It is not reported again, to avoid an endless loop.
         self.report(Counter(self._dropped))
         self._dropped.clear()
 
@@ -200,14 +200,14 @@ _encode_into: Final = _encoder.encode_into
 
 
 def event(name: str, level: str = "info", **fields: object) -> None:
-    """Write a line about an event of the gateway itself, without delay."""
+    """Log an event of the gateway itself immediately."""
     line = {"time": now(), "level": level, "event": name, "program": "gateway", **fields}
     to = output()
     to.write(fitting(line, _encode(line) + b"\n", to.most), "event", 1)
 
 
 def health(service: Service, address: TargetAddress, failure: str | None) -> None:
-    """Log that health checks found an address down, by that failure, or up again."""
+    """Log that health checks found an address down, with the failure, or up again."""
     about = {"service": service.name, "target": address.label}
     if failure is None:
         event("target_up", **about)
@@ -216,7 +216,7 @@ def health(service: Service, address: TargetAddress, failure: str | None) -> Non
 
 
 def look_up(host: str, failure: str | None) -> None:
-    """Log that the look-ups of a host name begin to fail, for that reason, or succeed again."""
+    """Log that DNS look-ups of a host name start to fail, with the reason, or succeed again."""
     if failure is None:
         event("host_resolved", host=host)
     else:

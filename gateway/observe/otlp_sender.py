@@ -1,7 +1,7 @@
-"""OtlpSender: sends spans to a collector by OTLP over HTTP, with the SDK of OpenTelemetry.
+"""OtlpSender: sends spans to a collector by OTLP over HTTP, with the OpenTelemetry SDK.
 
-The SDK queues and batches spans and sends them in a thread of its own, so that a collector that is
-gone holds nothing up.
+The SDK queues and batches spans and sends them in its own thread, so an unreachable collector
+delays no request.
 """
 
 import logging
@@ -14,7 +14,7 @@ from threading import Event, Thread
 from typing import Any
 from weakref import WeakSet
 
-# opentelemetry: the SDK and its exporter are the reference of OTLP.
+# opentelemetry: its SDK and exporter are the reference implementation of OTLP.
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan
@@ -30,7 +30,7 @@ from opentelemetry.trace import (
     TraceState,
 )
 
-# requests: the exporter sends with it, and takes a session with other rules for responses.
+# requests: the exporter sends with it, and accepts a session that handles responses differently.
 from requests import RequestException, Response, Session
 from requests.adapters import HTTPAdapter
 
@@ -39,11 +39,11 @@ from gateway.base.span import Span
 from gateway.http.trace_parent import Tracing
 from gateway.observe.tracing import MOST, Ended
 
-# The spans of one request to the collector, and the milliseconds that the first of them waits.
+# The maximum spans per request to the collector, and the milliseconds to collect a batch.
 _AT_ONCE = 512
 _GATHER = 500
-# Seconds of each wait for bytes of the collector, and those until the whole head of its response is
-# there, with all that only announces another head (1xx).
+# The maximum seconds of each wait for bytes from the collector, and until the complete head of its
+# final response has arrived, including interim responses (1xx).
 _SECONDS = 5.0
 _LONGEST = 2 * _SECONDS
 _AGAIN = 0.1
@@ -56,11 +56,11 @@ class OtlpSender:
     """Sends spans to one collector.
 
     Args:
-        ended: called in a thread of the SDK with the number of spans that were sent or given up.
+        ended: called in a thread of the SDK with the number of spans that were sent or dropped.
     """
 
     def __init__(self, replica: str, tracing: Tracing, ended: Ended) -> None:
-        # The exporter would log each of its failures, which are counted.
+        # The exporter would log each failure. Failures are counted instead.
         logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
         self._processor = BatchSpanProcessor(
             _CountedExporter(tracing.endpoint, ended),
@@ -79,13 +79,13 @@ class OtlpSender:
             self._processor.on_end(self._readable(span))
 
     def end(self) -> None:
-        """Send all that is queued; blocks."""
+        """Send all queued spans; blocks."""
         self._processor.force_flush()
-        self._processor.shutdown()  # type: ignore[no-untyped-call]  # the SDK leaves it out
+        self._processor.shutdown()  # type: ignore[no-untyped-call]  # the SDK has no annotation
 
     def _readable(self, span: Span) -> ReadableSpan:
         state = TraceState.from_header([span.state]) if span.state else TraceState()
-        remote = span.kind == SpanKind.SERVER.value  # its parent is the caller's
+        remote = span.kind == SpanKind.SERVER.value  # the parent span belongs to the caller
         parent = None
         if span.parent_id:
             parent = _context(span.trace_id, span.parent_id, TraceState(), remote)
@@ -123,7 +123,7 @@ class _CountedExporter(OTLPSpanExporter):
 
 
 class _CollectorSession(Session):
-    """Reads no body of a response, which may have no end, and limits the time of its head."""
+    """Skips response bodies, which may be endless, and limits the time for the response head."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -143,13 +143,13 @@ class _CollectorSession(Session):
         finally:
             over.set()
         if cut.is_set():
-            # The end of a connection can read like that of a head. The exporter would try again
-            # after an error of a connection, and does not after this one.
+            # A cut connection can look like the end of a response head. The exporter retries after
+            # a connection error, but not after a TimeoutError.
             raise TimeoutError("the collector takes too long")
         return response
 
     def _watch(self, over: Event, cut: Event) -> None:
-        """Cut the connections if the request takes too long, also those that it then makes."""
+        """Shut down all connections, old and new, while the request exceeds its time limit."""
         seconds = _LONGEST
         while not over.wait(seconds):
             seconds = _AGAIN
@@ -161,7 +161,7 @@ class _CollectorSession(Session):
 
 
 class _Adapter(HTTPAdapter):
-    """Adds each connection that it makes to a set."""
+    """Adds each new connection to a set."""
 
     def __init__(self, connections: WeakSet[Any]) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""`tracing` in gateway.yaml, and the export of spans, in bounded memory and with losses counted."""
+"""`tracing` in gateway.yaml, and the export of spans in bounded memory; lost spans are counted."""
 
 import asyncio
 import logging
@@ -21,14 +21,14 @@ from gateway.http.trace_parent import Tracing
 from gateway.usage.delta import CounterDelta, Deliver, Delta
 
 MOST = 8192
-"""The maximum number of spans that wait for the collector."""
-# The spans that are handed over between two turns of the event loop; they take a millisecond.
+"""The maximum number of queued spans."""
+# The maximum spans per iteration of the event loop; queueing them takes a millisecond.
 _AT_ONCE = 100
-# Seconds in which the last spans can reach the collector when the gateway stops.
+# The maximum seconds to send the last spans when the gateway stops.
 _AT_END = 1.0
 
 Ended = Callable[[int, bool], None]
-"""Takes a number of spans that the collector took, or did not; may be called in any thread."""
+"""Receives a number of spans, and whether the collector took them; called in any thread."""
 
 
 class Sender(Protocol):
@@ -38,16 +38,16 @@ class Sender(Protocol):
         """Queue spans; the caller keeps their number below MOST."""
 
     def end(self) -> None:
-        """Send all that is queued; blocks."""
+        """Send all queued spans; blocks."""
 
 
 class SpanExport:
     """Exports the spans of all processes of a gateway.
 
     Args:
-        tracing: returns where spans go; None if nothing is traced.
-        connect: returns a new sender; called in a thread, since it imports the SDK of OpenTelemetry
-            with the first spans, which takes 9 MB and a tenth of a second.
+        tracing: returns the current settings of tracing; None if no request is traced.
+        connect: returns a new sender; called in a thread. The first call imports the OpenTelemetry
+            SDK, which takes 9 MB and a tenth of a second.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class SpanExport:
         self._current: tuple[Tracing, Sender] | None = None
 
     def export(self, spans: Sequence[Span]) -> bool:
-        """Queue spans, and count those that have no room; returns True."""
+        """Queue spans and return True; spans beyond MOST are dropped and counted."""
         taken = spans[: MOST - self._unsent]
         if taken:
             self._unsent += len(taken)
@@ -79,7 +79,7 @@ class SpanExport:
         return True
 
     async def run(self) -> None:
-        """Hand queued spans to the sender for the rules in force, until cancelled."""
+        """Pass queued spans to the sender for the current configuration, until cancelled."""
         while True:
             await self._came.wait()
             self._came.clear()
@@ -135,7 +135,7 @@ class SpanExport:
 
 _PATH = "/v1/traces"
 _DEFAULT = "http://localhost:4318"
-# The variables of OpenTelemetry's specification that stand for what the rules leave out.
+# Variables of the OpenTelemetry specification that apply where the configuration sets nothing.
 _DISABLED = "OTEL_SDK_DISABLED"
 _OF_TRACES = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
 _OF_ALL = "OTEL_EXPORTER_OTLP_ENDPOINT"
@@ -147,12 +147,12 @@ class TracingModel(SectionModel):
     """Which requests are traced, and where their spans go."""
 
     endpoint: NonEmptyText | None = None
-    """The URL of a collector that takes spans by OTLP over HTTP, such as http://collector:4318;
-    /v1/traces is added to it. Without it, OTEL_EXPORTER_OTLP_ENDPOINT applies, or
+    """The URL of a collector that accepts OTLP over HTTP, such as http://collector:4318. The
+    gateway appends /v1/traces. Without `endpoint`, OTEL_EXPORTER_OTLP_ENDPOINT applies, or
     http://localhost:4318."""
     ratio: Annotated[float, Field(ge=0, le=1), NumberText] | None = None
-    """The share of traced requests, from 0 to 1, among those without a trace of their caller.
-    Without it, OTEL_TRACES_SAMPLER_ARG applies, or all are traced."""
+    """The share of requests to trace, from 0 to 1, if the caller has not started a trace. Without
+    `ratio`, OTEL_TRACES_SAMPLER_ARG applies, or all requests are traced."""
 
     def compile(self, environment: Mapping[str, str], mistakes: Mistakes) -> Tracing | None:
         if environment.get(_DISABLED, "").strip().lower() == "true":
@@ -172,7 +172,7 @@ class TracingModel(SectionModel):
             return None
         endpoint = _under(self.endpoint) or named or _under(_DEFAULT)
         if not _is_url(endpoint):
-            # Not repeated, since it may hold a password.
+            # The message does not repeat the URL, since it may contain a password.
             text = f"the endpoint is no URL; write one like {_DEFAULT}"
             mistakes.add(text, "tracing", *(("endpoint",) if self.endpoint else ()))
         ratio = _ratio(environment, mistakes) if self.ratio is None else self.ratio
