@@ -1,1 +1,1 @@
-"""The declarations of conversions in gateway.yaml, and the links built from them."""
+"""The models of `conversions` in gateway.yaml, and the version links compiled from them."""

@@ -1,7 +1,7 @@
-"""LinkOverlap: whether there are messages to which two links between the same versions apply.
+"""Checks for conflicts between the changes of links that apply to the same messages.
 
-A link names endpoints and methods, or operations. An endpoint is of an operation if a request that
-comes to it is asked of the service at the path that the operation has there.
+A link names either endpoints and methods, or operations. An endpoint belongs to an operation if
+the path of its requests to the service matches the path of the operation.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,22 +17,22 @@ from gateway.conversion.version_step import MessageKind, VersionLink
 from gateway.versions.version import Version
 
 AskedPaths = Iterable[tuple[Template, Template]]
-"""The paths of endpoints, each with the path that services are asked for there."""
+"""The public paths of endpoints, each with the path of its requests to services."""
 
 
 class _Endpoint(NamedTuple):
-    """The public path of an endpoint, and the path that services are asked for there."""
+    """The public path of an endpoint, and the path of its requests to services."""
 
     public: Template
     asked: Template
 
 
 class LinkOverlap:
-    """Tells whether two links of an API apply to the same messages.
+    """Checks whether two links of an API apply to the same messages.
 
     Args:
-        asked: The paths of its endpoints.
-        links: All its links, by the older version.
+        asked: The paths of the API's endpoints.
+        links: All links of the API, by the older version.
     """
 
     def __init__(self, asked: AskedPaths, links: Mapping[Version, Sequence[VersionLink]]) -> None:
@@ -46,7 +46,7 @@ class LinkOverlap:
         self._tables: dict[tuple[Version, bool], OperationTable] = {}
 
     def overlap(self, one: VersionLink, other: VersionLink) -> bool:
-        """Return whether there are messages to which both apply."""
+        """Return whether there are messages to which both links apply."""
         # Errors of different statuses are different messages.
         if not (one.on & other.on - {MessageKind.ERROR} or one.statuses & other.statuses):
             return False
@@ -68,10 +68,10 @@ class LinkOverlap:
         )
 
     def _leads(self, endpoint: _Endpoint, operation: MappedOperation, link: VersionLink) -> bool:
-        """Return whether requests that come to an endpoint can be of an operation.
+        """Return whether requests to an endpoint can belong to an operation.
 
-        They can if they have a path between the versions of the link that is the operation's, and
-        neither another operation nor another endpoint has that path for itself.
+        They can if their path, in one of the two versions of the link, matches the path of the
+        operation, and if no other operation or endpoint takes precedence for that path.
         """
         for asked in self._on_the_way(endpoint.asked, link.older):
             for newer in (True, False):
@@ -81,13 +81,13 @@ class LinkOverlap:
                     continue
                 if not self._has_first(operation, side, path, link, newer=newer):
                     continue
-                # What a path has become elsewhere does not show which endpoint it came to.
+                # A path mapped by other versions does not reveal the endpoint of its requests.
                 if asked is not endpoint.asked or self._comes_to(endpoint, path):
                     return True
         return False
 
     def _on_the_way(self, asked: Template, older: Version) -> list[Template]:
-        """Return the path at the service, and the paths that other versions have for it."""
+        """Return a path of requests to a service, and its equivalents in other versions."""
         moves = [
             (each.newer.template, each.older.template)
             for version, some in self._operations.items()
@@ -96,7 +96,7 @@ class LinkOverlap:
             if each.newer is not None and each.older is not None
         ]
         found = [asked]
-        for path in found:  # the list grows: the other paths may have moved as well
+        for path in found:  # the list grows, since these paths may differ in other versions too
             for sides in moves:
                 if sides[0] != sides[1] and any(shared_path(path, side) for side in sides):
                     found += [side for side in sides if side not in found]
@@ -111,7 +111,7 @@ class LinkOverlap:
         *,
         newer: bool,
     ) -> bool:
-        """Return whether no other operation comes before one at a path that it has on a side."""
+        """Return whether an operation takes precedence over all others at one of its paths."""
         key = link.older, newer
         if key not in self._tables:
             self._tables[key] = OperationTable(self._operations[link.older], newer=newer)
@@ -121,7 +121,7 @@ class LinkOverlap:
         return any(one is not None and one.operation is operation for one in found)
 
     def _comes_to(self, endpoint: _Endpoint, path: str) -> bool:
-        """Return whether a path of the service is asked for at an endpoint, and at no other one."""
+        """Return whether requests with a service path come from this endpoint and no other one."""
         _, captures = Router([(endpoint.asked, endpoint.asked)]).find(path) or (None, {})
         public = endpoint.public.fill({**dict.fromkeys(endpoint.public.captures, ANY), **captures})
         found = self._router.find(public)
@@ -129,12 +129,12 @@ class LinkOverlap:
 
 
 def _overlap(one: frozenset[str] | None, other: frozenset[str] | None) -> bool:
-    """Return whether two sets of names have one in common; None is all names."""
+    """Return whether two sets of names have a common name; None stands for all names."""
     return one is None or other is None or bool(one & other)
 
 
 def _takes(operation: MappedOperation, methods: frozenset[str] | None) -> bool:
-    """Return whether an operation takes one of some methods in either version; None is all."""
+    """Return whether an operation has one of the methods in either version; None means all."""
     sides = [side for side in (operation.newer, operation.older) if side is not None]
     return methods is None or any(side.takes(method) for side in sides for method in methods)
 
@@ -143,7 +143,7 @@ _ORDER = "changes are listed in the order that upgrades a document"
 
 
 class _Use(NamedTuple):
-    """Where a change stands, and the fields that an upgrade by it takes and makes."""
+    """The location of a change, and the fields that its upgrade removes and creates."""
 
     at: Location
     taken: tuple[str, ...]
@@ -152,15 +152,16 @@ class _Use(NamedTuple):
 
 
 def find_conflicts(part: Part, before: Sequence[Part], mistakes: Mistakes) -> None:
-    """Report changes that read a field which another one removed, or write one that another wrote.
+    """Report changes that conflict with other changes between the same two versions.
 
-    And changes of bodies that cannot read what another leaves in a field, and links with the
-    parameters of the other version.
+    Conflicts are: a change reads a field that an earlier change removed; two changes write the same
+    field; a change of bodies cannot read the type of value that an earlier change wrote; and a
+    `link` change names a parameter by its name in the other version.
 
     Args:
-        part: Of a conversion.
-        before: The parts of the same one that come before it and apply to some of its messages.
-        mistakes: Takes what is found.
+        part: The entry of `conversions` to check.
+        before: The earlier entries between the same versions that apply to common messages.
+        mistakes: Collects the conflicts.
     """
     for parts in ([part], *([other, part] for other in before)):
         _find(_uses_of(parts, "changes"), _within, mistakes)
@@ -202,25 +203,25 @@ def _find(changes: Iterator[_Use], within: Callable[[str, str], bool], mistakes:
 
 
 class _Walk:
-    """The fields that the changes of an upgrade have taken, looked for and made so far.
+    """Tracks the fields that the changes of an upgrade remove, read and create, in their order.
 
     Args:
-        within: Whether the first of two fields is the second or a part of it.
-        mistakes: Takes what is found.
+        within: Returns whether the first field is the second field or inside it.
+        mistakes: Collects the conflicts.
     """
 
     def __init__(self, within: Callable[[str, str], bool], mistakes: Mistakes) -> None:
         self._within = within
         self._mistakes = mistakes
-        # The fields that are not there any more, those still read and those made, each with the
-        # change; and the names that the first of them have now, empty where several became one.
+        # The fields that were removed, are read, or were created, each with the location of the
+        # change. `_renamed` has the new names of removed fields, empty if several became one.
         self._gone: dict[str, Location] = {}
         self._used: dict[str, Location] = {}
         self._made: dict[str, Location] = {}
         self._renamed: dict[str, str] = {}
 
     def check(self, change: _Use) -> None:
-        """Report conflicts with the changes before."""
+        """Report conflicts with earlier changes."""
         for field in change.taken:
             self._check_taken(change, field)
         for field in change.makes:
@@ -236,7 +237,7 @@ class _Walk:
                     f" {_ORDER}: {_remedy(name, field, makes)}{change.use}",
                     *change.at,
                 )
-        # What becomes a part of an object of its own name would take the other parts along.
+        # Moving `a` to `a.b` would also move the other fields of `a`.
         part = next((m for m in makes if m != field and within(m, field)), None)
         for known, other in self._made.items() if part and field not in makes else ():
             if known != field and within(known, field):
@@ -273,7 +274,7 @@ class _Walk:
             )
 
     def add(self, change: _Use) -> None:
-        """Record the fields that the change has taken, read and made."""
+        """Record the fields that the change removes, reads and creates."""
         here, taken, makes = change.at[:-1], change.taken, change.makes
         name = makes[0] if len(taken) == len(makes) == 1 else ""
         self._renamed |= dict.fromkeys(taken, name)
@@ -290,7 +291,7 @@ class _Walk:
 
 
 def _remedy(name: str, field: str, makes: Sequence[str]) -> str:
-    """Return the remedy for a change of a field that an earlier change has renamed or removed."""
+    """Return the remedy for a change that reads a field renamed or removed by an earlier change."""
     stays = field in makes
     right = "list this one first" if stays else "keep one of the two"
     return f"write '{name}' here, or {right}" if name and (stays or name not in makes) else right
@@ -317,7 +318,7 @@ def _find_unreadable(parts: Sequence[Part], mistakes: Mistakes) -> None:
 
 
 def _find_misnamed(parts: Sequence[Part], mistakes: Mistakes) -> None:
-    """Report links with a parameter that is of the other version, where a change renames it."""
+    """Report `link` changes that name a renamed parameter by its name in the other version."""
     renamed = [one.parameter_use for part in parts for _, one in _parameters(part, "query")]
     for change in (change for part in parts for change in part.changes()):
         if change.section.linked is None:
@@ -337,7 +338,7 @@ def _find_misnamed(parts: Sequence[Part], mistakes: Mistakes) -> None:
 
 
 def _still_known(held: _Known, use: FieldUse) -> _Known:
-    """Return the known values of the fields that a change moves or does not touch."""
+    """Return the known kinds of values in fields that a change moves or does not touch."""
     touched = (*use.takes, *use.makes)
     known = {
         field: known

@@ -1,4 +1,4 @@
-"""An entry of `conversions` in gateway.yaml: its model, and the link that it compiles to."""
+"""The model of an entry of `conversions` in gateway.yaml, which compiles to a version link."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -52,7 +52,7 @@ ExampleOperation = Annotated[
 
 
 class ExampleMessageConfig(SectionModel):
-    """What surrounds the body of an example."""
+    """The header fields and the query of an example."""
 
     headers: Mapping[str, str] = Field(default_factory=dict)
     """The header fields of the message, by name."""
@@ -61,7 +61,7 @@ class ExampleMessageConfig(SectionModel):
 
 
 class ExampleConfig(SectionModel):
-    """A body as both versions have it, which `check` converts both ways."""
+    """The same body in both versions. `check` converts each into the other and compares."""
 
     older: JsonValue
     """The body of the older version: any JSON, written as YAML."""
@@ -78,10 +78,11 @@ class ExampleConfig(SectionModel):
     both."""
     operation: ExampleOperation | None = None
     """A method and the path of an endpoint. All conversions between the two versions that apply to
-    it are tested together; without it, only the one with the example."""
+    this operation are tested together. Without `operation`, only the conversion that contains the
+    example is tested."""
     status: Annotated[int, Field(ge=100, le=599)] | None = None
-    """The status of the response with the body. Without it, the body is that of a response 200 to
-    GET, or of a request with any other method."""
+    """The status of the response with the body. Without `status`, the body belongs to a response
+    with status 200 if the method is GET, and to the request for any other method."""
 
 
 _STATUSES = r"^[45](?:[0-9][0-9]|xx)$"
@@ -115,7 +116,7 @@ _EventName = Annotated[
 
 
 class StatusConfig(SectionModel):
-    """A status of answers that differs between the two versions."""
+    """A response status that differs between the two versions."""
 
     newer: Status
     """The response status in the newer version, such as 201."""
@@ -124,38 +125,40 @@ class StatusConfig(SectionModel):
 
 
 class RefuseConfig(SectionModel):
-    """How an operation is refused that the other version lacks."""
+    """The refusal of an operation that the other version lacks."""
 
     status: Annotated[int, Field(ge=400, le=599), NumberText] = 404
     """The status of the refusal, such as 410. The default is 404."""
     detail: str = ""
-    """The detail with the reason and the alternative. The default is that of the version's
-    `errors`, or a standard text."""
+    """The sentence that explains the reason and the alternative. The default is that of the
+    version's `errors`, or a standard text."""
     code: str | Annotated[int, Strict()] | None = None
-    """The code of the refusal, which overrides that of the version's `errors`. The default is
+    """The code of the refusal, which overrides the code in the version's `errors`. The default is
     operation_missing, or the code in `errors` for it."""
 
 
 class OperationConfig(SectionModel):
-    """An operation that has another method, path or status in the older version, or is missing."""
+    """An operation whose method, path or status differs between the versions, or that one lacks."""
 
     newer: str | None = None
-    """The method and the path that the operation has in the newer version, such as
-    `POST /payments`; a path alone is for all methods. Without it, the newer version lacks it."""
+    """The method and the path of the operation in the newer version, such as `POST /payments`. A
+    path without a method stands for all methods. Without `newer`, the newer version lacks the
+    operation."""
     older: str | None = None
-    """The method and the path that the operation has in the older version, such as `POST /pay` or
-    `GET /find?id={id}`. Without it, the older version lacks it."""
+    """The method and the path of the operation in the older version, such as `POST /pay` or
+    `GET /find?id={id}`. Without `older`, the older version lacks the operation."""
     status: OneOrSome[StatusConfig, StatusConfig] | None = None
     """The response status that differs, such as `{ newer: 201, older: 200 }`, or a list. By
     default, no status differs."""
     request_body: Literal["newer", "older"] | None = None
-    """The only version whose requests have a body: newer or older. The changes make it of `{}` if
-    the other version's request has none. By default, both may have one."""
+    """The only version whose requests have a body: newer or older. If the other version's request
+    has no body, the changes create one from `{}`. By default, the requests of both versions may
+    have a body."""
     service: str | None = None
-    """The service for an operation that one version lacks; it speaks the version that has the
+    """The service for an operation that one version lacks. The service speaks the version with the
     operation."""
     refuse: RefuseConfig | None = None
-    """The refusal of an operation that one version lacks, if no service has it."""
+    """The refusal of an operation that one version lacks, if no service offers the operation."""
 
 
 def _named_or_declared(value: object) -> str:
@@ -169,25 +172,25 @@ OperationEntry = Annotated[
 
 
 class FormsConfig(SectionModel):
-    """How forms of the clients of one version become JSON for the service of the other."""
+    """The conversion of forms from clients of one version to JSON for services of the other."""
 
     version: Literal["newer", "older"]
     """The version with forms (application/x-www-form-urlencoded): newer or older."""
     numbers: tuple[str, ...] = ()
-    """The form fields that are numbers, also in lists. By default, all are texts."""
+    """The form fields that are numbers, including numbers in lists. By default, all are strings."""
     booleans: tuple[str, ...] = ()
-    """The form fields that are booleans: true, 1 or on, and false or 0. By default, there are
-    none."""
+    """The form fields that are booleans: `true`, `1` or `on`, and `false` or `0`. By default, there
+    are none."""
     lists: tuple[str, ...] = ()
-    """The form fields that are lists even if they occur once. By default, repeated fields are
-    lists."""
+    """The form fields that are lists even if they occur only once. By default, only repeated fields
+    are lists."""
 
     def compile(self) -> FormTypes:
         return FormTypes(self.version == "newer", self.numbers, self.booleans, self.lists)
 
 
 class ConversionConfig(SectionModel):
-    """The reversible difference between two adjacent versions, or a part of it."""
+    """The reversible difference between two adjacent versions, or a part of that difference."""
 
     between: tuple[str, str]
     """The two versions that the conversion is between, the older one first."""
@@ -198,8 +201,8 @@ class ConversionConfig(SectionModel):
     headers: tuple[ParameterConfig, ...] = ()
     """The changes of header fields, in the order of an upgrade."""
     operations: Some[OperationEntry] | None = None
-    """The operations that the conversion applies to: each with the names of both versions, or a
-    text with the newer version's name. The default is all operations."""
+    """The operations that the conversion applies to. An entry has the operation in both versions,
+    or is a string with the operation in the newer version. The default is all operations."""
     status: OneOrSome[StatusConfig, StatusConfig] | None = None
     """The response status that differs, such as `{ newer: 422, older: 400 }`, or a list. By
     default, no status differs."""
@@ -210,19 +213,22 @@ class ConversionConfig(SectionModel):
     """The names of server-sent events (text/event-stream) that differ: newer name to older name. By
     default, there are none."""
     statuses: tuple[Statuses, ...] = ()
-    """The error statuses, such as 404 or 4xx, that the conversion applies to besides success."""
+    """The error statuses, such as 404 or 4xx, that the conversion also applies to."""
     on: Literal["requests", "responses", "errors", "both"] = "both"
-    """The messages it applies to; `errors` are responses of `statuses`. The default is both."""
+    """The messages that the conversion applies to: `requests`, `responses`, or `both`; `errors` are
+    only the responses with one of the `statuses`. The default is both."""
     methods: Some[Method] | None = None
-    """The methods of the requests that the conversion applies to; without it, all methods."""
+    """The methods of the requests that the conversion applies to. Without `methods`, it applies to
+    all methods."""
     paths: Some[str] | None = None
-    """The endpoints that the conversion applies to, by their `path`; without it, all endpoints."""
+    """The endpoints that the conversion applies to, by their `path`. Without `paths`, it applies to
+    all endpoints."""
     unfit: Literal["refuse", "keep"] = "refuse"
-    """The result for a request value (body or query) that a change cannot convert: a refusal of the
-    request (refuse), or the unchanged value, which the service may refuse (keep). The default is
-    refuse."""
+    """The reaction to a value in the body or query of a request that a change cannot convert. The
+    gateway refuses the request (`refuse`), or forwards the unchanged value, which the service may
+    refuse (`keep`). The default is refuse."""
     examples: tuple[ExampleConfig, ...] = ()
-    """Bodies in both versions. `check` converts them in both directions and compares."""
+    """Bodies in both versions. `check` converts each of them and compares the result."""
 
     def compile(
         self,
@@ -233,7 +239,11 @@ class ConversionConfig(SectionModel):
         groups: ChangeGroups = NO_GROUPS,
         operations: tuple[MappedOperation, ...] | None = None,
     ) -> VersionLink:
-        """Return the link; `operations` are those that it applies to, None for all."""
+        """Compile the conversion to a link.
+
+        Args:
+            operations: The operations that the link applies to; None for all operations.
+        """
         self._check(at, mistakes)
         self._warn(at, mistakes, groups.configs)
         keeps = self.unfit == "keep"
@@ -292,7 +302,7 @@ class ConversionConfig(SectionModel):
                     mistakes.add(f"{text}; remove it, or on: {self.on}", *at, key)
 
     def _warn(self, at: Location, mistakes: Mistakes, groups: GroupConfigs) -> None:
-        """Warn of every loss, also of those in groups, once where it is declared."""
+        """Warn once about each lossy change, at its declaration, including changes in groups."""
         parameters = (
             DeclaredChange((*at, key, index, name), section)
             for key, entries in (("query", self.query), ("headers", self.headers))
@@ -313,7 +323,7 @@ class ConversionConfig(SectionModel):
 
 
 class Part(NamedTuple):
-    """A part of a conversion: as it is declared, where, and the link that it became."""
+    """An entry of `conversions`, its location, and the link compiled from it."""
 
     config: ConversionConfig
     at: Location
@@ -321,7 +331,7 @@ class Part(NamedTuple):
     groups: GroupConfigs = MappingProxyType({})
 
     def changes(self) -> Iterator[DeclaredChange]:
-        """Yield the changes of bodies, with those of the groups that are used."""
+        """Yield the changes of bodies, including the changes of the groups that it uses."""
         groups_at = (*self.at[:-2], "groups")
         return declared_changes(self.config.changes, (*self.at, "changes"), self.groups, groups_at)
 
@@ -343,7 +353,7 @@ def _parameters(
 
 
 def _written(value: object) -> object:
-    # The keys that a file sets. model_dump would first build a serializer for every model.
+    # Only the keys that are set in the file. model_dump would build a serializer for every model.
     if isinstance(value, BaseModel):
         return {name: _written(getattr(value, name)) for name in value.model_fields_set}
     if isinstance(value, Mapping):
@@ -361,7 +371,7 @@ def _statuses(text: str) -> range:
 def compile_statuses(
     configured: StatusConfig | Sequence[StatusConfig] | None, at: Location, mistakes: Mistakes
 ) -> dict[int, int]:
-    """Return the older version's statuses by the newer version's, and warn of losses."""
+    """Return a map from the newer version's statuses to the older version's, and warn of losses."""
     several = configured if isinstance(configured, Sequence) else (configured,)
     pairs = [pair for pair in several if pair is not None]
     statuses = {pair.newer: pair.older for pair in pairs}

@@ -1,4 +1,4 @@
-"""Groups: named changes of an object, and the changes that each `use` stands for."""
+"""Groups: named lists of changes of an object, and their expansion where `use` names them."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
@@ -15,12 +15,12 @@ GroupConfigs = Mapping[str, Sequence[ChangeConfig]]
 
 
 class DeclaredChange(NamedTuple):
-    """A change as it is declared, or one of a group where the group is used.
+    """A declared change of a conversion, or a change of a group that the conversion uses.
 
     Attributes:
-        at: Where it is declared.
-        place: Leads to the object that it is of; empty for that of the conversion.
-        used: Where its group is used by a conversion; empty for one of no group.
+        at: The location of the declaration.
+        place: The path to the object that the change applies to; empty for the body itself.
+        used: The location where the conversion uses the group; empty for a change outside groups.
     """
 
     at: Location
@@ -30,17 +30,17 @@ class DeclaredChange(NamedTuple):
 
     @property
     def use(self) -> str:
-        """What a message about a change of a group says of its use; empty for one of no group."""
+        """The part of an error message about the use of the group; empty outside groups."""
         return f" (of a group, used by {place(self.used)})" if self.used else ""
 
     def change(self, link: VersionLink) -> Change | None:
-        """Return the change as it runs; None for one that is not known without its group."""
+        """Return the compiled change; None for a change that cannot be compiled separately."""
         context = BuildContext(self.at, Mistakes(), {}, (link.older, link.newer))
         return self.section.body_change(context) if isinstance(self.section, BodySection) else None
 
     @property
     def field_use(self) -> FieldUse:
-        """What it does with fields, by the names that they have from outside."""
+        """The fields that the change reads and writes, as paths from the body."""
         section = self.section
         return section.field_use.at(self.place) if isinstance(section, BodySection) else FieldUse()
 
@@ -48,9 +48,9 @@ class DeclaredChange(NamedTuple):
 def declared_changes(
     entries: Sequence[ChangeConfig], at: Location, groups: GroupConfigs, groups_at: Location
 ) -> Iterator[DeclaredChange]:
-    """Yield the changes of a list, with those of the groups that are used in their stead.
+    """Yield the changes of a list, with each `use` replaced by the changes of its group.
 
-    A group that uses itself is not followed into itself: there, its use is yielded.
+    A `use` of a group inside itself is yielded without expansion.
     """
     for index, entry in enumerate(entries):
         for name, section in entry.named().items():
@@ -81,7 +81,7 @@ def _expanded(
 def listed_changes(
     entries: Sequence[ChangeConfig], at: Location, groups: GroupConfigs, groups_at: Location
 ) -> Iterator[DeclaredChange]:
-    """Yield the changes of a list and of the groups that it uses, each where it is written."""
+    """Yield the changes of a list and of the groups that it uses, each once, as declared."""
     waiting, seen = [(entries, at)], set[str]()
     while waiting:
         some, here = waiting.pop(0)
@@ -95,7 +95,7 @@ def listed_changes(
 
 
 def endless(groups: GroupConfigs) -> Iterator[str]:
-    """Yield the groups that use themselves for the very object that they are of."""
+    """Yield the groups that use themselves for the same object, which would never end."""
     same = {
         name: {
             section.group
@@ -125,7 +125,7 @@ def compile_each(
     mistakes: Mistakes,
     build: Callable[[S, Location], T | None],
 ) -> Iterator[T]:
-    """Yield the changes that can be made; each entry is to be exactly one."""
+    """Compile entries, each of which must name exactly one change; yield the valid changes."""
     for index, named in enumerate(entries):
         if len(named) != 1:
             found = f"names {' and '.join(named)}" if named else "names no change"
@@ -139,7 +139,7 @@ def compile_each(
 
 
 class ChangeGroups(NamedTuple):
-    """The groups of an API, as they are declared, and the changes that they became."""
+    """The declared groups of an API, and the changes compiled from them, by name."""
 
     configs: GroupConfigs
     changes: Mapping[str, tuple[Change, ...]]
@@ -149,7 +149,7 @@ NO_GROUPS = ChangeGroups({}, {})
 
 
 def compile_groups(configs: GroupConfigs, at: Location, mistakes: Mistakes) -> ChangeGroups:
-    """Return the groups of an API; their mistakes go to `mistakes`."""
+    """Compile the groups of an API; errors are added to `mistakes`."""
     changes: dict[str, tuple[Change, ...]] = dict.fromkeys(configs, ())
     for name in endless(configs):
         mistakes.add(

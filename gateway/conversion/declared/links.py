@@ -1,4 +1,4 @@
-"""All `conversions` of one API, compiled to its operations and the links between its versions."""
+"""The `conversions` of an API, compiled to operations and to links between its versions."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -28,7 +28,7 @@ from gateway.versions.version import Version
 _BODILESS = (None, "GET", "HEAD")
 _Pair = tuple[str, str]
 _Identity = tuple[str | None, object, object]
-"""A method, the shape of a path, and the parameters that belong to an operation."""
+"""The identity of an operation: its method, the shape of its path, and its query parameters."""
 _Declared = dict[tuple[_Pair, bool], dict[_Identity, tuple[MappedOperation, Location]]]
 
 
@@ -36,7 +36,7 @@ class DeclaredOperations:
     """The operations of all conversions of an API.
 
     Attributes:
-        applied: The operations that each conversion applies to; None for all.
+        applied: The operations that each conversion applies to; None for all operations.
     """
 
     def __init__(
@@ -51,9 +51,10 @@ class DeclaredOperations:
         self._declared: _Declared = {}
         self._refused: _Declared = {}
         self._built: dict[Location, MappedOperation] = {}
-        # Operations that are named for one method, and declared for all.
+        # Operations that are declared for all methods, but named with one method.
         self._narrowed: set[MappedOperation] = set()
-        # Where the older version has several operations for one: the others, by the first.
+        # If one newer operation is several operations in the older version: all but the first
+        # declared, by the first.
         self._further: dict[MappedOperation, list[MappedOperation]] = {}
         for config, at in conversions:
             for here, entry in _entries(config, at):
@@ -67,10 +68,11 @@ class DeclaredOperations:
         self.applied = [self._of(config, at) for config, at in conversions]
 
     def warn_unreached(self, paths: Iterable[Template]) -> None:
-        """Warn of operations that no path leads to which services are asked for."""
+        """Warn of operations whose path matches no path of requests to services."""
         shapes = {template.shape: template for template in paths}
         router = Router((template, template) for template in shapes.values())
-        # Where there are two versions, each has paths of its own; a third one reads {version}.
+        # With only two versions, a path may contain the label of one version. With more versions,
+        # it needs {version}.
         between = {config.between for config, _ in self._conversions}
         alone = {
             (at, key): label
@@ -80,7 +82,7 @@ class DeclaredOperations:
         }
         seen: set[MappedOperation] = set()
         for at, operation in self._built.items():
-            # An operation that is only named is reported where it is declared.
+            # Each operation is reported only at its declaration.
             if operation in seen or operation in self._narrowed:
                 continue
             seen.add(operation)
@@ -121,7 +123,7 @@ class DeclaredOperations:
     def _covered(
         self, built: MappedOperation, pair: _Pair, entry: str | OperationConfig
     ) -> Iterator[MappedOperation]:
-        """Yield an operation and, if it is for all methods, the operations for some of them."""
+        """Yield an operation, and the operations for single methods if it is for all methods."""
         yield built
         if isinstance(entry, str):
             yield from self._further.get(built, ())
@@ -129,8 +131,8 @@ class DeclaredOperations:
             return
         _, *same = _identity(built.newer)
         for (_, *other), (operation, _) in self._declared.get((pair, True), {}).items():
-            # An operation that is declared apart for a method has changes of its own, but a name
-            # without a method includes it.
+            # An operation declared separately for one method has its own changes. It is included
+            # only if the conversion names the path without a method.
             if other == same and (isinstance(entry, str) or operation in self._narrowed):
                 yield operation
                 yield from self._further.get(operation, ())
@@ -167,7 +169,7 @@ class DeclaredOperations:
         *,
         newer: bool,
     ) -> None:
-        # An operation that is refused at its path may have another path in the other version.
+        # A refused operation does not conflict with another operation declared at the same path.
         refused = operation.substitute is not None and operation.substitute.service is None
         declared = self._refused if refused else self._declared
         known = declared.setdefault((pair, newer), {})
@@ -175,7 +177,7 @@ class DeclaredOperations:
         if first == at:
             return
         if newer and pattern.method is not None and None not in (operation.older, main.older):
-            # The older version has several operations for it; an upgrade leads to the first.
+            # The older version has several operations for this one; a downgrade uses the first.
             self._further.setdefault(main, []).append(operation)
         else:
             self._mistakes.add(
@@ -183,7 +185,7 @@ class DeclaredOperations:
             )
 
     def _name(self, text: str, pair: _Pair, at: Location) -> None:
-        """Record an operation that is declared by its name in the newer version alone."""
+        """Record an operation that is a string: the operation in the newer version."""
         pattern = self._mistakes.attempt(partial(parse_operation, text), *at)
         if pattern is None:
             return
@@ -191,7 +193,7 @@ class DeclaredOperations:
         identity = _identity(pattern)
         if identity not in known:
             whole, first = known.get((None, *identity[1:]), (None, at))
-            if whole is None:  # both versions have it so
+            if whole is None:  # it is the same in both versions
                 self._warn_of_query(pattern, known, at)
                 known[identity] = (MappedOperation(pattern, pattern), at)
             else:
@@ -206,7 +208,7 @@ class DeclaredOperations:
         known: Mapping[_Identity, tuple[MappedOperation, Location]],
         at: Location,
     ) -> None:
-        """Warn of the name of an operation that is declared with a query alone."""
+        """Warn if a named operation lacks the query of a declared operation at the same path."""
         for (method, shape, query), (operation, first) in known.items():
             side = operation.newer
             same = method in (None, pattern.method) and shape == pattern.template.shape
@@ -242,9 +244,9 @@ class DeclaredOperations:
             )
 
     def _warn_of_narrow_refusals(self) -> None:
-        """Warn of refusals of a method at a path that another declaration maps for all methods.
+        """Warn of refusals of one method at a path that another declaration maps for all methods.
 
-        Of the two, that of a method is the operation that a link leads to.
+        A link to that path matches the refusal, so it is not converted to the other version's path.
         """
         for key, refused in self._refused.items():
             mapped = self._declared.get(key, {})
@@ -256,7 +258,7 @@ class DeclaredOperations:
                     continue
                 own, side = ("newer", "older") if key[1] else ("older", "newer")
                 pattern = operation.side(newer=key[1])
-                assert pattern is not None  # it is refused at this side
+                assert pattern is not None  # this side has the refused operation
                 self._mistakes.warn(
                     f"warning: links to {pattern.template.text} do not become those of the {side}"
                     f" version by {place(first)}, as {method} is refused here; leave {method} out",
@@ -298,7 +300,7 @@ def _entries(
 
 
 def _narrowed(operation: MappedOperation, method: str | None) -> MappedOperation:
-    """Return an operation for one of all methods."""
+    """Return an operation for all methods, restricted to one method."""
     newer, older = (
         None if side is None else side._replace(method=method)
         for side in (operation.newer, operation.older)
@@ -318,23 +320,23 @@ def _tail(pattern: OperationPattern) -> str | None:
 
 
 def _names_version(captures: Mapping[str, str], template: Template, own: str | None) -> bool:
-    """Return whether a template has a version other than its own where services are asked by one.
+    """Return whether an operation's path contains a fixed version label that is not allowed there.
 
     Args:
-        captures: What the template has for the captures of the path that services are asked for.
-        template: The path of an operation.
-        own: The version whose path it is, if it may be written; None if not.
+        captures: The values that the operation's path has for the captures of the request path.
+        template: The path of the operation.
+        own: The label that the path may contain; None if no label is allowed.
     """
     named = captures.get("version")
     return "version" not in template.captures and named not in (None, own)
 
 
 class DeclaredLinks:
-    """The links between neighbouring versions of one API.
+    """The links between adjacent versions of one API.
 
     Args:
-        versions: The versions of the API, the oldest first, by label.
-        check_paths: Checks the paths that a conversion names, at its location.
+        versions: The versions of the API by label, the oldest first.
+        check_paths: Checks the `paths` of a conversion, given its location.
 
     Attributes:
         links: The links, by the older version.
@@ -378,7 +380,7 @@ class DeclaredLinks:
         }
 
     def check(self, asked: AskedPaths) -> None:
-        """Report conflicts of links, and warn of operations that no endpoint leads to."""
+        """Report conflicts between links, and warn of operations that no endpoint reaches."""
         paths = dict.fromkeys(asked)
         self._operations.warn_unreached(path for _, path in paths)
         overlap = LinkOverlap(paths, self.links)

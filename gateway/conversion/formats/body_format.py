@@ -10,17 +10,17 @@ from gateway.base.headers import FieldNames
 from gateway.conversion.formats.text_encoding import TextEncoding, declared
 
 NO_TYPE: Final = "none"
-"""Stands for a missing Content-Type in a list of media types."""
+"""The placeholder for a missing Content-Type in a list of media types."""
 
-# The structured suffix of RFC 6839.
+# A media type with the structured suffix +json (RFC 6839).
 _JSON = re.compile(rb"[!#$%&'*+\-.^_`|~0-9a-z]+/[!#$%&'*+\-.^_`|~0-9a-z]+\+json\Z")
-# Services and clients use few different types, which are cached. A Content-Type of more bytes is
-# not cached, so that the cache stays small.
+# Parsed Content-Types are cached, since services and clients use only a few. Longer values are not
+# cached, so that the cache stays small.
 _SHORT = 256
 _TYPE = b"content-type"
 _DESCRIBING = FieldNames({_TYPE, b"content-encoding"})
 _CHARSET = b"charset="
-# Other names of UTF-8, and of its part that is ASCII.
+# Other names of UTF-8, and names of its subset ASCII.
 _LIKE_UTF_8 = (b"utf8", b"us-ascii", b"ascii")
 
 
@@ -38,18 +38,18 @@ class BodyFormat(Enum):
     OTHER = "other"
 
 
-# No set: the hash of a member is computed by Python code.
+# A tuple is faster than a set here: the hash of an Enum member is computed by Python code.
 STREAMS = (BodyFormat.JSON_LINES, BodyFormat.JSON_SEQUENCE, BodyFormat.EVENT_STREAM)
-"""The formats of a series of documents, each of which is converted when it is whole."""
+"""The formats of a series of documents. Each document is converted as soon as it is complete."""
 
 EMPTY_FORM = b"&"
-"""A form without fields that is not empty; nothing between separators is no field (WHATWG URL,
-section 5.1)."""
+"""A form body that is not empty but has no fields: an empty string between separators is not a
+field (WHATWG URL, section 5.1)."""
 
 ERROR_TEXTS = frozenset(
     {"text/plain", "text/html", "text/xml", "application/xml", "application/xhtml+xml"}
 )
-"""Errors of these types are of a framework or a proxy, and the same in every version."""
+"""Error responses of these types come from a framework or proxy, and are equal in all versions."""
 
 _JSON_MARKS = (b",", b"[", b"{")
 _MARKS = {
@@ -58,14 +58,14 @@ _MARKS = {
     BodyFormat.JSON_SEQUENCE: (*_JSON_MARKS, b"\n", b"\x1e"),
     BodyFormat.EVENT_STREAM: (*_JSON_MARKS, b"\n", b"\r"),
 }
-# A request by any other method has no body by custom (RFC 9110, section 9.3).
+# Requests with other methods usually have no body (RFC 9110, section 9.3).
 _WRITING = frozenset({"POST", "PUT", "PATCH"})
-# Bytes of one step, during which other threads wait.
+# Maximum bytes of one step; other threads wait during a step.
 _STEP = 64 * 1024
 
 _TYPES = {
     b"application/json": BodyFormat.JSON,  # RFC 8259
-    # Names of JSON from before its registration, and of scripts that are JSON.
+    # Names of JSON before its registration, and types of scripts whose content is JSON.
     b"text/json": BodyFormat.JSON,
     b"text/x-json": BodyFormat.JSON,
     b"application/x-json": BodyFormat.JSON,
@@ -73,7 +73,7 @@ _TYPES = {
     b"application/x-javascript": BodyFormat.JSON,
     b"text/javascript": BodyFormat.JSON,
     b"text/x-javascript": BodyFormat.JSON,
-    # The defaults of frameworks.
+    # Default types of frameworks, which may also be used for JSON.
     b"text/plain": BodyFormat.TEXT,
     b"text/html": BodyFormat.TEXT,
     b"application/merge-patch+json": BodyFormat.MERGE_PATCH,  # RFC 7396
@@ -98,24 +98,24 @@ _READINGS = {
     "pass": BodyFormat.PASSED,
 }
 MAYBE_JSON = (BodyFormat.TEXT, BodyFormat.UNTYPED)
-"""The formats of bodies that are converted if they are JSON."""
+"""The formats of bodies that are converted only if they are JSON."""
 NO_TYPES: Mapping[str, str] = {}
-"""The readings of media types where none is configured; see `Endpoint.media_types`."""
+"""The default of `Endpoint.media_types`: no media type has a configured format."""
 
 
 BodyKind = tuple[BodyFormat, list[bytes], TextEncoding | None]
-"""The format of a body, the values of Content-Encoding, and the encoding of its text.
+"""The format of a body, the values of Content-Encoding, and its text encoding.
 
-The encoding is None for UTF-8, and for those that the first bytes show."""
+The text encoding is None for UTF-8 and for encodings that are detected from the first bytes."""
 
 
 def described(
     fields: Iterable[tuple[bytes, bytes]], media_types: Mapping[str, str] = NO_TYPES
 ) -> BodyKind:
-    """Return what the header fields of a message say of its body.
+    """Return the format and the encodings of a body, from the header fields of its message.
 
     Args:
-        media_types: How media types are read; see `Endpoint.media_types`.
+        media_types: The configured formats of media types; see `Endpoint.media_types`.
     """
     types: list[bytes] = []
     codings: list[bytes] = []
@@ -140,24 +140,24 @@ def described(
 
 
 def is_stream(kind: BodyKind) -> bool:
-    """Return whether a body is a stream of documents, which are converted one by one."""
+    """Return whether a body is an uncompressed stream of documents, converted one by one."""
     return kind[0] in STREAMS and not kind[1]
 
 
 def format_of(fields: Iterable[tuple[bytes, bytes]]) -> BodyFormat:
-    """Return the format of a body by its one Content-Type."""
+    """Return the format of a body, from its Content-Type."""
     return described(fields)[0]
 
 
 def is_empty_form(method: str, body_format: BodyFormat) -> bool:
-    """Return whether a request without a body has a form without fields, which is empty."""
+    """Return whether an empty request body is a form without fields."""
     return method in _WRITING and body_format is BodyFormat.FORM
 
 
 def passes(
     fields: Iterable[tuple[bytes, bytes]], media_types: Mapping[str, str], status: int
 ) -> bool:
-    """Return whether the body of an answer passes as it is, by its media type."""
+    """Return whether the body of a response is not converted because of its media type."""
     found, _, _ = described(fields, media_types)
     if found is BodyFormat.PASSED:
         return True
@@ -169,16 +169,16 @@ def passes(
 
 
 class ElementCount:
-    """Counts the elements, members, lines or fields of a body, as its pieces come."""
+    """Counts the elements, members, lines or fields of a body that arrives in pieces."""
 
     def __init__(self, most: int, body_format: BodyFormat = BodyFormat.JSON) -> None:
         self._left = most
         self._marks = _MARKS.get(body_format, _JSON_MARKS)
 
     def exceeds(self, piece: bytes) -> bool:
-        """Count a piece; return whether the body may have too many with it."""
-        # Each element follows one of the marks; some marks are in texts. Counted in steps, since
-        # other threads wait during each, and no further than needed.
+        """Count a piece; return whether the body so far may have too many elements."""
+        # Each element follows one of the marks, but marks inside strings are counted too. The
+        # count runs in short steps, as other threads wait during a step, and stops at the limit.
         for begin in range(0, len(piece), _STEP):
             end = begin + _STEP
             self._left -= sum(piece.count(mark, begin, end) for mark in self._marks)
@@ -188,7 +188,7 @@ class ElementCount:
 
 
 def is_in_ranges(fields: Iterable[tuple[bytes, bytes]], ranges: Collection[str]) -> bool:
-    """Return whether a range in lower case, `text/csv` or `image/*`, has the type of the body."""
+    """Return whether one of the lower-case media ranges (`text/csv`, `image/*`) matches a body."""
     types = [value for name, value in fields if name.lower() == _TYPE] if ranges else []
     return len(types) == 1 and any(each in ranges for each in _ranges(types[0]))
 
@@ -204,7 +204,7 @@ _Text = tuple[BodyFormat, TextEncoding | None]
 
 
 def _declared(content_type: bytes, media_types: Mapping[str, str]) -> _Text | None:
-    """Return how a media type is read by the configuration; None if that does not name it."""
+    """Return the configured format of a media type; None if it is not configured."""
     for name in _ranges(content_type):
         if name in media_types:
             return _in_charset(_READINGS[media_types[name]], _charsets(content_type))
@@ -226,9 +226,9 @@ def _charsets(content_type: bytes) -> set[bytes]:
 
 
 def _in_charset(found: BodyFormat, charsets: set[bytes]) -> _Text:
-    """Return a format, or OTHER if it cannot be read in a charset; and the encoding.
+    """Return a format with the text encoding for a charset.
 
-    A charset that is not known is ignored: most of them are other names of UTF-8.
+    An unknown charset is ignored, since most unknown names are other names of UTF-8.
     """
     if not charsets or found in (BodyFormat.OTHER, BodyFormat.PASSED, BodyFormat.EVENT_STREAM):
         return found, None  # an event stream is UTF-8 (WHATWG HTML, section 9.2.5)
@@ -239,7 +239,7 @@ def _in_charset(found: BodyFormat, charsets: set[bytes]) -> _Text:
         encoding = declared(charset.decode("latin-1"))
     except (LookupError, ValueError):
         return found, None
-    # Streams are UTF-8 whatever they are called.
+    # Streams are always read as UTF-8.
     return found, None if found in STREAMS else encoding
 
 

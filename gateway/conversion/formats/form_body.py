@@ -1,11 +1,12 @@
 """Conversion of forms: `application/x-www-form-urlencoded` (WHATWG URL, section 5).
 
-A form is converted as an object of texts: each name is a field, and a name that occurs several
-times is an array. A form has no types, so where a change expects a number or a boolean, its text
-is taken for one. Where a version takes no forms, a form becomes JSON on the way to it.
+A form is converted as an object of strings: each name is a field, and a repeated name is an array.
+Form values have no types. If a change expects a number or a boolean, it reads the string as one. If
+a version does not accept forms, a form becomes JSON in the conversion to that version.
 
-Only the fields that a change names are written again: all others keep their bytes and their places.
-What clients send by this type though it is JSON or a text, as curl does, passes as it is.
+Only fields that a change alters are rewritten. Other fields keep their bytes and positions. Some
+clients, such as curl, send JSON or plain text with the media type of forms. Such a body is
+unchanged.
 """
 
 import re
@@ -30,10 +31,10 @@ from gateway.conversion.scalars import NUMBER_TEXT, WORDS
 from gateway.conversion.version_step import Direction, VersionLink
 from gateway.http.cooperative import Step, no_step
 
-# urllib takes 85 times the memory of the bytes that it decodes or encodes in one call, and no other
-# thread runs meanwhile.
+# Maximum bytes per call of urllib. A call needs 85 times the memory of its input, and no other
+# thread runs during the call.
 _STEP = 16 * 1024
-# A character that clients always escape in the name of a field: the body is a text, not a form.
+# A first name with a character that clients always escape in field names: the body is not a form.
 _TEXT = re.compile(rb'[^=&]*[\x00-\x20"<>\\^`{|}]')
 _json_text = msgspec.json.Decoder(msgspec.Raw).decode
 
@@ -44,11 +45,11 @@ def convert_form(
     message: Message | None = None,
     step: Step = no_step,
 ) -> bytes:
-    """Return a converted form, or the JSON that it becomes: the very object if nothing alters it.
+    """Convert a form to a form or to JSON; returns the same object if no change alters it.
 
     Raises:
-        ConversionError: The body does not fit the declared changes, would need a value that a
-            form cannot hold (null, or an object), or is not UTF-8 and becomes JSON.
+        ConversionError: The body does not fit the declared changes, the result has a value that a
+            form cannot hold (null or an object), or the body becomes JSON but is not UTF-8.
     """
     if _is_json(body):
         return body
@@ -69,12 +70,12 @@ def convert_form(
 
 
 def read_form(body: bytes, step: Step = no_step) -> JsonObject:
-    """Return the fields of a form; what is not UTF-8 is in them as surrogates."""
+    """Return the fields of a form; bytes that are not UTF-8 become surrogates."""
     return _fields(_read(body, step)[1])
 
 
 def _read(body: bytes, step: Step) -> tuple[list[str | None], dict[str, list[str]]]:
-    """Return the name of each pair of a form, None for an empty pair, and the texts by name."""
+    """Return the name of each pair of a form (None for an empty pair), and the values by name."""
     names: list[str | None] = []
     texts: dict[str, list[str]] = {}
     for pair in body.split(b"&"):
@@ -91,7 +92,7 @@ def _fields(texts: dict[str, list[str]]) -> JsonObject:
 
 
 def write_form(document: Document) -> bytes:
-    """Return the form that a document becomes; raises ConversionError for one that none holds."""
+    """Return a document as a form; raises ConversionError if a form cannot hold it."""
     texts = _texts(document)
     return b"&".join([_pair(name, text) for name, some in texts.items() for text in some])
 
@@ -99,12 +100,12 @@ def write_form(document: Document) -> bytes:
 def _rewritten(
     body: bytes, names: list[str | None], given: dict[str, list[str]], converted: Document
 ) -> bytes:
-    """Return a form with the fields that differ written again, each where it stood."""
+    """Return a form with only the changed fields rewritten, at their original positions."""
     made = _texts(converted)
     if made == given:
         return b"" if body is EMPTY_FORM else body
     pairs = body.split(b"&") if given else []
-    # The pairs that replace a pair, by its index.
+    # The replacements of each pair, by the index of the original pair.
     instead: dict[int, list[bytes]] = {}
     spelled: dict[str, bytes] = {}
     places: dict[str, list[int]] = {}
@@ -140,9 +141,12 @@ def _place_new(
     spelled: dict[str, bytes],
     end: int,
 ) -> dict[int, list[bytes]]:
-    """Put new fields in place of fields that are gone; return others, by the pair behind them.
+    """Place new fields at the positions of removed fields, as far as the order of `made` allows.
 
-    The order of the fields is that of `made`. A value that has only moved keeps its bytes.
+    A value that is only moved to another name keeps its bytes.
+
+    Returns:
+        The remaining new pairs, by the index of the original pair that follows them.
     """
     behind: dict[str, int] = {}
     following = end
@@ -172,7 +176,7 @@ def _pair(name: str, text: str, spelled: Mapping[str, bytes] = MappingProxyType(
 
 
 def _texts(document: Document) -> dict[str, list[str]]:
-    """Return the texts of a form by their names; raises ConversionError if none can hold them."""
+    """Return a document's values as strings by name; raises ConversionError for other values."""
     if not isinstance(document, dict):
         raise ConversionError(f"becomes {kind(document)}, which a form cannot hold")
     texts: dict[str, list[str]] = {}
@@ -182,7 +186,7 @@ def _texts(document: Document) -> dict[str, list[str]]:
 
 
 def is_form(body: bytes) -> bool:
-    """Return whether a body is a form, and not JSON or a text that was sent as one."""
+    """Return whether a body is a form, and not JSON or plain text with the type of a form."""
     return not (_is_json(body) or _is_text(body))
 
 
@@ -197,12 +201,12 @@ def _is_json(body: bytes) -> bool:
 
 
 def _is_text(body: bytes) -> bool:
-    """Return whether a body is text and no form, as far as can be seen: it may have no fields."""
+    """Return whether a body looks like plain text: it has no `=`, or an unescaped name."""
     return body.strip(b"&") != b"" and (b"=" not in body or _TEXT.match(body) is not None)
 
 
 def typed(fields: Document, links: Sequence[VersionLink], *, of_request: bool = False) -> Document:
-    """Return the document that the fields of a form become at the first of these links."""
+    """Return the fields of a form with the types that the first version step declares."""
     for link in links:
         if link.older == links[0].older and link.forms is not None:
             if not isinstance(fields, dict):
@@ -213,7 +217,7 @@ def typed(fields: Document, links: Sequence[VersionLink], *, of_request: bool = 
 
 
 def json_from(conversion: BodyConversion) -> int | None:
-    """Return the first link that is of JSON, whatever the form; None where it stays a form."""
+    """Return the index of the first link after the form has become JSON; None if it never does."""
     newer = conversion.direction is Direction.DOWN
     known = [link.older for link in conversion.links]
     for link in conversion.links:
@@ -223,7 +227,7 @@ def json_from(conversion: BodyConversion) -> int | None:
 
 
 def retyped(fields: HeaderFields, conversion: BodyConversion) -> HeaderFields:
-    """Return the header fields of a converted form, which is JSON where it becomes that."""
+    """Return the header fields of a converted form, with the JSON type if it becomes JSON."""
     if json_from(conversion) is None:
         return fields
     return [*end_to_end(fields, _TYPE), (b"Content-Type", b"application/json")]
@@ -232,7 +236,7 @@ def retyped(fields: HeaderFields, conversion: BodyConversion) -> HeaderFields:
 def _json(
     fields: JsonObject, conversion: BodyConversion, begin: int, message: Message | None
 ) -> bytes:
-    """Return the JSON that a form becomes; the links before `begin` convert texts."""
+    """Convert a form to JSON; links before the index `begin` still convert strings."""
     links, direction, asking = conversion.links, conversion.direction, conversion.of_request
     before = BodyConversion(links[:begin], direction, asking)
     document = before.convert(fields, replace(FORM, message=message))
@@ -259,7 +263,7 @@ def _pairs(fields: JsonObject) -> Iterator[tuple[str, str]]:
 
 
 def _first(value: Document) -> Tokens:
-    """Return where the first value is that an object has, which fields have become."""
+    """Return the location of the first value inside nested objects."""
     if not isinstance(value, dict) or not value:
         return ()
     key = next(iter(value))
@@ -267,14 +271,14 @@ def _first(value: Document) -> Tokens:
 
 
 def _decoded(text: bytes) -> str:
-    """Return a name or a value; bytes that are not UTF-8 are surrogates."""
+    """Decode a name or value; bytes that are not UTF-8 become surrogates."""
     text = text.replace(b"+", b" ")
     if len(text) <= _STEP:
         return unquote_to_bytes(text).decode(errors="surrogateescape")
     decoded, begin = BytesIO(), 0
     while begin < len(text):
         end = begin + _STEP
-        cut = text.rfind(b"%", end - 2, end)  # no step ends within an escape
+        cut = text.rfind(b"%", end - 2, end)  # an escape is not split
         end = end if cut < 0 else cut
         decoded.write(unquote_to_bytes(text[begin:end]))
         begin = end
@@ -288,7 +292,7 @@ def _coded(text: str) -> bytes:
 
 
 def _check_utf8(value: Document) -> None:
-    """Raise ConversionError for a text with bytes that are not UTF-8, which JSON cannot hold."""
+    """Raise ConversionError for surrogates that stand for invalid UTF-8, not allowed in JSON."""
     if isinstance(value, dict):
         value = [*value.keys(), *value.values()]
     if isinstance(value, list):
@@ -307,7 +311,7 @@ def _parse(value: Document) -> Document:
 
 
 def _digits(value: Document) -> str | None:
-    """Return the digits of a text that is one of a number, or of a number that a change adds."""
+    """Return the digits of a number, or of a string that contains a number; otherwise None."""
     if isinstance(value, str):
         return value if NUMBER_TEXT.match(value) else None
     return PLAIN.digits(value)
@@ -315,4 +319,4 @@ def _digits(value: Document) -> str | None:
 
 _TYPE = frozenset({b"content-type"})
 FORM = replace(PLAIN, digits=_digits, number=str, parse=_parse, typed=False)
-"""How a form holds the values of a document."""
+"""The JsonForm of HTML forms: scalars are strings."""

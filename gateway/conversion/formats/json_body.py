@@ -1,8 +1,8 @@
-"""Conversion of JSON bodies, parsed only as deep as the conversion needs.
+"""Conversion of JSON bodies, parsed only as deeply as the conversion needs.
 
-Values that no change touches stay slices of the original bytes. So the digits of numbers, the order
-of keys and unknown fields are preserved, and converting is fast. A body that no change alters is
-returned as it is.
+Values that no change alters remain slices of the original bytes. This preserves the digits of
+numbers, the order of keys and unknown fields, and makes conversions fast. A body that no change
+alters is returned unchanged.
 """
 
 import json
@@ -32,9 +32,9 @@ from gateway.conversion.message import Message
 from gateway.conversion.scalars import number
 from gateway.http.cooperative import Step, no_step
 
-# Bytes of one step, during which other threads wait.
+# Maximum bytes of one step; other threads wait during a step.
 _STEP = 64 * 1024
-# Python needs minutes to write out 1e9999999; genuine amounts have fewer digits than this.
+# Python needs minutes to write all digits of 1e9999999. Real amounts have fewer digits than this.
 _MOST_DIGITS = 400
 
 
@@ -54,7 +54,7 @@ _compared = msgspec.json.Decoder(float_hook=number)
 # The prefix of most messages of the parser.
 _MALFORMED = "JSON is malformed: "
 _encoder = msgspec.json.Encoder(decimal_format="number")
-# The types of the numbers that changes make, such as a default.
+# The types of numbers that changes create, such as a default.
 _NUMBERS = frozenset({int, float})
 _opened = _decoder.decode
 _encoded = _encoder.encode
@@ -62,8 +62,8 @@ _encoded = _encoder.encode
 
 # The white space of JSON (RFC 8259, section 2).
 _BLANKS = b" \t\n\r"
-# Matches -0, which int cannot represent, and whole numbers of too many digits. It may also match
-# inside a string, which only costs the slower parser. It looks at each run of digits once.
+# Matches -0, which int cannot represent, and integers with too many digits. A match inside a string
+# only means that the slower parser is used. Each run of digits is scanned only once.
 _RARE = re.compile(rb"-0(?![.0-9eE])|(?<![0-9])[0-9]{%d}" % (_MOST_DIGITS + 1))
 
 
@@ -72,7 +72,7 @@ class NotJsonError(ConversionError):
 
 
 class _NotCompactError(Exception):
-    """A value has another text than the encoder would write for it."""
+    """The text of a value differs from what the encoder would write."""
 
 
 def convert(  # noqa: C901  # one walk in one frame, for speed
@@ -83,25 +83,25 @@ def convert(  # noqa: C901  # one walk in one frame, for speed
     *,
     of_places: bool = False,
 ) -> bytes:
-    """Return a converted JSON body: the very object that is given if no change alters it.
+    """Convert a JSON body; returns the same object if no change alters it.
 
     Args:
-        message: The message that has the body, converted with it as far as the conversion needs
-            it; None where nothing of it is known.
-        of_places: Whether a null stands for a place; see `JsonForm`.
+        message: The message with the body. Its query and header fields are converted too if the
+            conversion needs them. None if the message is unknown.
+        of_places: Whether the document has only locations, each shown as null; see `JsonForm`.
 
     Raises:
-        ConversionError: The body is not JSON (RFC 8259), is nested too deep, or does not fit the
+        ConversionError: The body is not JSON (RFC 8259), is nested too deeply, or does not fit the
             declared changes.
     """
-    text = body.strip(_BLANKS)  # a body that is a number would keep them
+    text = body.strip(_BLANKS)  # msgspec would keep the white space around a number
     try:
         large = len(text) > large_json.LARGE
         if large or not text.isascii():
-            _check_utf8(text)  # values left unparsed are not checked for it later
+            _check_utf8(text)  # unparsed values are not checked later
         try:
             converted: bytes | None = None
-            # Mapped links are counted, so a body with links is not converted twice.
+            # A failed first attempt would count mapped links twice.
             if not (large or step is not no_step or of_places or conversion.maps_links):
                 try:
                     form = _COMPACT if message is None else _compact(message)
@@ -163,7 +163,7 @@ def _in_encoding(
 
 def _compact(message: Message) -> JsonForm:
     form = _COMPACT
-    # Half of the cost of dataclasses.replace.
+    # Twice as fast as dataclasses.replace.
     return JsonForm(
         form.open, form.close, form.digits, form.number, form.parse, form.take, True, message
     )
@@ -177,7 +177,7 @@ def _converted(
     step: Step,
     of_places: bool,
 ) -> bytes:
-    """Return a converted body in which all that no change alters keeps its text."""
+    """Convert a body; values that no change alters keep their original text."""
     small = len(text) <= large_json.LARGE
     ordinary = small and step is no_step and message is None and not of_places and parse is _parse
     if ordinary and _idle:
@@ -189,7 +189,7 @@ def _converted(
         made = original.text(conversion.convert(Raw(text), form))
     except ConversionError as error:
         placed = error
-        with suppress(ConversionError):  # of a repeated key, which has no place inside
+        with suppress(ConversionError):  # a repeated key, in which no location can be found
             placed = within(error, Raw(text), form)
         raise placed from None
     finally:
@@ -201,7 +201,7 @@ def _converted(
 
 def _check_utf8(body: bytes) -> None:
     decode = getincrementaldecoder("utf-8")().decode
-    for begin in range(0, len(body), _STEP):  # in steps, as above
+    for begin in range(0, len(body), _STEP):
         decode(body[begin : begin + _STEP])
     decode(b"", True)
 
@@ -219,7 +219,7 @@ def parse(body: bytes) -> Document:
 
 
 def _open(value: Document) -> Document:
-    """Return an open value of a body that `within` looks for a place in."""
+    """Open a value of a body in which `within` searches for the location of an error."""
     if type(value) is not Raw:
         return Number(_made_digits(value)) if type(value) in _NUMBERS else value
     try:
@@ -231,7 +231,7 @@ def _open(value: Document) -> Document:
 
 
 def _open_compact(value: Document) -> Document:
-    """Return an open value; raises _NotCompactError for one that the encoder writes otherwise."""
+    """Open a value; raises _NotCompactError if the encoder would write it differently."""
     if type(value) is not Raw:
         return Number(_made_digits(value)) if type(value) in _NUMBERS else value
     try:
@@ -242,7 +242,7 @@ def _open_compact(value: Document) -> Document:
     if kind is str:
         return opened
     if kind is dict:
-        # As in `is_as_written`, but faster for the small ones that most are.
+        # The same check as `is_as_written`, but faster for small objects.
         if len(_encoded(opened)) != len(value):
             raise _NotCompactError
     elif kind is int or kind is float:
@@ -266,7 +266,7 @@ def _digits(value: Document) -> str | None:
 
 
 def _made_digits(number: Document) -> str:
-    """Return the digits of a number that a change has made, as they would be sent."""
+    """Return the digits of a number that a change created, as the encoder writes them."""
     return str(_encoded(number), "ascii")
 
 
@@ -275,7 +275,7 @@ def _close(value: Document) -> Document:
 
 
 def _number(digits: str) -> Document:
-    # msgspec writes an int of 64 bits with the digits that it was read from.
+    # msgspec writes a 64-bit int with its original digits.
     return int(digits) if len(digits) < 19 and digits.isdecimal() else Raw(digits.encode())
 
 
@@ -295,12 +295,12 @@ def _parse(value: Document) -> Document:
 
 
 def _leaves(text: bytes) -> Document:
-    """Return completely parsed JSON; raises ValueError for a number of too many digits."""
+    """Parse JSON completely; raises ValueError for a number with too many digits."""
     if _RARE.search(text):
         return json.loads(text, parse_int=_whole, parse_float=_bounded)
     try:
         return _to_the_leaves.decode(text)
-    except msgspec.ValidationError as error:  # that of `_bounded`
+    except msgspec.ValidationError as error:  # wraps the ValueError of `_bounded`
         raise ValueError(str(error)) from None
 
 
@@ -341,7 +341,7 @@ def _check(value: object) -> None:
             _check(inner)
 
 
-# Reused for small bodies, one after the other: a new one costs as much as a conversion.
+# Forms that are reused for small bodies: creating one costs as much as a conversion.
 _idle: list[tuple[OriginalText, JsonForm]] = []
 _MOST_IDLE = 4
 _PLACES = JsonForm(_open, _close, _digits, _number, _parse, _take)

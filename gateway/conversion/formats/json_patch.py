@@ -1,9 +1,10 @@
 """Conversion of JSON Patch: `application/json-patch+json` (RFC 6902).
 
-Each operation has a place in the document, and perhaps a value. The place is converted by way of a
-document that has nothing but that place, which holds null, since changes keep null; Python
-functions are not given it. The value is converted in the same document. Where the other version has
-several places in its stead, as for a text that is joined of parts, there is an operation for each.
+Each operation has a path in the document, and may have a value. To convert the path, a document is
+created that contains only the path, with null as its value, and this document is converted. Changes
+keep null, and Python functions are not called for it. The value is converted in the same way. If
+the path becomes several paths in the other version, as for a string joined from parts, the result
+has one operation for each path.
 """
 
 from collections.abc import Iterator
@@ -29,8 +30,8 @@ _NO_EQUAL = "a place for which the other version has no equal"
 _WITH_VALUE = ("add", "replace", "test")
 _WITH_SOURCE = ("move", "copy")
 
-# The maximum of names and indexes in a place. Each costs a pass over the value at the place, so
-# thousands would take seconds; genuine documents are not so deep.
+# The maximum number of names and indexes in a path. Each of them costs a pass over the value at the
+# path, so thousands would take seconds. Real documents are less deeply nested.
 _DEEPEST = 64
 
 _operations = msgspec.json.Decoder(list[Raw])
@@ -49,15 +50,14 @@ def convert_patch(
     message: Message | None = None,
     step: Step = no_step,
 ) -> bytes:
-    """Return a converted JSON Patch: the very object that is given if no change alters it.
+    """Convert a JSON Patch; returns the same object if no change alters it.
 
     Args:
-        message: The message that has the patch, which is not changed; None where nothing of it is
-            known.
+        message: The message with the patch, which is not altered; None if the message is unknown.
 
     Raises:
-        ConversionError: The body is not a JSON Patch, or an operation has no equal in the other
-            version: Its place is a part of another field there, for instance.
+        ConversionError: The body is not a JSON Patch, or an operation has no equivalent in the
+            other version, for example because its path is only a part of a field there.
     """
 
     def convert(document: bytes, *, of_places: bool = False) -> bytes:
@@ -144,13 +144,13 @@ def _is_index(parts: _Place) -> bool:
 
 
 def _moved(place: _Place, convert: _JsonConversion, name: str) -> list[_Place]:
-    """Return the places in the other version; raises ConversionError where there is none."""
+    """Return the paths in the other version; raises ConversionError if there are none."""
     if not place:
         return [place]
     try:
         document = convert(_holder(place, _NULL), of_places=True)
     except ConversionError as error:
-        # The sender has sent no document, so the error in it is of no use.
+        # The error describes the temporary document, which would not help the sender.
         raise ConversionError(_NO_EQUAL, (name,), error.cause or str(error)) from None
     # The converted document has one element in each array, whatever its index.
     indexes = [part for part in place if _is_index((part,))]
@@ -162,7 +162,8 @@ def _moved(place: _Place, convert: _JsonConversion, name: str) -> list[_Place]:
         made.append(tuple(part if isinstance(part, str) else next(rest) for part in found))
     if not made or (len(made) > 1 and indexes[-1:] == [place[-1]]):
         _refuse(_NO_EQUAL, name)
-    if place[-1] == "-" != made[0][-1]:  # the element that it would be a part of is not there yet
+    # A new element ("-") must not become a part of an element that does not exist yet.
+    if place[-1] == "-" != made[0][-1]:
         _refuse("a new element, of which the other version has more than this value", name)
     return made
 
@@ -184,14 +185,14 @@ def _value(place: _Place, target: _Place, value: Raw, convert: _JsonConversion) 
 
 
 def _in_operation(place: _Place, found: ErrorPlace) -> ErrorPlace:
-    """Return a place in the holder of a value as one in the operation with that value."""
+    """Map a location in the temporary document to the location in the operation."""
     if isinstance(found, Beside):
         return found
     return ("path",) if len(found) < len(place) else ("value", *found[len(place) :])
 
 
 def _holder(place: _Place, value: Raw) -> bytes:
-    """Return a document that has nothing but a value at a place."""
+    """Return a document that contains only the given value at a path."""
     made: object = value
     for part in reversed(place):
         made = [made] if _is_index((part,)) else {part: made}

@@ -1,7 +1,8 @@
-"""Large JSON documents, read and written in pieces, so that no step keeps other threads waiting.
+"""Large JSON documents, read and written in pieces, so that other threads can run in between.
 
-A parser in C holds the interpreter until it is done: a million members in one call take it most of
-a second, and all other requests wait. So does a copy of a large body, for some milliseconds.
+A parser in C holds the interpreter lock until it returns. One call with a million members takes
+most of a second, during which all other requests wait. A copy of a large body blocks them for a few
+milliseconds.
 """
 
 import re
@@ -16,7 +17,7 @@ from gateway.conversion.document import Document
 from gateway.http.cooperative import Step, no_step
 
 LARGE = 64 * 1024
-"""An array or object of more bytes is opened in pieces."""
+"""Arrays and objects of more bytes than this are opened in pieces."""
 _PIECE = 64 * 1024
 _ESCAPE = re.compile(rb"\\.", re.DOTALL)
 # The white space of JSON (RFC 8259, section 2).
@@ -36,25 +37,27 @@ def stripped(text: memoryview) -> memoryview:
 
 
 def cut(inner: bytes | memoryview, step: Step = no_step) -> Iterator[bytes]:
-    """Yield pieces of what stands between the brackets of an array or object.
+    """Split the content between the brackets of an array or object into pieces of whole elements.
 
-    Each piece has whole elements; one is as long as the longest element at most, and otherwise
-    about 64 KiB. If the text is no JSON, at least one piece, put between brackets, is none either.
-    The step is called for every 64 KiB, since to search a long element takes long.
+    A piece has about 64 KiB, or more if a single element is longer. If the text is not valid JSON,
+    at least one of the pieces, put between brackets, is not valid either.
+
+    Args:
+        step: Called for every 64 KiB, even within a long element.
     """
     begin = at = depth = 0
-    quoted = False  # whether `at` is within a text
+    quoted = False  # whether `at` is inside a string
     while at < len(inner):
         step()
         window = bytes(inner[at : at + _PIECE])
         if b"\\" in window:
             window = _ESCAPE.sub(b"__", window)
-            if len(window) > 1 and window.endswith(b"\\"):  # the rest of the escape follows
+            if len(window) > 1 and window.endswith(b"\\"):  # the escape continues in the next one
                 window = window[:-1]
         at += len(window)
-        # Most texts have no bracket in them, so that nothing is left of them but two quotes.
+        # Most strings contain no brackets, so that only their two quotes remain.
         marks = window.translate(None, _NO_MARKS).replace(b'""', b"").split(b'"')
-        outside = b"".join(marks[int(quoted) :: 2])  # every second part is outside of texts
+        outside = b"".join(marks[int(quoted) :: 2])  # every second part is outside strings
         depth += sum(map(outside.count, (b"[", b"{"))) - sum(map(outside.count, (b"]", b"}")))
         quoted ^= len(marks) % 2 == 0
         comma = _last_comma(window, depth, quoted)
@@ -66,11 +69,11 @@ def cut(inner: bytes | memoryview, step: Step = no_step) -> Iterator[bytes]:
 
 
 def _last_comma(window: bytes, depth: int, quoted: bool) -> int | None:
-    """Return where the last comma stands in a window on the text that is in no element, or None.
+    """Return the index of the last comma between elements in a window of the text, or None.
 
     Args:
-        depth: How many elements are open at its end.
-        quoted: Whether its end is within a text.
+        depth: The number of open brackets at the end of the window.
+        quoted: Whether the end of the window is inside a string.
     """
     end = len(window)
     while True:
@@ -90,15 +93,15 @@ def _last_comma(window: bytes, depth: int, quoted: bool) -> int | None:
         end, quoted = quote, not quoted
 
 
-# Elements or members, and bytes of a text, that are written in one step.
+# Maximum elements or members, and maximum bytes of raw text, written in one step.
 _TOGETHER = 64
 _STEP = 64 * 1024
 _encoded = msgspec.json.Encoder(decimal_format="number").encode
 
 
 def encode(document: Document, step: Step = no_step) -> bytes:
-    """Return a document as JSON; raises MsgspecError, or what a step raises."""
-    written = BytesIO()  # grows, and gives what it has, without copying it
+    """Return a document as JSON; raises MsgspecError, or an error raised by `step`."""
+    written = BytesIO()  # grows, and returns its content, without copying
     _write(document, written, step)
     return written.getvalue()
 

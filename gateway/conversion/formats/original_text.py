@@ -1,12 +1,13 @@
-"""Original text: what no change alters keeps the text that it has in a JSON body.
+"""Original text: JSON values that no change alters keep their exact bytes.
 
 A parser drops the white space between the members of an object, the escapes in their keys, and all
-but one of several members with the same key. So this form remembers the text of each array or
-object that it opens, unless the encoder would write the same, and restores it for what is closed as
-it was opened.
+but one of several members with the same key. This form therefore remembers the original text of
+each array or object that it opens, unless the encoder would write the same text. An array or object
+that is closed without alterations gets its original text back.
 
-JSON leaves open which of several members with the same key counts (RFC 8259, section 4), so a
-change that names such a key is refused. All others keep every member at its place.
+JSON does not define which of several members with the same key is valid (RFC 8259, section 4). A
+change that names such a key is therefore refused. Other changes keep all these members in their
+positions.
 """
 
 import json
@@ -27,7 +28,7 @@ from gateway.http.cooperative import Step
 
 
 class RepeatedKey(str):
-    """The key of a member behind another one with the same key; it is equal to itself alone."""
+    """The key of a second or later member with the same key, compared by identity."""
 
     __slots__ = ()
     __hash__ = object.__hash__
@@ -40,7 +41,7 @@ class RepeatedValue(NamedTuple):
     """The value of one of several members with the same key; it cannot be opened.
 
     Attributes:
-        members: The number of members with the key.
+        members: The number of members with the same key.
     """
 
     value: Document
@@ -48,12 +49,12 @@ class RepeatedValue(NamedTuple):
 
 
 def repeated() -> ConversionError:
-    """Return the error of an object that has a key more than once."""
+    """Return the error for an object that has a key more than once."""
     return ConversionError("an object has the same key twice (RFC 8259, section 4)")
 
 
 def object_of(given: Iterable[tuple[str, Document]]) -> JsonObject:
-    """Return an open object with these members; keys may repeat."""
+    """Return an open object with these members, whose keys may repeat."""
     members = [*given]
     counts = Counter(key for key, _ in members)
     made: JsonObject = {}
@@ -66,7 +67,7 @@ def object_of(given: Iterable[tuple[str, Document]]) -> JsonObject:
 
 
 def check_repeated(fields: JsonObject) -> None:
-    """Raise ConversionError if a change has moved or removed some members with the same key."""
+    """Raise ConversionError if a change moved or removed only some members with the same key."""
     counts = Counter(str(key) for key in fields)
     for key, value in fields.items():
         if counts[str(key)] != (value.members if isinstance(value, RepeatedValue) else 1):
@@ -75,23 +76,23 @@ def check_repeated(fields: JsonObject) -> None:
 
 _encoded = msgspec.json.Encoder(decimal_format="number").encode
 _string_at = json.JSONDecoder().raw_decode
-# Python refuses to read whole numbers of thousands of digits.
+# Numbers are read as strings, since Python refuses integers with thousands of digits.
 _value_at = json.JSONDecoder(parse_int=str, parse_float=str).raw_decode
 # The separators of keys and values: white space, with a brace, a colon or a comma.
 _SEPARATOR = re.compile(r"[ \t\n\r]*[,:{]?[ \t\n\r]*")
 # The characters that may follow a value in an object.
 _ENDS = " \t\n\r,}"
-# The escapes of a colon begin so.
+# The start of an escaped colon (\u003a).
 _ESCAPED = b"\\u003"
-# A key that nobody escapes.
+# A key without characters that need or usually get escapes.
 _PLAIN_KEY = re.compile(r"[\w.$@ -]*\Z", re.ASCII)
 
 
 class OddMembers(NamedTuple):
-    """The members of an object; keys may repeat.
+    """The members of an object whose keys may repeat or contain needless escapes.
 
     Attributes:
-        keys: The texts of those keys that an encoder would write otherwise.
+        keys: The original text of the keys that the encoder would write differently.
     """
 
     members: list[tuple[str, Raw]]
@@ -99,13 +100,16 @@ class OddMembers(NamedTuple):
 
 
 def odd_members(text: bytes, written: bytes, members: Mapping[str, Any]) -> OddMembers | None:
-    """Return the members of an object, or None if the parser found all of them as written.
+    """Return the members of an object, or None if no key repeats or has needless escapes.
 
-    `text` is the object, valid JSON; `written` is what the encoder writes for the parsed `members`.
+    Args:
+        text: The object as valid JSON.
+        written: The encoder's output for the parsed members.
+        members: The parsed members.
     """
     if b"\\" not in text:
         if text.count(b":") == written.count(b":"):
-            return None  # nearly always
+            return None  # the usual case
     elif _same_colons(text, written) and all(map(_PLAIN_KEY.match, members)):
         return None
     return _scan(text.decode(), members)
@@ -130,8 +134,8 @@ def refuse_repeated_within(text: bytes, parsed: Document) -> None:
 
 
 def _same_colons(text: bytes, written: bytes) -> bool:
-    # Every member has one colon. All others are in keys and values; `written` has them as they are,
-    # while the text may escape some.
+    # Every member has one colon. All other colons are in keys and values, and only the original
+    # text may escape them.
     return text.count(b":") == written.count(b":") and _ESCAPED not in text
 
 
@@ -146,7 +150,7 @@ def _scan(text: str, members: Mapping[str, Any]) -> OddMembers:
         at = _after(text, end)
         value = members[key]
         end = at + len(str(value, "utf-8"))
-        # The parser kept the last value of a repeated key, so an earlier one may be another.
+        # The parser keeps only the last value of a repeated key, so earlier values may differ.
         if not text.startswith(str(value, "utf-8"), at) or text[end] not in _ENDS:
             _, end = _value_at(text, at)
             value = Raw(text[at:end].encode())
@@ -156,9 +160,9 @@ def _scan(text: str, members: Mapping[str, Any]) -> OddMembers:
 
 
 def _after(text: str, at: int) -> int:
-    """Return where the next key, value or closing brace begins."""
+    """Return the index of the next key, value or closing brace."""
     separator = _SEPARATOR.match(text, at)
-    assert separator is not None  # it may be empty
+    assert separator is not None  # the pattern also matches an empty string
     return separator.end()
 
 
@@ -169,11 +173,11 @@ def _refuse_pairs(pairs: list[tuple[str, object]]) -> None:
 
 _decoder = msgspec.json.Decoder(dict[str, Raw] | list[Raw] | str | int | float | bool | None)
 _opened = _decoder.decode
-# The types of the numbers that changes make, such as a default.
+# The types of numbers that changes create, such as a default.
 _NUMBERS = frozenset({int, float})
-# The types of the values that one call encodes as they are.
+# The types of values that the encoder can write without further preparation.
 _CLOSED = frozenset({Raw, str, int, float, bool, type(None)})
-# Elements that are compared at a time.
+# The number of elements that are compared in one step.
 _TOGETHER = 64
 _NO_KEYS: Mapping[str, bytes] = {}
 
@@ -185,10 +189,10 @@ class _Opened(NamedTuple):
     """An array or object that has been opened.
 
     Attributes:
-        value: The open value, which changes alter in place; held so that its id stays unique.
-        given: Its members as they were opened, or its elements; None where opening the text once
-            more costs less than to keep them.
-        keys: The texts of those of its keys that the encoder would write otherwise.
+        value: The open value, which changes alter in place. The reference keeps its id unique.
+        given: The original members or elements. None if opening the text again costs less than a
+            copy of them.
+        keys: The original text of the keys that the encoder would write differently.
     """
 
     value: _Container
@@ -201,7 +205,7 @@ class OriginalText:
     """Opens and closes the values of one body.
 
     Args:
-        small: Whether the body is so small that one step encodes it.
+        small: Whether the body is small enough to be encoded in one step.
     """
 
     def __init__(self, step: Step, *, small: bool) -> None:
@@ -252,7 +256,7 @@ class OriginalText:
         return Raw(made) if type(made) is bytes else made
 
     def text(self, value: Document) -> Document:
-        """Return the text of a value, bytes or Raw: as in the body, if it is as it was opened."""
+        """Return a value as JSON (bytes or Raw); its original text if no change altered it."""
         if isinstance(value, Raw):
             return value
         if not isinstance(value, dict | list):
@@ -321,7 +325,7 @@ class OriginalText:
         begin, inner, end = bytes(text[:1]), text[1:-1], bytes(text[-1:])
         if begin + end not in (b"[]", b"{}"):
             return None
-        if not large_json.stripped(inner):  # it is empty, and no element is missing
+        if not large_json.stripped(inner):  # an empty array or object, not a missing element
             empty: _Container = {} if begin == b"{" else []
             self._known[id(empty)] = _Opened(empty, value, empty.copy())
             return empty
@@ -374,10 +378,11 @@ class OriginalText:
 
 
 def is_as_written(text: bytes | Raw, value: dict[str, Raw] | list[Raw]) -> bool:
-    """Return whether the encoder would write an open array or object as its text.
+    """Return whether the encoder would write an open array or object exactly like its text.
 
-    White space and needless escapes only make the text longer, and members that have the same key
-    make it shorter than what it was. The elements may be large, so they are not written again.
+    Comparing lengths is sufficient: white space, needless escapes and repeated keys make the
+    original text longer than the encoder's. The elements are not encoded again, since they may be
+    large.
     """
     if isinstance(value, dict):
         keys = len(_encoded([*value])) + len(value) if value else 2
@@ -386,7 +391,7 @@ def is_as_written(text: bytes | Raw, value: dict[str, Raw] | list[Raw]) -> bool:
 
 
 def _same(one: Document, other: Document) -> bool:
-    """Return whether two closed values have the same text, as null has and what is parsed of it."""
+    """Return whether two closed values have the same JSON, such as None and a raw null."""
     if one is other or one == other:
         return True
     if isinstance(one, RepeatedValue):
@@ -395,7 +400,7 @@ def _same(one: Document, other: Document) -> bool:
 
 
 def _plain(value: Document) -> Document:
-    """Return a value that can be encoded; raises ConversionError for a repeated key."""
+    """Return a value without open containers' repeated keys; raises ConversionError for one."""
     if isinstance(value, RepeatedValue):
         raise repeated()
     if isinstance(value, dict):

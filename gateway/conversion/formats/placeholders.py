@@ -1,11 +1,11 @@
-r"""Placeholders for what JSON bodies hold and the parser refuses, during a conversion.
+r"""Placeholders, during a conversion, for values in JSON bodies that the parser refuses.
 
 Lone surrogates: escapes such as \ud800 without the other half of the pair. The grammar of JSON
-allows them, and the behaviour of receivers is unpredictable (RFC 8259, section 8.2). Each becomes a
-character of the last private-use plane.
+allows them, but the behaviour of receivers is unpredictable (RFC 8259, section 8.2). Each is
+replaced by a character of the last private-use plane.
 
-NaN and Infinity: RFC 8259 lacks them, and some encoders write them. Each becomes a text that no
-other body has, so that it moves with its field.
+NaN and Infinity: they are not part of RFC 8259, but some encoders write them. Each is replaced by a
+string that does not occur in the body otherwise, so that the value can move with its field.
 """
 
 import re
@@ -15,40 +15,42 @@ from gateway.conversion.conversion_error import ConversionError
 
 _HIGH = rb"\\u[dD][89abAB][0-9a-fA-F]{2}"
 _LOW = rb"\\u[dD][c-fC-F][0-9a-fA-F]{2}"
-# Each half of a pair costs a microsecond or two; this many cost as much as the rest of a body.
+# Replacing one surrogate takes one or two microseconds. This many take as long as the rest of a
+# conversion.
 _FEW = 500
 _LONE = re.compile(rb"%b(?!%b)|(?<!%b)%b" % (_HIGH, _LOW, _HIGH, _LOW))
 _BACKSLASH = rb"\\"
 _ASIDE = b"\xff"  # a byte that never occurs in UTF-8
-# The placeholders start at U+100000: one per surrogate and per upper or lower case of its digits.
+# The first placeholder is U+100000. Each spelling of a surrogate, with upper-case or lower-case
+# digits, has its own placeholder.
 _PLANE = 0x100000
 _SURROGATES = 0x800
 _IN_PLANE = re.compile(rb"\xf4[\x80-\x87][\x80-\xbf]{2}")
 _ESCAPED_PLANE = re.compile(rb"\\u[dD][bB][cdCD][0-9a-fA-F]%b" % _LOW)
 
-# Strings are matched as a whole, so that no word inside one is replaced.
+# Strings are matched as a whole, so that NaN or Infinity inside a string is not replaced.
 _WORDS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|-?\bInfinity\b|\bNaN\b', re.DOTALL)
 MARK = b"\xf4\x8f\xbf\xbd"
-"""The prefix of NaN or Infinity while it is a text: U+10FFFD, a private character."""
+"""The prefix of the string that stands for NaN or Infinity: U+10FFFD, a private character."""
 _MARKED = re.compile(rb'"%b(-?Infinity|NaN)"' % MARK)
-# A search holds up other threads: about a millisecond for so many bytes.
+# A search blocks other threads: about a millisecond for this many bytes.
 _MOST = 1024 * 1024
 
 
 def many_surrogates(body: bytes) -> bool:
-    """Return whether a body has so many halves of pairs that it is slow to convert."""
+    """Return whether a body has so many escaped surrogates that its conversion is slow."""
     return body.count(rb"\ud") + body.count(rb"\uD") > _FEW
 
 
 def replace_surrogates(body: bytes) -> bytes | None:
-    """Return a body with a placeholder for each lone surrogate; None if it has none.
+    """Replace each lone surrogate in a body by a placeholder; None if the body has none.
 
     Raises:
-        ConversionError: The body already contains characters of the placeholders' plane.
+        ConversionError: The body already contains characters of the private plane 16.
     """
     if _ASIDE in body:
         return None
-    # Once escaped backslashes are set aside, every other backslash begins an escape.
+    # With escaped backslashes replaced, every remaining backslash begins an escape.
     text = body.replace(_BACKSLASH, _ASIDE)
     replaced = _LONE.sub(lambda match: _stand_in(match[0]), text)
     if replaced == text:
@@ -66,7 +68,7 @@ def restore_surrogates(body: bytes) -> bytes:
 
 
 def has_surrogates(text: bytes) -> bool:
-    """Return whether a part of a body contains placeholders of surrogates."""
+    """Return whether a part of a body contains placeholders for surrogates."""
     return _IN_PLANE.search(text) is not None
 
 
@@ -88,7 +90,7 @@ def _escape(character: bytes) -> bytes:
 
 
 def replace_literals(body: bytes) -> bytes | None:
-    """Return a body with NaN and Infinity as texts; None if it has neither, or is large."""
+    """Replace NaN and Infinity in a body by strings; None if it has neither, or is too large."""
     if len(body) > _MOST or MARK in body or not (b"NaN" in body or b"Infinity" in body):
         return None
     replaced = _WORDS.sub(_marked, body)
@@ -96,10 +98,10 @@ def replace_literals(body: bytes) -> bytes | None:
 
 
 def restore_literals(body: bytes) -> bytes:
-    """Return a body with NaN and Infinity restored.
+    """Replace the strings for NaN and Infinity by the original literals.
 
     Raises:
-        ConversionError: A change has made another text of one.
+        ConversionError: A change has modified such a string.
     """
     restored = _MARKED.sub(rb"\1", body)
     if MARK in restored:

@@ -1,13 +1,15 @@
 """Streams of JSON documents, each converted as soon as it is complete.
 
-JSON lines: one document a line. JSON text sequences, `application/json-seq` (RFC 7464): each text
-ends with a line feed, may have others inside, and may begin with a record separator. Kubernetes
-sends such texts, without the separators, as `application/json`.
+JSON lines: each line is one document.
+
+JSON text sequences, `application/json-seq` (RFC 7464): each JSON text ends with a line feed, may
+contain line feeds, and may begin with a record separator. Kubernetes sends such texts, without the
+separators, as `application/json`.
 
 Server-sent events, `text/event-stream` (WHATWG HTML, section 9.2): the data of an event is
-converted if it is a JSON object or array. Any other data, such as `[DONE]`, passes, and so do
-comments and the other fields, byte for byte, but for names of events that differ in the other
-version. An event that no change alters keeps all its bytes.
+converted if it is a JSON object or array. Other data, such as `[DONE]`, comments and other fields
+keep their bytes, except for event names that differ in the other version. An event that no change
+alters keeps all its bytes.
 """
 
 import re
@@ -25,15 +27,15 @@ from gateway.http.content_coding import DecodedTooLargeError
 from gateway.http.cooperative import Step, no_step
 
 DocumentConversion = Callable[[bytes, Step], bytes]
-"""A function that returns one converted JSON document; it may raise ConversionError."""
+"""A function that converts one JSON document; it may raise ConversionError."""
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class ConvertedStream(ABC):
-    """Converts a stream of documents, piece by piece, holding back only what is incomplete.
+    """Converts a stream of documents piece by piece; only incomplete documents are held back.
 
-    It raises ConversionError for a document that cannot be converted, and DecodedTooLargeError for
-    a part that is too large, as soon as that is known.
+    It raises ConversionError for a document that cannot be converted. It raises
+    DecodedTooLargeError as soon as a part of the stream, such as a line, exceeds the size limit.
     """
 
     def __init__(self, convert: DocumentConversion, most: int, part: str) -> None:
@@ -48,9 +50,13 @@ class ConvertedStream(ABC):
         return len(self._begun)
 
     def feed(self, data: bytes, step: Step = no_step) -> bytes:
-        """Return what the data completes, converted; `step` is called between the steps.
+        """Add data, and return the documents that are now complete, converted.
 
-        A byte order mark at the start of the stream passes: it is not part of a document.
+        A byte order mark at the start of the stream is returned unchanged, since it is not part of
+        a document.
+
+        Args:
+            step: Called between parts of the work, to let other threads run.
         """
         if not self._at_start:
             return self._feed(data, step)
@@ -69,10 +75,10 @@ class ConvertedStream(ABC):
 
     @abstractmethod
     def finish(self, step: Step = no_step) -> bytes:
-        """Return what is left at the end of the stream, converted."""
+        """Return the rest of the stream, converted, after its last byte."""
 
     def _bound(self, part: bytes | bytearray) -> None:
-        """Raise DecodedTooLargeError for a part, perhaps an incomplete one, that is too large."""
+        """Raise DecodedTooLargeError if a part, complete or not, exceeds the size limit."""
         if len(part) > self._most:
             raise DecodedTooLargeError(f"{self._part} of more than {self._most} bytes")
 
@@ -80,7 +86,7 @@ class ConvertedStream(ABC):
 def converted_within(
     text: bytes, around: bytes, convert: DocumentConversion, step: Step = no_step
 ) -> bytes:
-    """Return a text with its document converted; the bytes `around` it are those that stay."""
+    """Convert the document in `text`; leading and trailing bytes out of `around` are unchanged."""
     document = text.strip(around)
     if not document or (converted := convert(document, step)) == document:
         return text
@@ -93,7 +99,7 @@ class JsonLineStream(ConvertedStream):
         super().__init__(convert, most, "a line")
 
     def _feed(self, data: bytes, step: Step) -> bytes:
-        done = BytesIO()  # a body may be whole, and of as many lines as bytes
+        done = BytesIO()  # the data may be a whole body, with as many lines as bytes
         begin = 0
         while (end := data.find(b"\n", begin)) >= 0:
             self._begun += data[begin:end]
@@ -120,20 +126,20 @@ _MARK = re.compile(rb'\\.|["\[\]{}\n\x1e]', re.DOTALL)
 _ESCAPE = re.compile(rb"\\.", re.DOTALL)
 _NO_MARKS = bytes(sorted({*range(256)} - {*b'"[]{}\n'}))
 _SEPARATOR, _BACKSLASH = b"\x1e", b"\\"
-# Bytes of one step, during which other threads wait.
+# Maximum bytes of one step; other threads wait during a step.
 _STEP = 64 * 1024
 # Pairs of brackets are removed from inside to outside, which is slow for deeply nested texts.
 _LEVELS = 32
 
 
 class TextEnds:
-    """Finds the line feeds that end JSON texts, however the pieces of the texts are cut.
+    """Finds the line feeds that end JSON texts in a stream that arrives in arbitrary pieces.
 
-    A text is not checked. A line feed in a string is not JSON, so it ends the string.
+    The texts are not validated. A line feed inside a string is invalid JSON; it ends the string.
 
     Attributes:
-        blank: Whether the text so far has nothing but white space.
-        container: Whether the text so far begins as an object or an array.
+        blank: Whether the current text has only white space so far.
+        container: Whether the current text begins like an object or an array.
     """
 
     def __init__(self) -> None:
@@ -144,13 +150,17 @@ class TextEnds:
         self._escaped = False
 
     def find(self, piece: bytes, begin: int = 0, step: Step = no_step) -> int | None:
-        """Return where the current text ends in the piece, from `begin` on; None if it goes on."""
+        """Return the index in the piece where the current text ends; None if it continues.
+
+        Args:
+            begin: The index at which the search starts.
+        """
         at = begin
         if self.blank:
             ink = _INK.search(piece, begin)
             at = len(piece) if ink is None else ink.start()
             if (line := piece.find(b"\n", begin, at)) >= 0:
-                return line + 1  # a blank line is a text of its own
+                return line + 1  # a blank line counts as a text
             if ink is None:
                 return None
             self.blank, self.container = False, ink[0] in b"{["
@@ -167,7 +177,11 @@ class TextEnds:
         return None
 
     def _goes_on(self, window: bytes) -> bool:
-        """Return whether the text goes on behind a window, and skip that, if it is known fast."""
+        """Skip a window if a fast check shows that the text continues after it.
+
+        Returns:
+            Whether the window was skipped. If not, it must be searched.
+        """
         if not self._depth or _SEPARATOR in window or window.endswith(_BACKSLASH):
             return False
         if _BACKSLASH in window:
@@ -232,13 +246,14 @@ class JsonSequenceStream(ConvertedStream):
 
 
 class SeriesSearch:
-    """Finds out whether a JSON body that is still coming is a series of JSON texts.
+    """Detects whether a JSON body that is still arriving is a series of JSON texts.
 
-    It is one if an object or an array ends with a line feed, and more follows or is to follow.
+    The body is a series if a line feed ends an object or array, and then more data follows or the
+    sender pauses without ending the body.
 
     Attributes:
-        pause: The seconds without a byte after which more is to follow; None waits for more.
-        found: Whether the body is a series, as far as is known.
+        pause: The length of that pause in seconds; None to wait for more data.
+        found: Whether the body is known to be a series.
     """
 
     def __init__(self, pause: float | None = None) -> None:
@@ -248,9 +263,9 @@ class SeriesSearch:
         self._ended = False
 
     def ends_text(self, piece: bytes) -> bool:
-        """Add a piece; return whether a text has ended, with it or before, and nothing follows."""
+        """Add a piece; return whether a text has ended and nothing has followed it so far."""
         begin = 0
-        if b"\0" in piece:  # UTF-16 or UTF-32, whose texts are not found
+        if b"\0" in piece:  # UTF-16 or UTF-32, in which TextEnds cannot find texts
             self._ends = None
         while self._ends is not None and not self._ended:
             end = self._ends.find(piece, begin)
@@ -266,30 +281,30 @@ class SeriesSearch:
         return not self.found
 
 
-# A number at the end of the received text, which may be incomplete.
+# A number at the end of the received text; more digits may follow.
 _NUMBER = re.compile(rb"-?(?:[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]*)?)?\Z")
 _MOST_DIGITS = 64
 _TRUNCATED = "Input data was truncated"
-# The bytes that begin a JSON text in UTF-16 or UTF-32, or a byte order mark. The encoding is known
-# when four bytes have come.
+# Bytes at the start of a JSON text in UTF-16 or UTF-32, or of a byte order mark. Four bytes are
+# needed to detect the encoding.
 _OF_ENCODINGS = re.compile(rb"[\0\xef\xfe\xff]")
-# Each check parses the whole text so far. Beyond _EACH bytes, a check follows when the text has
-# doubled; a text of more than _LOOKED_AT bytes counts as JSON.
+# Each check parses the whole text so far. Beyond _EACH bytes, the next check waits until the text
+# has doubled. A text of more than _LOOKED_AT bytes counts as JSON.
 _EACH, _LOOKED_AT = 64 * 1024, 1024 * 1024
 _syntax = msgspec.json.Decoder(msgspec.Raw).decode
 
 
 class TextSearch:
-    """Finds out whether a text that is still coming is no JSON; see `SeriesSearch`.
+    """Detects whether a text that is still arriving is not JSON; see `SeriesSearch`.
 
     Args:
-        encoding: The encoding that the charset of the text names; None for none.
-        pause: The seconds without a byte after which JSON that is complete is taken for all of it;
-            None waits for more.
+        encoding: The encoding named by the charset of the text; None without a charset.
+        pause: The seconds without data after which complete JSON counts as the whole text; None to
+            wait for the end of the text.
 
     Attributes:
-        found: Whether the text is not JSON, or is followed by more after the pause.
-        json: Whether what has come may be JSON.
+        found: Whether the text is not JSON, or continues after the pause.
+        json: Whether the received text may be JSON.
     """
 
     def __init__(self, encoding: TextEncoding | None, pause: float | None) -> None:
@@ -301,7 +316,7 @@ class TextSearch:
         self._next = 0
 
     def ends_text(self, piece: bytes) -> bool:
-        """Add a piece; return whether what has come is JSON that is complete."""
+        """Add a piece; return whether the received text is complete JSON."""
         if self._next > _LOOKED_AT:
             return False
         self._text += piece
@@ -315,7 +330,7 @@ class TextSearch:
         return bool(whole)
 
     def _look(self, text: bytes) -> bool | None:
-        """Return whether a text is complete JSON; None if it does not begin as JSON does."""
+        """Return whether a text is complete JSON; None if it is not the beginning of JSON."""
         encoding = self._encoding
         if encoding is None:
             if len(text) < 4 and _OF_ENCODINGS.search(text):
@@ -338,23 +353,24 @@ class TextSearch:
         return True if end == len(text) else None
 
 
-# A line ends with CRLF, LF or CR, and an event with an empty line (WHATWG HTML, section 9.2.5).
+# A line ends with CRLF, LF or CR. An event ends with an empty line (WHATWG HTML, section 9.2.5).
 _END_OF_EVENT = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")
 _LINES = re.compile(rb"([^\r\n]*)(\r\n|\n|\r|\Z)")
 _END_OF_LINE = re.compile(rb"\r\n|\n|\r(?!\Z)")
 _DATA = re.compile(rb"data(?:: ?(.*))?\Z")
-_NAME = re.compile(rb"(event: ?)([^\r\n]*)")  # of a line that begins so: ten times as fast
+# Not anchored at the start of a line, which makes the search ten times as fast.
+_NAME = re.compile(rb"(event: ?)([^\r\n]*)")
 _CONVERTED = (b"data", b"event")
 _BEFORE_A_LINE = (b"", b"\r", b"\n")
 
 
 class EventStream(ConvertedStream):
-    """Converts the events of a stream, each as it becomes complete.
+    """Converts each event of a stream as soon as it is complete.
 
     Args:
         most: The maximum number of bytes of an event.
         lines: The maximum number of lines of an event.
-        conversion: The conversion that the names of events have; None where none differs.
+        conversion: The conversion with the event names that differ; None if names are unchanged.
     """
 
     def __init__(
@@ -375,8 +391,8 @@ class EventStream(ConvertedStream):
         done = []
         begin = 0
         while True:
-            # Comments keep a connection alive, and `retry` takes effect at once, so the lines
-            # before those that are converted do not wait for the end of an event.
+            # Comments keep a connection alive, and `retry` takes effect at once. Lines before the
+            # first `data` or `event` line are therefore sent before the event is complete.
             ahead = not self._begun.startswith(_CONVERTED, begin)
             end = _END_OF_LINE if ahead else _END_OF_EVENT
             found = end.search(self._begun, max(begin, self._searched))
@@ -389,15 +405,15 @@ class EventStream(ConvertedStream):
             done.append(part if ahead else self._event(part, step))
             begin = found.end()
         del self._begun[:begin]
-        # The end of an event has up to four bytes, of which the last may still be missing.
+        # The end of an event has up to four bytes. The last of them may not have arrived yet.
         self._searched = max(0, len(self._begun) - 3)
         self._bound(self._begun)
         return b"".join(done)
 
     def finish(self, step: Step = no_step) -> bytes:
-        """Return the last event, which has no end.
+        """Return the last event, which has no empty line at its end, converted.
 
-        The standard has its receiver discard it, and many clients do not.
+        The standard requires receivers to discard such an event, but many clients do not.
         """
         rest, self._begun = bytes(self._begun), bytearray()
         return self._event(rest, step)
@@ -406,7 +422,7 @@ class EventStream(ConvertedStream):
         self._bound(event)
         if len(event) > self._lines < _count_lines(event):
             raise DecodedTooLargeError(f"an event of more than {self._lines} lines")
-        # The lines are not held: each would take many times the memory of its bytes.
+        # The lines are not stored: each would need many times the memory of its bytes.
         data = BytesIO()
         for line in _LINES.finditer(event):
             step()
@@ -420,7 +436,7 @@ class EventStream(ConvertedStream):
 
 
 def events(body: bytes) -> list[dict[str, bytes]]:
-    """Return the complete events of a stream, each with its values by field, without comments."""
+    """Return the complete events of a stream, each as its field values by name."""
     found: list[dict[str, bytes]] = []
     event: dict[str, bytes] = {}
     for line, end in _LINES.findall(body):
@@ -452,7 +468,7 @@ def _count_lines(text: bytes) -> int:
 
 
 def _written(event: bytes, converted: bytes, step: Step) -> bytes:
-    """Return an event with its data replaced, which stands where the first line of it stood."""
+    """Return an event with its data replaced, at the position of the first data line."""
     written = BytesIO()
     pending: bytes | None = converted
     for line in _LINES.finditer(event):

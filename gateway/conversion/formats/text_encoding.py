@@ -1,9 +1,9 @@
-"""The encodings of JSON texts other than UTF-8, and the mark that may stand before one.
+"""Encodings of JSON texts other than UTF-8, and byte order marks.
 
-JSON is UTF-8 (RFC 8259, section 8.1). Older specifications allowed UTF-16 and UTF-32, which the
-first bytes show (RFC 4627, section 3), and some senders use an encoding of one byte or of a region,
-which the parameter `charset` of the media type names. What is converted is sent in the encoding
-that it came in.
+JSON is UTF-8 (RFC 8259, section 8.1). Older specifications allowed UTF-16 and UTF-32, which can be
+detected from the first bytes (RFC 4627, section 3). Some senders use a single-byte or regional
+encoding, named by the parameter `charset` of the media type. A converted body is sent in its
+original encoding.
 """
 
 import codecs
@@ -15,23 +15,23 @@ from typing import NamedTuple
 
 from gateway.http.cooperative import Step
 
-# Bytes of one step, during which other threads wait.
+# Maximum bytes of one step; other threads wait during a step.
 _STEP = 64 * 1024
-_MARKS = (  # that of UTF-32 begins like that of UTF-16
+_MARKS = (  # UTF-32 first: its little-endian mark begins with the mark of UTF-16
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),
     (codecs.BOM_UTF32_BE, "utf-32-be"),
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-# Where the first two characters are in ASCII, as those of JSON are, but for those of a text.
+# Valid if the first two characters are ASCII, as in every JSON text except some strings.
 _ZEROS = (
     (re.compile(rb"\0\0\0[^\0]"), "utf-32-be"),
     (re.compile(rb"[^\0]\0\0\0"), "utf-32-le"),
     (re.compile(rb"\0[^\0]"), "utf-16-be"),
     (re.compile(rb"[^\0]\0"), "utf-16-le"),
 )
-# The names of Python's codecs. Others are no encodings of texts, or may not be written back.
+# Supported names of Python's codecs. Other codecs are not text encodings, or may be lossy.
 _KNOWN = re.compile(
     r"(ascii|iso8859-\d+|cp125\d|koi8-[ru]|shift_jis|cp932|euc_jp|euc_kr|gb2312|gbk|gb18030|big5)\Z"
 )
@@ -40,13 +40,13 @@ _ESCAPES = "json-escapes"
 
 
 class TextEncoding(NamedTuple):
-    """An encoding of texts, by the name of Python's codec; and the mark before this text."""
+    """A text encoding by the name of Python's codec, with the byte order mark of this text."""
 
     codec: str
     mark: bytes = b""
 
     def decoded(self, body: bytes, step: Step) -> bytes:
-        """Return a body in UTF-8; raises UnicodeDecodeError."""
+        """Convert a body to UTF-8, without its mark; raises UnicodeDecodeError."""
         decode = codecs.getincrementaldecoder(self.codec)().decode
         made = BytesIO()
         for begin in range(len(self.mark), len(body), _STEP):
@@ -56,8 +56,8 @@ class TextEncoding(NamedTuple):
         return made.getvalue()
 
     def encoded(self, text: bytes, step: Step) -> bytes:
-        """Return a text of UTF-8 in the encoding; a character that it lacks becomes an escape."""
-        if self.codec == "utf-8":  # which has no mark (RFC 8259, section 8.1)
+        """Convert UTF-8 to this encoding; an unsupported character becomes a JSON escape."""
+        if self.codec == "utf-8":  # JSON is sent without a mark (RFC 8259, section 8.1)
             return text
         decode = codecs.getincrementaldecoder("utf-8")().decode
         made = BytesIO()
@@ -69,7 +69,7 @@ class TextEncoding(NamedTuple):
 
 
 def detected(body: bytes) -> TextEncoding | None:
-    """Return the encoding that the first bytes of a JSON text show; None for UTF-8 without mark."""
+    """Detect the encoding from the first bytes of a JSON text; None for UTF-8 without a mark."""
     for mark, codec in _MARKS:
         if body.startswith(mark):
             return TextEncoding(codec, mark)
@@ -81,10 +81,12 @@ def detected(body: bytes) -> TextEncoding | None:
 
 @lru_cache(maxsize=64)
 def declared(charset: str) -> TextEncoding | None:
-    """Return the encoding of a name; None for those that the first bytes show.
+    """Return the encoding named by a charset; None for UTF-8, UTF-16 and UTF-32.
+
+    These three are detected from the first bytes of a text.
 
     Raises:
-        LookupError: The encoding is not known.
+        LookupError: The encoding is not supported.
     """
     name = codecs.lookup(charset).name
     if _DETECTED.match(name):
@@ -97,7 +99,7 @@ def declared(charset: str) -> TextEncoding | None:
 def converted(
     encoding: TextEncoding, body: bytes, convert: Callable[[bytes], bytes], step: Step
 ) -> bytes:
-    """Return a converted body in its encoding: the very object that is given if nothing alters it.
+    """Return a converted body in its original encoding; the same object if it is unchanged.
 
     Raises:
         UnicodeDecodeError: The body is not in the encoding.
@@ -110,7 +112,7 @@ def converted(
 def _escaped(error: UnicodeError) -> tuple[str, int]:
     if not isinstance(error, UnicodeEncodeError):
         raise error
-    # A character beyond the first plane is two escapes (RFC 8259, section 7).
+    # A character outside the Basic Multilingual Plane needs two escapes (RFC 8259, section 7).
     units = error.object[error.start : error.end].encode("utf-16-be")
     pairs = (units[at : at + 2].hex() for at in range(0, len(units), 2))
     return "".join(f"\\u{pair}" for pair in pairs), error.end

@@ -1,4 +1,4 @@
-"""Conversion of whole bodies: one function for each format that is no stream."""
+"""Conversion of whole bodies: one function for each format that is not a stream."""
 
 from collections.abc import Callable, Mapping
 
@@ -12,13 +12,13 @@ from gateway.conversion.message import Message
 from gateway.http.cooperative import Step
 
 WholeConversion = Callable[[bytes, BodyConversion, Message | None, Step], bytes]
-"""Converts a whole body and its message; may raise ConversionError, or what a step raises.
+"""Converts a whole body and its message; may raise ConversionError, or an error raised by the step.
 
-It returns the very object that it is given if no change alters the body."""
+It returns the same bytes object if no change alters the body."""
 
 
 def in_encoding(encoding: TextEncoding, convert: WholeConversion) -> WholeConversion:
-    """Return what converts a body in an encoding other than UTF-8."""
+    """Return a conversion for bodies in an encoding other than UTF-8."""
 
     def convert_encoded(
         body: bytes, conversion: BodyConversion, message: Message | None, step: Step
