@@ -1,4 +1,4 @@
-"""Links of whole answers and requests: fields and bodies, and what is counted and logged."""
+"""Links in responses and requests are mapped; links that fit no endpoint are counted and logged."""
 
 import pytest
 
@@ -29,7 +29,7 @@ apis:
 
 
 def answered(body: bytes, *lines: str, status: str = "200 OK") -> bytes:
-    """Return an answer of the service."""
+    """Return a response of the service."""
     head = [f"HTTP/1.1 {status}", *lines, "Content-Type: application/json"]
     return "\r\n".join([*head, f"Content-Length: {len(body)}", "", ""]).encode() + body
 
@@ -46,8 +46,10 @@ def request(line: str, *fields: str, body: bytes = b"") -> bytes:
     ("field", "each"),
     [("Link", "</x>,"), ("Set-Cookie", ";Path=/x"), ("Set-Cookie", ";Domain=x")],
 )
-async def test_too_many_links_in_header_fields(field: str, each: str) -> None:
-    """Each costs some time, in which no other request is answered."""
+async def test_a_response_with_too_many_links_in_header_fields_is_refused(
+    field: str, each: str
+) -> None:
+    """Mapping a link takes time, during which other requests wait."""
     given = [f"{field}: a=b{each * 2000}"]
     gateway = Gateway(RULES, {SERVICE: lambda _: answered(b"", *given)})
     assert parse_answer(await gateway.ask(request("GET /v3/orders"))).status == 200
@@ -57,7 +59,7 @@ async def test_too_many_links_in_header_fields(field: str, each: str) -> None:
     assert refused.refusal() == (502, "upstream_protocol")
 
 
-async def test_links_of_header_fields() -> None:
+async def test_links_in_header_fields_are_mapped_to_the_client_s_paths() -> None:
     lines = (
         "Location: /orders/7",
         f"content-location: http://127.0.0.1:{SERVICE}/orders/8?x",
@@ -78,8 +80,8 @@ async def test_links_of_header_fields() -> None:
     assert gateway.exchanges[0].unmapped_links is None
 
 
-async def test_a_link_of_the_body_that_comes_into_a_field_is_mapped_once() -> None:
-    """An endpoint for all paths would lead it to the version twice."""
+async def test_a_link_that_moves_from_the_body_to_a_header_is_mapped_once() -> None:
+    """The endpoint accepts all paths, so a second mapping would add the version prefix again."""
     rules = RULES.replace(
         "          - link: { field: self }", "          - link: { field: next }"
     ).replace("[ link: { field: self }", "[ to_header: { field: next, header: Link, rel: next }")
@@ -94,7 +96,7 @@ async def test_a_link_of_the_body_that_comes_into_a_field_is_mapped_once() -> No
     assert gateway.exchanges[0].unmapped_links is None
 
 
-async def test_cookies_come_back() -> None:
+async def test_cookie_paths_and_domains_are_mapped_for_the_client() -> None:
     lines = (
         "Set-Cookie: sid=a; Path=/orders; HttpOnly",
         "set-cookie: at=/orders; Domain=127.0.0.1; Path=/",
@@ -114,8 +116,8 @@ async def test_cookies_come_back() -> None:
     assert gateway.exchanges[0].unmapped_links == {"Set-Cookie": 1}
 
 
-async def test_links_of_bodies() -> None:
-    """Both steps map `self`, which is mapped once; what one writes the other does not read."""
+async def test_links_in_bodies_are_mapped_once_in_both_directions() -> None:
+    """Both version steps declare `link` for `self`, but its value is mapped only once."""
     found = b'{"self":"/orders/7","all":["/orders","/orders"],"pages":{"next":"/orders?p=2"}}'
     gateway = Gateway(RULES, {SERVICE: lambda _: answered(found)})
     got = parse_answer(await gateway.ask(request("GET /v1/orders")))
@@ -130,14 +132,14 @@ async def test_links_of_bodies() -> None:
     assert arrived == found.replace(b'"/orders/7"', b'"http://api.test/orders/7"')
 
 
-async def test_a_field_that_a_conversion_makes() -> None:
+async def test_a_link_in_a_header_field_that_a_conversion_renames_is_mapped() -> None:
     gateway = Gateway(RULES, {SERVICE: lambda _: answered(b"{}", "X-Location: /orders/7")})
     got = parse_answer(await gateway.ask(request("GET /v1/orders")))
     gateway.close()
     assert got.all("Location") == [b"/v1/orders/7"]
 
 
-async def test_links_that_fit_nothing_are_counted() -> None:
+async def test_links_that_fit_no_endpoint_are_counted_by_location() -> None:
     rules = RULES.replace('"/v{version}/{rest*}"', '"/v{version}/rest/{rest*}"').replace(
         'upstream_path: "/{rest*}"', 'upstream_path: "/rest/{rest*}"'
     )
@@ -163,7 +165,9 @@ async def test_links_that_fit_nothing_are_counted() -> None:
         (["X-Forwarded-Proto: gopher"], "http://api.test"),
     ],
 )
-async def test_the_origin_that_the_client_used(fields: list[str], origin: str) -> None:
+async def test_absolute_links_have_the_origin_that_the_client_used(
+    fields: list[str], origin: str
+) -> None:
     lines = (f"Location: http://127.0.0.1:{SERVICE}/orders/7",)
     gateway = Gateway(RULES, {SERVICE: lambda _: answered(b"", *lines, status="303 See")})
     got = parse_answer(await gateway.ask(request("POST /v3/orders", *fields)))
@@ -171,14 +175,14 @@ async def test_the_origin_that_the_client_used(fields: list[str], origin: str) -
     assert got.one("Location") == f"{origin}/v3/orders/7".encode()
 
 
-async def test_the_target_of_a_request_may_be_absolute() -> None:
+async def test_links_are_mapped_for_a_request_with_an_absolute_target() -> None:
     gateway = Gateway(RULES, {SERVICE: lambda _: answered(b"{}", "Location: /orders/7")})
     got = parse_answer(await gateway.ask(request("GET http://api.test/v3/orders")))
     gateway.close()
     assert got.one("Location") == b"/v3/orders/7"
 
 
-def test_what_is_logged_of_a_link() -> None:
+def test_a_link_is_logged_without_query_fragment_and_control_characters() -> None:
     assert without_query("/a b\x00?token=1#c") == "/a?b?"
     assert without_query("/a#token=1") == "/a"
     assert len(without_query("/a" * 300)) == 200

@@ -1,4 +1,4 @@
-"""Compression: what is worth it, and that equal bodies become equal bytes."""
+"""Bodies are compressed if that saves bytes, and equal bodies give equal bytes."""
 
 import zlib
 from collections.abc import AsyncIterator
@@ -14,7 +14,7 @@ FIELDS = [(b"Content-Type", b"application/json"), (b"Content-Length", b"9")]
 
 @pytest.mark.parametrize("coding", CODINGS)
 @pytest.mark.parametrize("size", [LEAST, 100_000])
-async def test_there_and_back(coding: str, size: int) -> None:
+async def test_a_compressed_body_decodes_to_the_original(coding: str, size: int) -> None:
     body = b'"%b"' % (b"x" * (size - 2))
     got = await compressed(FIELDS, body, coding)
     assert got is not None
@@ -29,20 +29,20 @@ async def test_there_and_back(coding: str, size: int) -> None:
 
 
 @pytest.mark.parametrize("coding", CODINGS)
-async def test_what_gains_nothing_stays(coding: str) -> None:
+async def test_a_small_or_incompressible_body_stays_uncompressed(coding: str) -> None:
     noise = b"".join(blake2b(b"%d" % number).digest() for number in range(LEAST // 64))
     assert len(noise) == LEAST
     assert await compressed(FIELDS, noise, coding) is None
     assert await compressed(FIELDS, b"x" * (LEAST - 1), coding) is None
 
 
-async def test_a_body_that_must_not_be_transformed_stays() -> None:
+async def test_a_body_with_no_transform_stays_uncompressed() -> None:
     fields = [*FIELDS, (b"cache-control", b"private, NO-TRANSFORM")]
     assert await compressed(fields, b"x" * LEAST, "gzip") is None
 
 
 async def pieces(*given: bytes) -> AsyncIterator[bytes]:
-    """Yield pieces as they come."""
+    """Yield the pieces of a stream."""
     for piece in given:
         yield piece
 
@@ -51,7 +51,7 @@ LINES = [(b"Content-Type", b"application/x-ndjson")]
 
 
 @pytest.mark.parametrize("coding", CODINGS)
-async def test_lines_there_and_back(coding: str) -> None:
+async def test_a_compressed_stream_decodes_to_the_original(coding: str) -> None:
     given = b'{"a":1}\n', b'{"a":2}\n' * 10_000
     fields, coded = compressed_stream(LINES, pieces(*given), coding)
     assert fields == [*LINES, (b"Content-Encoding", coding.encode())]
@@ -60,7 +60,7 @@ async def test_lines_there_and_back(coding: str) -> None:
     assert decode(b"".join(made), [coding], 100_000) == b"".join(given)
 
 
-async def test_a_line_can_be_read_when_it_has_come() -> None:
+async def test_the_client_can_decode_each_line_of_a_stream_when_it_arrives() -> None:
     _, coded = compressed_stream(LINES, pieces(b"1\n", b"2\n"), "gzip")
     assert zlib.decompressobj(31).decompress(await anext(coded)) == b"1\n"
 
@@ -72,6 +72,8 @@ async def test_a_line_can_be_read_when_it_has_come() -> None:
         [*LINES, (b"Cache-Control", b"no-transform")],
     ],
 )
-async def test_streams_that_stay(fields: list[tuple[bytes, bytes]]) -> None:
+async def test_event_streams_and_streams_with_no_transform_stay_uncompressed(
+    fields: list[tuple[bytes, bytes]],
+) -> None:
     given = pieces(b"1")
     assert compressed_stream(fields, given, "gzip") == (fields, given)

@@ -1,4 +1,4 @@
-"""Requests of cutovers count when they end or are overdue, and their outcomes when they end."""
+"""Requests of cutovers count when they end or become overdue. Outcomes count at the end."""
 
 import pytest
 
@@ -20,7 +20,7 @@ CUTOVER = VersionCutover(
 
 
 def exchange(began: float = 100.0, cutover: VersionCutover = CUTOVER, client: str = "") -> Exchange:
-    """Return a request that took the new route."""
+    """Return a request that took the new route of a cutover."""
     found = wires.exchange()
     found.began, found.client = began, client
     found.snapshot = Snapshot(Router([]), {}, cutovers={("person", "1"): cutover})
@@ -39,8 +39,8 @@ def ends(delta: CutoverDelta) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("followed", [True, False])
-def test_it_counts_when_it_ends(followed: bool) -> None:
-    """Also one that never was under way, since it could not be converted."""
+def test_a_request_counts_when_it_ends(followed: bool) -> None:
+    """A request that could not be converted ends without `begin`, and counts, too."""
     counts = CutoverCounts()
     for status in (200, 404):
         asked = exchange()
@@ -56,7 +56,7 @@ def test_it_counts_when_it_ends(followed: bool) -> None:
     assert counts.take(102.0) == []
 
 
-def test_it_counts_what_writes() -> None:
+def test_writes_and_failed_writes_are_counted() -> None:
     counts = CutoverCounts()
     for method in ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"):
         for status in (200, 422):
@@ -79,8 +79,8 @@ def operations(delta: CutoverDelta) -> dict[str, tuple[int, int, dict[str, int]]
     }
 
 
-def test_it_counts_by_operation() -> None:
-    """Clients invent methods, but no operations."""
+def test_requests_are_counted_by_operation() -> None:
+    """All methods that clients invent count as one operation."""
     counts = CutoverCounts()
     hanging = exchange(100.0)
     counts.begin(hanging)
@@ -100,8 +100,8 @@ def test_it_counts_by_operation() -> None:
     assert operations(delta) == {"GET /person": (1, 1, {"2xx": 1, "5xx": 1})}
 
 
-def test_it_counts_by_so_many_operations_at_a_time() -> None:
-    """All requests count, whatever their operation."""
+def test_at_most_256_operations_are_counted_separately_in_a_delta() -> None:
+    """Requests of further operations still count in the sums."""
     counts, place = CutoverCounts(), ("person", "1", "new", 34)
     for _ in range(2):
         for number in range(300):
@@ -110,7 +110,7 @@ def test_it_counts_by_so_many_operations_at_a_time() -> None:
         assert (delta.checked, len(delta.operations)) == (300, 256)
 
 
-def test_it_counts_validated_answers() -> None:
+def test_validated_responses_are_counted_by_operation_and_field() -> None:
     counts, place = CutoverCounts(), ("person", "1", "new", 34)
     counts.check(place, ("GET", "/p"), {"GET /p /a", "GET /p /b"})
     counts.check(place, ("POST", "/p"), {"GET /p /a"})
@@ -130,7 +130,7 @@ def test_it_counts_validated_answers() -> None:
         assert (outcomes.checked_writes, outcomes.violating_writes) == (4, 2)
 
 
-def test_it_counts_while_it_hangs() -> None:
+def test_a_hanging_request_counts_as_overdue_before_it_ends() -> None:
     counts = CutoverCounts()
     first, second = exchange(100.0), exchange(101.0)
     counts.begin(first)
@@ -144,14 +144,14 @@ def test_it_counts_while_it_hangs() -> None:
     (delta,) = counts.take(104.95)
     assert (delta.requests, delta.overdue, delta.seconds) == (0, 0, 0.0)
     assert (ends(delta), delta.whole) == ({"5xx": 1}, 20.0)
-    end(counts, second, 6.0)  # between two looks
+    end(counts, second, 6.0)  # between two calls of take
     (delta,) = counts.take(107.0)
     assert (delta.requests, delta.overdue, delta.seconds, delta.whole) == (1, 1, 4.0, 6.0)
     assert not counts.waiting
 
 
-def test_what_is_under_way_when_the_percentage_falls_is_left_out() -> None:
-    """It would count against the new route when the cutover is cleared, and goes on."""
+def test_requests_in_progress_when_the_percentage_falls_do_not_count() -> None:
+    """Otherwise, they would count against the new route when an operator clears the cutover."""
     counts = CutoverCounts()
     overdue, waiting, on_the_old, later = exchange(100), exchange(103), exchange(103), exchange(106)
     on_the_old.cutover_route = CutoverRoute.OLD
@@ -161,20 +161,20 @@ def test_what_is_under_way_when_the_percentage_falls_is_left_out() -> None:
     assert (delta.requests, delta.overdue) == (1, 1)
     counts.fall(("person", "1"), 105.0)
     counts.begin(later)
-    (delta,) = counts.take(108.0)  # the second one is overdue, too
+    (delta,) = counts.take(108.0)  # the second request is overdue, too
     assert (delta.route, delta.requests, delta.overdue) == ("old", 1, 1)
     for each in (overdue, waiting, later):
         end(counts, each, 109.0 - each.began, 500)
     (delta,) = counts.take(109.0)
     assert (delta.route, delta.requests, ends(delta)) == ("new", 1, {"5xx": 1})
-    end(counts, exchange(104), 1.0, 500)  # that never was under way
+    end(counts, exchange(104), 1.0, 500)  # a request without `begin`
     assert counts.take(110.0) == []
 
 
-def test_it_has_the_cell_of_its_client() -> None:
+def test_requests_are_counted_in_the_cell_of_their_client() -> None:
     counts = CutoverCounts()
     cutover = VersionCutover(("person", "1"), "2", 90.0, steps=(50.0, 90.0))
-    for client in ("a", "b", ""):  # in the buckets 3414, 7206 and none
+    for client in ("a", "b", ""):  # in bucket 3414, in bucket 7206, and without a bucket
         end(counts, exchange(cutover=cutover, client=client), 11.0)
     found = {delta.cell: (delta.requests, delta.seconds) for delta in counts.take(200.0)}
     assert found == {34: (1, 10.0), 72: (1, 10.0), -1: (1, 10.0)}

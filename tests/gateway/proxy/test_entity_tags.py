@@ -1,4 +1,4 @@
-"""Entity tags: for the client and back, and which of them match."""
+"""Entity tags of converted responses: conversion for the client and back, and matching."""
 
 from functools import partial
 
@@ -24,8 +24,8 @@ OPAQUE = st.binary(max_size=6).filter(
 CODINGS = st.sampled_from([None, "gzip", "br", "zstd"])
 
 
-def test_a_key_depends_on_every_part_and_on_nothing_else() -> None:
-    """The key is written here, since workers and restarts have to agree on it."""
+def test_the_key_of_entity_tags_depends_only_on_its_parts() -> None:
+    """The test contains the key literally, since it must be equal in all workers and releases."""
     assert KEY == b".1b8ea6cd925c"
     parts = [("1", "2", "rules"), ("2", "1", "rules"), ("12", "rules"), ("1", "2", "rule"), ()]
     assert len({tag_key(each) for each in parts}) == 5
@@ -48,13 +48,13 @@ def test_a_tag_for_the_client_ends_with_the_key_and_the_coding(
 
 
 @pytest.mark.parametrize("tag", [b"a", b"", b'"a', b'w/"a"', b'"a b"', b'"a", "b"', b"*"])
-def test_a_malformed_tag_is_left_out(tag: bytes) -> None:
+def test_a_malformed_tag_of_the_service_is_dropped(tag: bytes) -> None:
     assert client_tag(KEY, tag, None) is None
 
 
 @LAW
 @given(OPAQUE, st.sampled_from([b"", b"W/"]), CODINGS, st.booleans())
-def test_a_tag_of_the_client_becomes_that_of_the_service(
+def test_a_tag_of_the_client_converts_back_to_the_tag_of_the_service(
     opaque: bytes, prefix: bytes, coding: str | None, weak: bool
 ) -> None:
     tag = b'%b"%b"' % (prefix, opaque)
@@ -77,17 +77,17 @@ def test_a_tag_of_the_client_becomes_that_of_the_service(
         (b"", b""),
     ],
 )
-def test_tags_that_the_client_was_not_given_are_left_out(value: bytes, wanted: bytes) -> None:
+def test_unknown_tags_are_not_sent_to_the_service(value: bytes, wanted: bytes) -> None:
     assert service_tags(KEY, value.replace(b"%b", KEY)) == wanted
 
 
-def test_a_tag_that_was_made_weak_is_not_strong() -> None:
+def test_a_tag_made_weak_for_the_client_is_only_accepted_as_weak() -> None:
     assert service_tags(KEY, b'"a%b.w"' % KEY) == b""
     assert service_tags(KEY, b'W/"a%b.w"' % KEY) == b'"a"'
     assert service_tags(KEY, b'W/"a%b"' % KEY) == b'W/"a"'
 
 
-def test_conditions_are_bounded() -> None:
+def test_conditions_beyond_the_size_limit_are_refused() -> None:
     half = b'"",' * 1366  # 4,098 bytes
     fields = [(b"If-None-Match", half), (b"If-Match", half[:-4])]
     assert [name for name, _ in service_conditions(KEY, fields)] == [b"If-Match"]
@@ -117,7 +117,7 @@ def test_conditions_keep_their_meaning_without_a_known_tag() -> None:
         assert conditions([(b"If-Range", value)]) == [(b"If-Range", none)]
 
 
-def test_the_tag_of_a_304_is_the_one_that_the_client_has() -> None:
+def test_a_304_has_the_tag_that_the_client_sent() -> None:
     given_tags = [b'"b%b"' % KEY, b'"a", W/"a%b.gzip", "a%b"' % (KEY, KEY)]
     assert current_tag(KEY, b'"a"', given_tags, None) == b'"a%b.gzip"' % KEY
     assert current_tag(KEY, b'"a"', given_tags, None, weak=True) == b'W/"a%b.gzip"' % KEY

@@ -1,4 +1,4 @@
-"""A live request and a shadow pass the same way, out and back, whatever the rules are."""
+"""A live request and a shadow are rewritten in the same way, whatever the configuration is."""
 
 import asyncio
 from dataclasses import replace
@@ -35,7 +35,7 @@ OLD, NEW = 1, 2
 BODY = b'{"name":{"firstName":"Bob","lastName":"Charlie"},"state":"on"}'
 CLIENT_BODY = b'{"name":"Bob Charlie","state":"on"}'
 
-# Among them the version's own name, to which and from which a change can rename.
+# Includes the name of the version header, so that changes rename fields to it and from it.
 NAMES = ("X-API-VERSION", "X-Old", "X-New", "version", "Api-Label")
 FIELDS = (
     *(f"{name}: {value}" for name in NAMES for value in ("1", "a, b")),
@@ -51,7 +51,7 @@ ANSWERED = (
 
 
 def change(kind: str, one: str, other: str) -> str:
-    """Return a change of a parameter or a field."""
+    """Return a change of a query parameter or a header field, as YAML."""
     return {
         "rename": f"{{ rename: {{ field: {one}, to: {other} }} }}",
         "map": f'{{ map: {{ field: {one}, values: {{ "1": "9", "2": "8" }}, others: keep }} }}',
@@ -104,7 +104,7 @@ ANSWERS = st.fixed_dictionaries(
 
 
 def rules(given: dict[str, str], first: str) -> str:
-    """Return rules in which `first` is how version 1 is served."""
+    """Return a gateway.yaml in which `first` is the section of version 1."""
     path = "/v{version}/person" if given["reader"] == "path" else "/person"
     default = "" if given["reader"] == "path" else given["default"]
     reader = READERS[given["reader"]].removesuffix(" }") + default + " }"
@@ -148,7 +148,7 @@ def request(given: dict[str, Any], reader: str) -> bytes:
 
 
 def response(given: dict[str, Any], method: bytes) -> bytes:
-    """Return the answer of a service to a request of that method."""
+    """Return the response of a service to a request with this method."""
     body = b"" if given["status"][:3] in ("204", "304") else given["body"]
     lines = [f"HTTP/1.1 {given['status']}", "Date: Sun, 01 Nov 2026 00:00:00 GMT"]
     lines += [*given["fields"], f"Content-Type: {given['type']}"]
@@ -158,7 +158,7 @@ def response(given: dict[str, Any], method: bytes) -> bytes:
 
 
 def parsed(data: bytes) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
-    """Return status, fields and body of a whole answer."""
+    """Return status, fields and body of a complete response."""
     head, _, body = data.partition(b"\r\n\r\n")
     first, *lines = head.split(b"\r\n")
     fields = [(name, value) for name, _, value in (line.partition(b": ") for line in lines)]
@@ -168,7 +168,7 @@ def parsed(data: bytes) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
 async def pass_both(
     given: dict[str, str], client: dict[str, Any], service: dict[str, Any]
 ) -> tuple[Gateway, bytes, Gateway, list[CapturedResponse]]:
-    """Send a request live, and as a shadow of a request to another service."""
+    """Send a request to service `new` twice: as a live request, and as a shadow."""
 
     def answer(asked: bytes) -> bytes:
         return response(service, asked.split(b" ")[0])
@@ -195,17 +195,17 @@ async def pass_both(
 
 @settings(LAW, max_examples=200)
 @given(RULES, REQUESTS, ANSWERS)
-def test_a_shadow_passes_as_a_live_request_does(
+def test_a_shadow_is_rewritten_like_a_live_request(
     given: dict[str, str], client: dict[str, Any], service: dict[str, Any]
 ) -> None:
-    """The service gets the same bytes but for the mark; what is compared is what a client gets."""
+    """The service gets the same bytes, except for X-Shadow, and the response is the same."""
     try:
         live, got, shadowed, seen = asyncio.run(pass_both(given, client, service))
     except ConfigError:
         reject()  # changes that contradict each other
     event(f"compared: {bool(seen)}")
     if shadowed.exchanges[0].plan is None or not seen:
-        # Version 1 was not what the request named, or nothing is compared: a part, say.
+        # The request was not for version 1, or its response is not compared, such as a 206.
         return
     marked = [each.replace(b"X-Shadow: 1\r\n", b"", 1) for each in shadowed.requests[NEW]]
     assert marked == live.requests[NEW]
@@ -237,17 +237,17 @@ ANSWER = {"status": "200 OK", "fields": [], "type": "application/json", "body": 
         ("default: { field: X-API-VERSION, value: '7' }", "A: b", b"X-API-VERSION: 2"),
     ],
 )
-async def test_the_version_is_put_in_after_the_conversion(
+async def test_the_version_in_a_request_is_written_after_the_conversion(
     change: str, sent: str, arrives: bytes
 ) -> None:
-    """What a change calls as the version is called would be taken for the version."""
+    """Otherwise, the service would read a field that a change renames as the version."""
     given = {**PERSON, "headers": f"{{ {change} }}"}
     live, _, shadowed, _ = await pass_both(given, {**GET, "fields": [sent]}, ANSWER)
     for requests in (live.requests[NEW], shadowed.requests[NEW]):
         assert arrives in requests[0].split(b"\r\n")
 
 
-async def test_the_answer_names_the_client_s_version_last() -> None:
+async def test_the_version_in_a_response_is_written_after_the_conversion() -> None:
     given = {**PERSON, "headers": "{ rename: { field: X-New, to: X-API-VERSION } }"}
     service = {**ANSWER, "fields": ["X-New: 2"]}
     _, got, _, seen = await pass_both(given, GET, service)
@@ -255,7 +255,7 @@ async def test_the_answer_names_the_client_s_version_last() -> None:
     assert (b"X-API-VERSION", b"1") in seen[0].fields
 
 
-async def test_the_query_names_the_service_s_version_last() -> None:
+async def test_the_version_in_the_query_is_written_after_the_conversion() -> None:
     given = {
         **PERSON,
         "reader": "query",
@@ -268,7 +268,7 @@ async def test_the_query_names_the_service_s_version_last() -> None:
 
 
 @pytest.mark.parametrize("status", ["204 No", "304 No"])
-async def test_an_answer_without_a_body_is_not_converted(status: str) -> None:
+async def test_a_response_without_a_body_is_not_converted(status: str) -> None:
     given = {**PERSON, "headers": "", "body": "{ rename: { field: b, to: a } }"}
     service = {**ANSWER, "status": status, "type": "text/plain"}
     live, got, _, _ = await pass_both(given, GET, service)
@@ -277,7 +277,9 @@ async def test_an_answer_without_a_body_is_not_converted(status: str) -> None:
 
 
 @pytest.mark.parametrize(("path", "varies"), [("/person", True), ("/photo", False)])
-async def test_a_304_varies_where_answers_are_converted(path: str, varies: bool) -> None:
+async def test_a_304_varies_by_accept_encoding_if_responses_are_converted(
+    path: str, varies: bool
+) -> None:
     body = "{ rename: { field: b, to: a } }"
     given = {**PERSON, "headers": "", "body": body, "operations": f'operations: ["GET {path}"]'}
     service = {**ANSWER, "status": "304 No", "fields": ['ETag: "a"']}
@@ -297,12 +299,12 @@ def planned() -> Plan:
 
 
 def message(plan: Plan, status: int | None) -> Message:
-    """Return the message of a plan."""
+    """Return the message for a plan."""
     fields = [(b"X-A", b"1")]
     return planned_message(plan, "GET", "/v1/person", "a=1", {"version": "1"}, fields, status)
 
 
-def test_without_a_conversion() -> None:
+def test_a_message_without_a_conversion_has_no_version_steps() -> None:
     found = message(planned(), 200)
     assert (found.way.version_steps, found.back) == ((), ())
     assert (found.method, found.path, found.target) == ("GET", "/v1/person", planned().target)
@@ -311,7 +313,7 @@ def test_without_a_conversion() -> None:
     assert found.query == parse_query("a=1")
 
 
-def test_a_conversion() -> None:
+def test_a_message_with_a_conversion_has_the_converted_query() -> None:
     one = planned()
     route = replace(one.route, request=UP, response=DOWN)
     request, answer = (message(one._replace(route=route), status) for status in (None, 200))
@@ -322,7 +324,7 @@ def test_a_conversion() -> None:
     ]
 
 
-def test_a_passage() -> None:
+def test_a_message_has_the_version_steps_of_its_operation_path() -> None:
     version_steps = (QueryStep(Version(1), Version(2)),)
     operation_path = OperationPath(
         "GET", "/", None, Version(2), UP, DOWN, (), lambda _: "/", None, version_steps
@@ -333,7 +335,7 @@ def test_a_passage() -> None:
     )
 
 
-def test_a_copy_changes_on_its_own() -> None:
+def test_a_copy_of_a_message_changes_independently() -> None:
     found = message(planned(), None)
     copy = found.copied()
     assert copy == found == found.given

@@ -1,4 +1,4 @@
-"""The handler, shadows and health checks over an Upstream that is none of ours."""
+"""The pipeline and shadows with an Upstream that responds from memory."""
 
 import asyncio
 
@@ -28,7 +28,7 @@ GET = b"GET /v1/person HTTP/1.1\r\nHost: a.test\r\n\r\n"
 
 
 class Answered:
-    """A response that is here as a whole."""
+    """A response that has arrived completely."""
 
     reason = b""
     sized = complete = True
@@ -60,13 +60,13 @@ class Answered:
 
 
 class Directory:
-    """An Upstream that answers from memory.
+    """An Upstream that responds from memory.
 
     Attributes:
-        sent: service, target and whether it was in the background, of each request.
-        room: whether there is spare room.
-        up: whether services answer.
-        down: which targets are set down.
+        sent: for each request, the service, the target, and whether it was sent in the background.
+        room: whether there is spare capacity for background requests.
+        up: whether services respond.
+        down: the targets that are marked as down.
     """
 
     def __init__(self) -> None:
@@ -102,7 +102,9 @@ async def gateway(directory: Directory) -> Gateway:
     return Gateway(RULES, {}, upstream=upstream)
 
 
-async def test_a_request_and_its_shadow(gateway: Gateway, directory: Directory) -> None:
+async def test_a_request_is_repeated_and_its_responses_are_compared(
+    gateway: Gateway, directory: Directory
+) -> None:
     answer = await gateway.ask(GET)
     assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
     assert answer.endswith(b"\r\n\r\nok")
@@ -121,7 +123,9 @@ async def test_a_request_and_its_shadow(gateway: Gateway, directory: Directory) 
     assert (exchange.status, exchange.bytes_sent, exchange.target) == (200, 2, "here")
 
 
-async def test_a_shadow_finds_no_room(gateway: Gateway, directory: Directory) -> None:
+async def test_a_shadow_is_shed_without_spare_capacity(
+    gateway: Gateway, directory: Directory
+) -> None:
     directory.room = False
     await gateway.ask(GET)
     assert directory.sent == [("old", "/person", False)]
@@ -136,14 +140,16 @@ async def test_a_shadow_is_not_planned_while_the_process_is_busy(
     await gateway.ask(GET)
     assert directory.sent == [("old", "/person", False)] * 2
     assert gateway.counted == []
-    gateway.shadows.close()  # or a tenth of a second later
+    gateway.shadows.close()  # counts at once what is otherwise counted after 0.1 s
     assert gateway.counted == [("shed", "person", "1", "load")] * 2
     exchange = gateway.exchanges[0]
     assert exchange.plan is not None
     assert exchange.plan.shadow is None
 
 
-async def test_a_service_that_is_gone(gateway: Gateway, directory: Directory) -> None:
+async def test_an_unreachable_service_gives_502_without_a_comparison(
+    gateway: Gateway, directory: Directory
+) -> None:
     directory.up = False
     assert (await gateway.ask(GET)).startswith(b"HTTP/1.1 502 Bad Gateway\r\n")
     (exchange,) = gateway.exchanges

@@ -1,4 +1,4 @@
-"""The recorder counts requests, and hands a report on when it is due."""
+"""The recorder counts requests, and delivers a delta with the counts every second."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ RULES = snapshot([person("/v{version}/person", PATH)])
 
 
 def recorded(*exchanges: tuple[Exchange, int]) -> Delta:
-    """Return the report of these exchanges, each with the status of its response."""
+    """Record exchanges, each with the status of its response, and return the delta."""
     reports: list[Delta] = []
     loop = asyncio.new_event_loop()
     recorder = Recorder(loop, reports.append, lambda _: None)
@@ -34,7 +34,7 @@ def recorded(*exchanges: tuple[Exchange, int]) -> Delta:
         exchange.status, exchange.ended = status, perf_counter()
         recorder.record(exchange)
     recorder.flush()
-    recorder.flush()  # nothing was counted since: no report
+    recorder.flush()  # without new counts, no delta is delivered
     loop.close()
     (report,) = reports
     return report
@@ -50,7 +50,7 @@ def planned(client: str = "", code: FaultCode | None = None) -> Exchange:
     return exchange
 
 
-def test_who_asked_for_what_and_to_what_end() -> None:
+def test_requests_are_counted_by_client_and_by_ending() -> None:
     upstream = next(code for code in FaultCode if code.blame is Blame.UPSTREAM)
     report = recorded(
         (planned("acme"), 200),
@@ -73,8 +73,8 @@ def test_who_asked_for_what_and_to_what_end() -> None:
     assert report.counts == [CounterDelta("upstream_errors", ("person_v1", upstream.value), 1)]
 
 
-def test_what_was_refused_was_not_served() -> None:
-    """Neither before there was a plan, nor after, as a body that cannot be converted."""
+def test_refused_requests_do_not_count_as_served() -> None:
+    """A request may also be refused after planning, such as for a body that cannot be converted."""
     report = recorded(
         (planned("acme", FaultCode.UNCONVERTIBLE_REQUEST), 400),
         (planned("acme", FaultCode.BODY_TOO_LARGE), 413),
@@ -85,7 +85,7 @@ def test_what_was_refused_was_not_served() -> None:
     assert report.usages == [UsageDelta(*place, "acme", 4, 2, 1, 2)]
 
 
-def test_methods_that_clients_invent_are_one() -> None:
+def test_all_methods_that_clients_invent_count_as_one() -> None:
     inventions = [planned() for _ in range(3)]
     for number, exchange in enumerate(inventions):
         exchange.method = f"INVENTED{number}"
@@ -94,8 +94,8 @@ def test_methods_that_clients_invent_are_one() -> None:
     assert (traffic.method, sum(traffic.buckets)) == ("_OTHER", 3)
 
 
-def test_requests_to_services() -> None:
-    """By the address that answered or failed; requests that reached none are left out."""
+def test_requests_to_services_are_counted_by_target() -> None:
+    """The target responded or failed. Requests that reached no target are left out."""
     answered, failed, unsent = (planned() for _ in range(3))
     for exchange in (answered, failed):
         exchange.target = "h:1"
@@ -115,7 +115,7 @@ def test_requests_to_services() -> None:
     assert all(each.buckets[BOUNDS.index(2.5)] == 1 for each in report.traffic[:2])
 
 
-def test_a_path_of_no_endpoint_is_counted_by_its_code_alone() -> None:
+def test_a_request_without_an_endpoint_is_counted_only_by_its_code() -> None:
     code = next(code for code in FaultCode if "not_found" in code.value)
     exchange = wires.exchange()
     exchange.client = "acme"
@@ -127,7 +127,7 @@ def test_a_path_of_no_endpoint_is_counted_by_its_code_alone() -> None:
     assert report.counts == [CounterDelta("refusals", ("", "", code.value), 1)]
 
 
-async def test_a_report_is_handed_on_when_it_is_due() -> None:
+async def test_a_delta_is_delivered_after_a_second() -> None:
     reports: list[Delta] = []
     recorder = Recorder(asyncio.get_running_loop(), reports.append, lambda _: None)
     recorder.count("compared", "person", "1")
@@ -138,13 +138,15 @@ async def test_a_report_is_handed_on_when_it_is_due() -> None:
     assert report.counts == [CounterDelta("compared", ("person", "1"), 3)]
 
 
-async def test_labels_and_samples_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """More labels are handed on early: a verdict must not miss one; samples are examples."""
-    monkeypatch.setattr("gateway.proxy.record._INTERVAL", 60.0)  # on a slow machine, too
+async def test_many_labels_deliver_a_delta_early_and_samples_are_limited(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No label is dropped, since a verdict needs all of them. Samples are only examples."""
+    monkeypatch.setattr("gateway.proxy.record._INTERVAL", 60.0)  # the timer must not deliver first
     reports: list[Delta] = []
     recorder = Recorder(asyncio.get_running_loop(), reports.append, lambda _: None)
     met = 0
-    for several in range(250):  # the answers of a turn
+    for several in range(250):  # iterations of the event loop
         for number in range(20 * several, 20 * several + 20):
             recorder.count("differences", "person", "1", f"/{number}")
             assert number > 4000 or recorder.takes_samples is (number < 16)
@@ -164,7 +166,7 @@ async def test_labels_and_samples_are_bounded(monkeypatch: pytest.MonkeyPatch) -
     ]
 
 
-def test_times_of_both_services() -> None:
+def test_response_times_of_both_services_are_counted_in_buckets() -> None:
     reports: list[Delta] = []
     loop = asyncio.new_event_loop()
     recorder = Recorder(loop, reports.append, lambda _: None)
@@ -183,7 +185,7 @@ def test_times_of_both_services() -> None:
 
 
 @pytest.mark.parametrize(("version", "label"), [(None, ""), (Version(1), "1")])
-def test_labels(version: Version | None, label: str) -> None:
+def test_a_version_label_is_empty_without_a_version(version: Version | None, label: str) -> None:
     assert version_label(version) == label
 
 
@@ -203,26 +205,28 @@ GOOD = RequestEnding("GET", "GET", 200, None, False, "h:1", 200, False)
             ({"status": status, "code": code, "service_status": 0}, code, code)
             for status, code in ((502, "upstream_unreachable"), (504, "upstream_timeout"))
         ),
-        # It broke off after its head, and so did the answer to the client.
+        # The service's response broke off after its head, and so did the response to the client.
         ({"code": "upstream_protocol", "aborted": True}, *["upstream_protocol"] * 2),
         ({"aborted": True}, "aborted", ""),
         ({"status": 0, "aborted": True, "service_status": 0}, "aborted", ""),
         ({"status": 0, "service_status": 0}, "aborted", ""),
     ],
 )
-def test_errors(changed: dict[str, object], error: str, service_error: str) -> None:
+def test_error_types_of_a_request_follow_from_its_ending(
+    changed: dict[str, object], error: str, service_error: str
+) -> None:
     ending = GOOD._replace(**changed)  # type: ignore[arg-type]  # they are of the right types
     assert (ending.error, ending.service_error) == (error, service_error)
 
 
-def test_a_service_that_was_not_asked_has_no_requests() -> None:
+def test_an_ending_without_a_target_has_no_counts_of_a_service() -> None:
     key = "person", "1", "/p"
     assert Alike(key, GOOD).upstream is not None
     assert Alike(key, GOOD._replace(target=None)).upstream is None
 
 
 def recorder(observe: Callable[[Sequence[Exchange]], None]) -> Recorder:
-    """Return a recorder that passes the exchanges whose response was copied to a function."""
+    """Return a recorder that calls `observe` with the exchanges whose response was copied."""
     return Recorder(asyncio.get_running_loop(), lambda _: None, observe)
 
 
@@ -233,21 +237,21 @@ def copied_exchange() -> Exchange:
 
 
 class Records:
-    """A recorder, and the exchanges that it has recorded."""
+    """A recorder and its recorded exchanges."""
 
     def __init__(self) -> None:
         self.seen: list[Exchange] = []
         self.recorder = recorder(self.seen.extend)
 
     def add(self, count: int) -> list[Exchange]:
-        """Let so many requests end; return them."""
+        """Add `count` ended requests, and return them."""
         added = [copied_exchange() for _ in range(count)]
         for exchange in added:
             self.recorder.add(exchange)
         return added
 
 
-async def test_all_of_a_turn_are_recorded_at_its_end() -> None:
+async def test_requests_are_recorded_at_the_end_of_the_iteration() -> None:
     records = Records()
     first = records.add(3)
     assert records.seen == []
@@ -258,7 +262,7 @@ async def test_all_of_a_turn_are_recorded_at_its_end() -> None:
     assert records.seen == first + second
 
 
-async def test_no_more_wait_than_are_bounded() -> None:
+async def test_queued_requests_are_recorded_early_when_64_are_waiting() -> None:
     records = Records()
     added = records.add(130)
     assert records.seen == added[:128]
@@ -267,7 +271,7 @@ async def test_no_more_wait_than_are_bounded() -> None:
     assert records.seen == added
 
 
-async def test_what_waits_at_the_end_is_recorded() -> None:
+async def test_record_added_records_queued_requests_at_once() -> None:
     records = Records()
     added = records.add(5)
     records.recorder.record_added()
@@ -277,7 +281,7 @@ async def test_what_waits_at_the_end_is_recorded() -> None:
     assert records.seen == added
 
 
-async def test_a_request_that_ends_meanwhile_waits_for_the_next_turn() -> None:
+async def test_a_request_that_ends_while_others_are_recorded_waits_for_the_next_iteration() -> None:
     late = copied_exchange()
     seen: list[Exchange] = []
 

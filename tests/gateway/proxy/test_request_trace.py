@@ -1,4 +1,4 @@
-"""How many requests are traced; tests/gateway/live/test_traces.py has what becomes of them."""
+"""Traces of requests and their spans; tests/gateway/live/test_traces.py tests the export."""
 
 from types import SimpleNamespace
 from typing import Any, cast
@@ -27,7 +27,7 @@ PASSED_ON = {
 
 
 def traced(fields: dict[str, str], *more: tuple[str, str]) -> Exchange:
-    """Return an exchange that is traced, at a gateway that trusts the proxies of one network."""
+    """Return a traced exchange of a gateway that trusts the proxies in 10.0.0.0/8."""
     exchange = wires.exchange()
     exchange.snapshot = loaded(f"{RULES}trusted_proxies: [10.0.0.0/8]\n")
     headers = CIMultiDict([("traceparent", SAMPLED), *fields.items(), *more])
@@ -37,8 +37,8 @@ def traced(fields: dict[str, str], *more: tuple[str, str]) -> Exchange:
     return exchange
 
 
-def test_callers_have_so_many_traced_a_second() -> None:
-    """The others are answered as well, and go on with their caller's trace."""
+def test_at_most_500_sampled_traces_are_accepted_in_a_second() -> None:
+    """Further requests are not traced here, but forward their caller's trace to the service."""
     dropped: list[None] = []
     traces = RequestTraces(lambda: dropped.append(None))
     traced = 0
@@ -72,7 +72,9 @@ NOT_SAMPLED = f"{SAMPLED[:-1]}0"
         ([], None),
     ],
 )
-def test_what_is_not_sampled_goes_on_all_the_same(given: list[str], expected: str | None) -> None:
+def test_a_request_that_is_not_sampled_still_has_trace_fields_for_the_service(
+    given: list[str], expected: str | None
+) -> None:
     exchange = wires.exchange()
     headers = CIMultiDict([*STATES, *(("Traceparent", each) for each in given)])
     exchange.message = cast(Any, SimpleNamespace(headers=headers, raw_headers=()))
@@ -82,7 +84,7 @@ def test_what_is_not_sampled_goes_on_all_the_same(given: list[str], expected: st
     assert name == b"traceparent"
     assert parse_traceparent(value.decode()) is not None
     assert exchange.trace_id == value[3:35].decode()
-    if expected is None:  # of the state of another trace, nothing goes on
+    if expected is None:  # a new trace does not take the state of another trace
         assert TRACE.encode() not in value
         assert not states
     else:
@@ -90,7 +92,7 @@ def test_what_is_not_sampled_goes_on_all_the_same(given: list[str], expected: st
         assert tuple(states) == STATE_LINES
 
 
-def test_a_trace_that_is_not_sampled_goes_on_by_the_fields_of_the_request() -> None:
+def test_the_trace_fields_of_an_unsampled_request_are_forwarded_unchanged() -> None:
     exchange = wires.exchange()
     headers = CIMultiDict([*STATES, ("Traceparent", NOT_SAMPLED)])
     exchange.message = cast(Any, SimpleNamespace(headers=headers, raw_headers=()))
@@ -111,13 +113,13 @@ def test_a_trace_that_is_not_sampled_goes_on_by_the_fields_of_the_request() -> N
         ("10.0.0.1", "a.test", PASSED_ON, ("https", "b.test", 443, "198.51.100.7")),
     ],
 )
-def test_whom_a_client_asked_and_from_where(
+def test_a_span_has_the_server_and_client_addresses_that_a_trusted_proxy_reports(
     peer: str,
     authority: str,
     fields: dict[str, str],
     expected: tuple[str, str | None, int | None, str],
 ) -> None:
-    """As a trusted proxy has it, and nobody else."""
+    """The forwarding fields of other peers are ignored."""
     exchange = traced({"User-Agent": "x\udcff" * 200, **fields})
     exchange.peer, exchange.authority = peer, authority
     (server,) = spans(exchange, cast(RequestSpan, exchange.span))
@@ -132,14 +134,14 @@ def test_whom_a_client_asked_and_from_where(
     ("states", "kept"),
     [(["a=1", "b=2"], "a=1,b=2"), (["a=\udcff"], "a=\ufffd"), ([f"a={'x' * 511}"], ""), ([], "")],
 )
-def test_spans_have_what_the_caller_said_of_the_trace(states: list[str], kept: str) -> None:
-    """If it is not longer than all programs take: many spans may wait."""
+def test_spans_have_the_tracestate_of_the_caller(states: list[str], kept: str) -> None:
+    """A state of more than 512 characters is dropped, since many spans may be kept in memory."""
     exchange = traced({}, *(("tracestate", each) for each in states))
     assert {span.state for span in spans(exchange, cast(RequestSpan, exchange.span))} == {kept}
 
 
-async def test_a_service_that_does_not_answer_was_asked_until_the_end() -> None:
-    """Also where a conversion came before that, which has an end of its own."""
+async def test_the_span_of_a_failed_service_request_lasts_until_the_end() -> None:
+    """The conversion before it has a separate span, which ends earlier."""
     text = rules(1, via=True) + "tracing: { ratio: 1 }\n"
     gateway = wires.Gateway(text, {1: lambda _: b"no HTTP"})
     body = b'{"name":"A B"}'

@@ -1,4 +1,4 @@
-"""A gateway without sockets: the real handler, server and pool, over transports that are lists."""
+"""A gateway without sockets: the real pipeline, server and pool over transports in memory."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ Answer = Callable[[bytes], bytes]
 
 
 class Wire(asyncio.Transport):
-    """One end of a connection: what is written to it is noted, and handed on."""
+    """One end of a connection: records the written data, and calls a function for it."""
 
     def __init__(self, written: Callable[["Wire"], None], **names: object) -> None:
         super().__init__()
@@ -59,14 +59,14 @@ class Somewhere:
 
 
 def exchange() -> Exchange:
-    """Return the exchange of a GET that was answered with 200."""
+    """Return the exchange of a GET request with a response of status 200."""
     exchange = Exchange(cast(ClientTransport, Somewhere()), UNREAD, EMPTY_PAYLOAD)
     exchange.method, exchange.status = "GET", 200
     return exchange
 
 
 def whole_request(data: bytes) -> bool:
-    """Return whether all of a request has come, whose body has a length if there is one."""
+    """Return whether a request is complete. Its body, if any, has a Content-Length."""
     head, mark, body = data.partition(b"\r\n\r\n")
     lengths = [
         int(line.partition(b":")[2])
@@ -77,23 +77,23 @@ def whole_request(data: bytes) -> bool:
 
 
 class Gateway:
-    """A gateway, one client connection, and services that answer by their ports.
+    """A gateway with one client connection and simulated services.
 
     Args:
-        rules: the text of gateway.yaml.
-        services: what each service answers, by its port.
-        record: called with every exchange as well.
-        upstream: what sends requests; by itself, the pool.
+        rules: the content of gateway.yaml.
+        services: for each port, a function that returns the response to a request.
+        record: a function that is also called with every ended exchange.
+        upstream: sends requests to services; the pool by default.
 
     Attributes:
-        requests: what each service was sent, by its port.
-        begun: the exchanges of cutovers, from their beginning.
-        exchanges: what was recorded.
-        counted: what the shadows counted.
-        samples: the samples of the shadows, each with the request that showed it.
+        requests: the requests that each service has received, by port.
+        begun: the exchanges of cutovers that have begun.
+        exchanges: the ended exchanges.
+        counted: the counts of the shadows.
+        samples: the samples of the shadows, each with its request.
         trials: the requests that were validated.
         spans: the spans of the shadows.
-        refuses: what is found in a request that is validated; None for no document.
+        refuses: the result of every validation; None simulates a missing document.
     """
 
     def __init__(
@@ -135,15 +135,15 @@ class Gateway:
         self.client.protocol.connection_made(self.client)
 
     def count(self, kind: str, *labels: str, times: int = 1) -> None:
-        """Note what is counted."""
+        """Record a count."""
         self.counted += [(kind, *labels)] * times
 
     def trace(self, spans: Sequence[Span]) -> None:
-        """Note the spans of shadows."""
+        """Record the spans of shadows."""
         self.spans += spans
 
     def latency(self, api: str, version: str, old: float, new: float) -> None:
-        """Note that times are counted."""
+        """Record that response times are counted."""
         assert min(old, new) > 0
         self.counted.append(("latency", api, version))
 
@@ -152,23 +152,23 @@ class Gateway:
     def sample(
         self, kind: str, api: str, version: str, document: object, request: dict[str, str]
     ) -> None:
-        """Note a sample."""
+        """Record a sample."""
         self.samples.append((document, request))
 
     async def validate(self, request: TrialRequest) -> list[RefusedField] | None:
-        """Return what `refuses` says of a request that is not sent."""
+        """Record a validated request, and return `refuses`."""
         self.trials.append(request)
         return self.refuses
 
     async def ask(self, request: bytes) -> bytes:
-        """Send a request of a client; return the answer when it is recorded and compared."""
+        """Send a request of a client; return the response after recording and comparison."""
         self._recorded.clear()
         self.client.data = b""
         self.client.protocol.data_received(request)
         await self._recorded.wait()
         while self.shadows._running:
             await asyncio.wait(self.shadows._running)
-        await asyncio.sleep(0)  # the connection is ready for another request
+        await asyncio.sleep(0)  # now the connection is ready for another request
         return self.client.data
 
     def close(self) -> None:
