@@ -1,7 +1,4 @@
-"""A program as stack/run.py sees one: ready at once, and gone when it is told to end.
-
-The runner is tested with these in place of the four programs where only the runner can be at fault.
-"""
+"""A stand-in for a program in tests of stack/run.py: it is ready at once, and ends on SIGTERM."""
 
 import json
 import os
@@ -15,7 +12,7 @@ PORTS = {"users_service": "USERS_PORT", "gateway": "GATEWAY_ADMIN_PORT"}
 
 
 def answer(server: socket.socket) -> None:
-    """Say to whoever asks that the program is ready."""
+    """Respond to every request that the program is ready."""
     while True:
         connection, _ = server.accept()
         with connection:
@@ -24,8 +21,8 @@ def answer(server: socket.socket) -> None:
 
 
 if NAME == "users_service" and os.environ.get("USERS_GRACE") == "soon":
-    sys.exit(2)  # as for any setting that is wrong
-# A handler would wait for accept to return where the signal comes just before accept is called.
+    sys.exit(2)  # the exit status for an invalid setting
+# A signal handler would not run before accept returns, if the signal comes just before accept.
 signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
 port = int(os.environ[PORTS.get(NAME, f"{NAME.upper()}_PORT")])
 with socket.create_server(("127.0.0.1", port)) as server:
@@ -33,4 +30,4 @@ with socket.create_server(("127.0.0.1", port)) as server:
     signal.sigwait({signal.SIGTERM})
     sys.stdout.write(json.dumps({"event": "stopped", "program": NAME}) + "\n")
     sys.stdout.flush()
-    os._exit(0)  # the thread waits for ever
+    os._exit(0)  # the thread never ends

@@ -1,4 +1,4 @@
-"""`make audit`: vulnerabilities, none, and what cannot be found out have a status each."""
+"""`make audit`: the exit statuses with vulnerabilities, without them, and after an error."""
 
 import runpy
 import subprocess
@@ -18,7 +18,7 @@ def test_without_an_index_one_line_says_so(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def create(folder: Path, **_: object) -> None:
-        """Lay out an environment that has our pip: making one takes ten seconds."""
+        """Create a fake environment with the pip of this one; a real one takes ten seconds."""
         (folder / "bin").mkdir()
         (folder / "bin/python").symlink_to(sys.executable)
 
@@ -26,7 +26,7 @@ def test_without_an_index_one_line_says_so(
     nowhere = {"PIP_INDEX_URL": "http://127.0.0.1:1/", "PIP_RETRIES": "0", "PIP_NO_CACHE_DIR": "1"}
     for name, value in nowhere.items():
         monkeypatch.setenv(name, value)
-    # Else pip would look for our packages beside the link.
+    # Otherwise Python would search for pip next to the link.
     monkeypatch.setenv("PYTHONPATH", str(Path(pip.__file__).parents[1]))
     assert runpy.run_path(str(SCRIPT))["main"](tmp_path) == 69
     out, err = capsys.readouterr()
@@ -37,7 +37,11 @@ def test_without_an_index_one_line_says_so(
 
 @pytest.fixture
 def audit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[dict[str, str]], int]:
-    """Run the script with findings by the name of a file of pins; None of them is an error."""
+    """Return a function that runs the script with a fake pip-audit.
+
+    `findings` has the report for each requirements file by its name; an empty report means that
+    pip-audit fails without a report.
+    """
 
     def run(findings: dict[str, str]) -> int:
         def end(command: list[Any], **_: object) -> subprocess.CompletedProcess[str]:

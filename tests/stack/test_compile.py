@@ -1,4 +1,4 @@
-"""What stack/compile.py compiles: modules that are there, and hold nothing that it takes amiss."""
+"""The modules that stack/compile.py compiles: they exist, and mypyc can compile them."""
 
 import ast
 from collections import defaultdict
@@ -19,13 +19,13 @@ def test_the_list_is_in_order_and_names_modules() -> None:
 
 
 def test_nothing_is_compiled_beside_the_sources() -> None:
-    """A compiled module hides the source beside it, however that is edited."""
+    """Python would import a compiled module instead of its source, even after edits."""
     assert list((ROOT / "gateway").rglob("*.so")) == []
 
 
 @pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
 def test_the_name_of_an_exception_has_one_type_in_a_function(source: Path) -> None:
-    """A variable of a compiled coroutine has one type, which is checked: others are a TypeError."""
+    """A variable in a compiled coroutine has one type; assigning another raises TypeError."""
     assert list(_ambiguous(source.read_text())) == []
 
 

@@ -1,4 +1,4 @@
-"""What `make` adds: the environment it sets up, and `make run` as a user meets it."""
+"""`make`: the virtual environment that it sets up, and `make run`."""
 
 import os
 import shlex
@@ -33,19 +33,19 @@ def script(path: Path, text: str) -> Path:
 
 
 def environment() -> dict[str, str]:
-    """Return ours, without what a make around these tests tells to those inside it."""
+    """Return the environment without the variables that an outer make sets."""
     return {name: text for name, text in os.environ.items() if "MAKE" not in name}
 
 
 @pytest.fixture
 def venv(tmp_path: Path) -> Path:
-    """Where make keeps its environment in these tests."""
+    """Return the folder for the virtual environment in these tests."""
     return tmp_path / "venv"
 
 
 @pytest.fixture
 def make(venv: Path) -> Make:
-    """Give the function that runs make to its end."""
+    """Return a function that runs make until it ends."""
 
     def make(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = ["make", f"VENV={venv}", *arguments]
@@ -100,7 +100,7 @@ def test_ctrl_c_ends_make_run_without_noise(tmp_path: Path, venv: Path) -> None:
             stdout=stdout,
             stderr=subprocess.PIPE,
             process_group=0,
-            # A shell has what it starts in the background, and all that starts, ignore Ctrl-C.
+            # Shells make background processes ignore Ctrl-C, and child processes inherit this.
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
     try:

@@ -1,7 +1,6 @@
-"""The four programs start as one and end as one.
+"""stack/run.py starts and ends the four programs together.
 
-Where only the runner can be at fault, stand-ins take the place of the programs: a start of all four
-takes seconds of CPU.
+Most tests replace the programs with stand-ins, because starting all four takes seconds of CPU time.
 """
 
 import argparse
@@ -31,7 +30,7 @@ LISTENERS = ["BACKEND_V1", "BACKEND_V2", "USERS", "GATEWAY", "GATEWAY_ADMIN"]
 
 
 def until(true: Callable[[], object]) -> None:
-    """Wait until something is true."""
+    """Wait until a condition is true; fail after 60 seconds."""
     deadline = time.monotonic() + 60
     while not true():
         assert time.monotonic() < deadline, "waited too long"
@@ -40,7 +39,7 @@ def until(true: Callable[[], object]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """A runner: the leader of a process group, as a job of a terminal is."""
+    """A running stack/run.py. It leads a process group, like a job in a terminal."""
 
     runner: subprocess.Popen[bytes]
     folder: Path
@@ -59,11 +58,11 @@ class Stack:
 
     @property
     def gateway(self) -> str:
-        """The gateway's `host:port`, as the banner tells it."""
+        """The gateway's `host:port` in the banner."""
         return urlsplit(self.curl_lines[0].split()[-1]).netloc
 
     def logged(self, event: str) -> list[str]:
-        """Return the names of the programs that logged the event, in order."""
+        """Return the names of the programs that logged the event, in the order of the log."""
         lines = [json.loads(line) for line in self.output.splitlines() if line.startswith("{")]
         return [line["program"] for line in lines if line["event"] == event]
 
@@ -72,17 +71,17 @@ class Stack:
         assert self.runner.poll() is None, self.complaints
 
     def programs(self) -> dict[str, psutil.Process]:
-        """Return the programs that run, by name."""
+        """Return the running programs by name."""
         found = {}
         for child in psutil.Process(self.runner.pid).children():
             with suppress(psutil.NoSuchProcess):
                 words = child.cmdline()
-                if words:  # one that is just beginning, or has just ended, has none
+                if words:  # empty while a process is starting or ending
                     found[words[-1]] = child
         return found
 
     def status(self) -> int:
-        """Wait for the end; return the exit status."""
+        """Wait until the runner ends; return its exit status."""
         return self.runner.wait(20)
 
 
@@ -91,9 +90,9 @@ Start = Callable[..., Stack]
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
-    """Give the function that starts the stack: on free ports, with what the environment adds.
+    """Return a function that starts the stack on free ports, with further environment variables.
 
-    With `stand_in`, the runner starts programs of that kind in place of ours.
+    With `stand_in`, the runner starts stand-ins instead of the programs.
     """
     stacks = []
 
@@ -116,11 +115,11 @@ def start(tmp_path: Path) -> Iterator[Start]:
     yield start
     for stack in stacks:
         stack.runner.terminate()
-        stack.runner.wait(60)  # seconds; after 30 it kills a program that hangs
+        stack.runner.wait(60)  # in seconds; after 30 s, the runner kills a program that hangs
 
 
 def _with_stand_ins(folder: Path) -> Path:
-    """Lay out the runner beside a Procfile of stand-ins; return where it is."""
+    """Copy the runner to a folder with a Procfile of stand-ins; return the path of the copy."""
     program = shlex.quote(str(Path(__file__).with_name("stand_in.py")))
     lines = [f"{name}: python -IS {program} {name}\n" for name in PROGRAMS]
     (folder / "Procfile").write_text("".join(lines))
@@ -129,7 +128,7 @@ def _with_stand_ins(folder: Path) -> Path:
 
 
 def curl(line: str) -> tuple[int, Any]:
-    """Do what a curl line says, on machines without curl too; return status and JSON body."""
+    """Send the request of a curl command without curl; return the status and the JSON body."""
     parser = argparse.ArgumentParser()
     parser.add_argument("-i", action="store_true")
     parser.add_argument("-H", action="append", default=[])
@@ -209,7 +208,7 @@ def test_ends_the_others_when_one_cannot_start(start: Start) -> None:
 
 
 def test_from_the_first_request_to_ctrl_c(start: Start) -> None:
-    """It says how to try the stack; the gateway ends first, while what it calls still serves."""
+    """The curl commands in the banner work, and the gateway ends before the services."""
     stack = start()
     stack.wait_until_ready()
     programs = stack.programs()
@@ -223,7 +222,7 @@ def test_from_the_first_request_to_ctrl_c(start: Start) -> None:
     host, port = stack.gateway.split(":")
     with socket.create_connection((host, int(port)), timeout=60) as client:
         client.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body[:10])
-        # A connection that the gateway accepted later than this one: that one's request is read.
+        # The gateway accepted this connection later, so it has read the first part of the request.
         assert curl(path)[0] == 200
 
         os.killpg(stack.runner.pid, signal.SIGINT)
@@ -244,7 +243,7 @@ def test_a_second_ctrl_c_kills_what_does_not_end(start: Start) -> None:
     programs["users_service"].suspend()
 
     os.killpg(stack.runner.pid, signal.SIGINT)
-    until(lambda: "gateway" in stack.logged("stopped"))  # the next to end is the users_service
+    until(lambda: "gateway" in stack.logged("stopped"))  # users_service ends next
     os.killpg(stack.runner.pid, signal.SIGINT)
 
     assert stack.status() == 1

@@ -1,4 +1,4 @@
-"""The users service as a real process."""
+"""Fixtures that start the users service as a process and send requests to it."""
 
 import json
 import os
@@ -33,12 +33,12 @@ def _wait_for(condition: Callable[[], Any]) -> Any:
 
 
 def _read_log(log: Path) -> list[dict[str, Any]]:
-    """Return the entries of a log; each line has to be JSON."""
+    """Return the entries of a log; fail if a line is not JSON."""
     return [json.loads(line) for line in log.read_text().splitlines(keepends=True) if "\n" in line]
 
 
 def _start(stack: ExitStack, folder: Path, extra: Mapping[str, str]) -> tuple[Process, int, Path]:
-    """Start the program in a folder and return it, its port and its log, once it listens."""
+    """Start the program in a folder; when it listens, return the process, its port and its log."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("USERS_")}
     folder.mkdir(exist_ok=True)
     log = Path(mkdtemp(dir=folder)) / "log"
@@ -54,26 +54,29 @@ def _start(stack: ExitStack, folder: Path, extra: Mapping[str, str]) -> tuple[Pr
 
 @pytest.fixture
 def wait_for() -> Callable[[Callable[[], Any]], Any]:
-    """Return what a condition returns, once that is true; fail at the deadline."""
+    """Return a function that waits until a condition is true and returns the condition's value."""
     return _wait_for
 
 
 @pytest.fixture(scope="session")
 def launch_in() -> Callable[..., tuple[Process, int, Path]]:
-    """Start a program in a folder, with these variables, that ends with an exit stack."""
+    """Return a function that starts a program in a folder; the exit stack ends the program."""
     return _start
 
 
 @pytest.fixture
 def launch(tmp_path: Path) -> Iterator[Launch]:
-    """Start programs, each with these environment variables, in one folder; end them at last."""
+    """Return a function that starts a program with environment variables, all in one folder.
+
+    All programs are ended after the test.
+    """
     with ExitStack() as stack:
         yield lambda **extra: _start(stack, tmp_path / "service", extra)
 
 
 @pytest.fixture(scope="session")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[int, Path]]:
-    """Start one program that many tests share; return its port and its folder."""
+    """Start a program that many tests share; return its port and its folder."""
     folder = tmp_path_factory.mktemp("users")
     with ExitStack() as stack:
         yield _start(stack, folder, {})[1], folder
@@ -81,7 +84,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[int, Pat
 
 @pytest.fixture
 def ask(service: tuple[int, Path]) -> Callable[..., Answer]:
-    """Send a request and return status, headers and body of the answer."""
+    """Return a function that sends a request and returns status, headers and body."""
 
     def _ask(
         method: str,
@@ -103,7 +106,7 @@ def ask(service: tuple[int, Path]) -> Callable[..., Answer]:
 
 @pytest.fixture
 def exchange(service: tuple[int, Path]) -> Callable[[bytes], bytes]:
-    """Send bytes, and return all that comes back until the program closes the connection."""
+    """Return a function that sends bytes and returns all received bytes until the end."""
 
     def _exchange(request: bytes) -> bytes:
         with create_connection(("127.0.0.1", service[0]), DEADLINE) as connection:
@@ -115,7 +118,7 @@ def exchange(service: tuple[int, Path]) -> Callable[[bytes], bytes]:
 
 @pytest.fixture
 def described(ask: Callable[..., Answer]) -> Callable[..., Any]:
-    """Return the content of an answer, once it is as the published document describes it."""
+    """Return a function that checks a response against the OpenAPI document and parses its body."""
     document = json.loads(ask("GET", "/openapi.json")[2])
 
     def _described(path: str, method: str, answer: Answer) -> Any:

@@ -1,4 +1,4 @@
-"""Creating a user over a socket: what is accepted, and every way in which it is refused."""
+"""Creating a user over a socket: accepted requests, and every kind of refusal."""
 
 import json
 import sqlite3
@@ -31,7 +31,7 @@ WRONG_DATES: list[object] = [
 
 @pytest.fixture
 def post(ask: Ask, described: Callable[..., Any]) -> Callable[..., Any]:
-    """Post a user and return status and content of the answer, once its form is checked."""
+    """Return a function that posts a user, checks the response, and returns its parsed body."""
 
     def _post(value: object, status: int) -> Any:
         answer = ask("POST", "/users", json.dumps(value))
@@ -43,20 +43,20 @@ def post(ask: Ask, described: Callable[..., Any]) -> Callable[..., Any]:
 
 @pytest.fixture
 def stored(service: tuple[int, Path]) -> Iterator[Callable[[], list[Any]]]:
-    """Return the users in the database."""
+    """Return a function that returns the users in the database."""
     with closing(sqlite3.connect(service[1] / "users.db")) as database:
         yield lambda: database.execute("SELECT * FROM users").fetchall()
 
 
 @pytest.fixture
 def nothing_stored(stored: Callable[[], list[Any]]) -> Iterator[None]:
-    """Check that the test left the stored users as they were."""
+    """Check that the test did not change the stored users."""
     before = stored()
     yield
     assert stored() == before
 
 
-# What is created, and where it is then.
+# Accepted requests.
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_content_encoding_identity_is_no_encoding(coding: str, ask: Ask) -> None
     assert ask("POST", "/users", json.dumps(BOB), headers)[0] == 201
 
 
-# What violates the contract's constraints.
+# Violations of the constraints in the API contract.
 
 
 @pytest.mark.usefixtures("nothing_stored")
@@ -170,7 +170,7 @@ def test_tomorrow_is_not_past(post: Callable[..., Any]) -> None:
     assert post(BOB | {"birthDate": tomorrow}, 400) == {"birthDate": BIRTH_DATE_PAST}
 
 
-# What is refused with a problem.
+# Refusals with a problem detail.
 
 
 @pytest.mark.usefixtures("nothing_stored")

@@ -1,4 +1,4 @@
-"""What was acknowledged survives ``kill -9``, and nothing is ever stored by halves."""
+"""Acknowledged users survive `kill -9`, and users are never stored partially."""
 
 import json
 import random
@@ -26,7 +26,7 @@ CLIENTS = 8
 
 
 class Load:
-    """Clients that create users until the service is gone."""
+    """Clients that create users until the service ends."""
 
     def __init__(self) -> None:
         self._numbers = count()
@@ -34,7 +34,7 @@ class Load:
         self.acknowledged: dict[int, tuple[str, str]] = {}
 
     def has_acknowledged(self, enough: int) -> bool:
-        """Tell whether so many users were created by now."""
+        """Return whether at least this number of users was created."""
         return len(self.acknowledged) >= enough
 
     def _users(self) -> Iterator[tuple[str, str]]:
@@ -43,7 +43,7 @@ class Load:
             yield name, f"{1000 + number % 1000}-{number % 12 + 1:02}-{number % 28 + 1:02}"
 
     def run(self, port: int) -> None:
-        """Create one user after the other; return when there is no answer any more."""
+        """Create one user after the other until the service no longer responds."""
         with closing(HTTPConnection("127.0.0.1", port, timeout=20)) as connection:
             for name, day in self._users():
                 self.sent.add((name, day))
@@ -93,5 +93,6 @@ def test_acknowledged_users_survive_kill_9_and_there_are_no_half_ones(
     stored = {user_id: (name, day) for user_id, name, day in rows}
     assert load.acknowledged.items() <= stored.items()
     assert set(stored.values()) <= load.sent
-    # Who was stored but not told so was at most on the way: one for each client and round.
+    # A stored user may lack its response if the kill interrupted the request: at most one user for
+    # each client and round.
     assert len(stored) - len(load.acknowledged) <= ROUNDS * CLIENTS

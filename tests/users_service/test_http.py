@@ -1,4 +1,4 @@
-"""What every path answers over a socket; creating a user has a file of its own."""
+"""Responses of every path over a socket. test_create_user.py covers creating a user."""
 
 import json
 from collections.abc import Callable
@@ -118,7 +118,7 @@ def test_a_target_that_is_no_path_of_ours_is_a_404_problem(
     assert (problem["code"], problem["instance"]) == ("not_found", instance)
 
 
-# What else there is.
+# Other requests.
 
 
 def test_head_is_get_without_its_body(ask: Ask) -> None:

@@ -1,4 +1,4 @@
-"""Where a new user is said to be."""
+"""The Location of a new user."""
 
 import pytest
 from aiohttp.test_utils import make_mocked_request

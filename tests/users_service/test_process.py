@@ -1,4 +1,4 @@
-"""The program as its operator sees it: start, logs, signals, settings, trouble on the disk."""
+"""The program as a process: start, log, signals, settings, and database errors."""
 
 import json
 import os
@@ -32,7 +32,7 @@ BOB = json.dumps({"name": "Bob", "birthDate": "2000-01-31"})
 HEAD = b"POST /users HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
 SIZED = HEAD + b"Content-Length: %d\r\n\r\n"
 ROOT = Path(__file__).parents[2]
-# What the releases with Alembic left, with the last user deleted.
+# A database of earlier releases, which used Alembic. The last user was deleted.
 MIGRATED = """
 CREATE TABLE alembic_version (
     version_num VARCHAR(32) NOT NULL,
@@ -48,7 +48,7 @@ DELETE FROM users WHERE id = 2;
 
 
 class Standing(NamedTuple):
-    """A program that tests share, each of which leaves it as it was."""
+    """A running program that several tests share. The tests do not change its state."""
 
     process: Process
     port: int
@@ -56,7 +56,7 @@ class Standing(NamedTuple):
     folder: Path
 
 
-# 26 hours lie between these zones, so the one's yesterday is never past in the other.
+# These time zones differ by 26 hours, so yesterday in the east is never past in the west.
 EAST, WEST = "Pacific/Kiritimati", "Etc/GMT+12"
 STRICT = {
     "USERS_TIMEZONE": EAST,
@@ -70,7 +70,7 @@ STRICT = {
 def standing(
     tmp_path_factory: pytest.TempPathFactory, launch_in: Callable[..., Started]
 ) -> Iterator[Standing]:
-    """Start one program, with usual limits, in the west."""
+    """Start a program with default limits and a western time zone."""
     folder = tmp_path_factory.mktemp("standing")
     with ExitStack() as stack:
         yield Standing(*launch_in(stack, folder, {"USERS_TIMEZONE": WEST}), folder)
@@ -80,14 +80,18 @@ def standing(
 def strict(
     tmp_path_factory: pytest.TempPathFactory, launch_in: Callable[..., Started]
 ) -> Iterator[Standing]:
-    """Start one program with small limits, in the east."""
+    """Start a program with small limits and an eastern time zone."""
     folder = tmp_path_factory.mktemp("strict")
     with ExitStack() as stack:
         yield Standing(*launch_in(stack, folder, STRICT), folder)
 
 
 def _run(folder: Path, **environment: str) -> tuple[int, str]:
-    """Run the program to its end, with no log; return its exit status and its standard error."""
+    """Run the program until it ends, and check that it logs nothing.
+
+    Returns:
+        Its exit status and its standard error.
+    """
     done = _finished(folder, environment)
     assert done.stdout == ""
     return done.returncode, done.stderr
@@ -141,7 +145,7 @@ def test_what_it_cannot_start_with_is_one_line_and_an_exit_status(
 
 
 def test_a_pipe_is_no_database(tmp_path: Path) -> None:
-    """Whoever opens one to write waits until somebody reads it."""
+    """Opening a named pipe for writing would otherwise wait for a reader."""
     os.mkfifo(tmp_path / "pipe")
     status, said = _run(tmp_path, USERS_DATABASE_URL=f"sqlite+aiosqlite:///{tmp_path}/pipe")
     assert status == 1
@@ -176,7 +180,7 @@ def test_users_are_in_the_folder_that_it_was_started_in(standing: Standing, ask:
     assert (standing.folder / "users.db").exists()
 
 
-# What it logs.
+# Log.
 
 
 def test_every_request_is_one_line_of_json(launch: Launch, ask: Ask, wait_for: WaitFor) -> None:
@@ -238,7 +242,7 @@ def test_a_fault_is_a_500_problem_and_a_logged_traceback(launch: Launch, ask: As
     assert "ValueError: " in entry["traceback"]
 
 
-# How it ends.
+# Shutdown.
 
 
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
@@ -252,7 +256,7 @@ def test_told_to_stop_it_finishes_what_is_in_flight(
         socket.create_connection(("127.0.0.1", port), 20) as busy,
     ):
         busy.sendall(SIZED % len(body) + body[:5])
-        assert ask("GET", "/healthz", port=port)[0] == 200  # so the head before was read, too
+        assert ask("GET", "/healthz", port=port)[0] == 200  # so it has read the head
         process.send_signal(signum)
         wait_for(lambda: "stopping" in _events(log))
         wait_for(lambda: _refuses(port))
@@ -287,7 +291,7 @@ def test_what_does_not_finish_within_the_grace_is_given_up(
     assert "grace_ended" in _events(log)
 
 
-# Bodies that do not come as announced.
+# Incomplete bodies.
 
 
 @pytest.mark.parametrize(
@@ -336,7 +340,7 @@ def test_a_client_that_does_not_wait_for_the_answer_is_not_our_fault(
     with closing(lock), socket.create_connection(("127.0.0.1", standing.port), 20) as leaving:
         lock.execute("BEGIN IMMEDIATE")
         leaving.sendall(SIZED % len(BOB) + BOB.encode())
-        # Reset the connection when it is closed, so that the program knows at once.
+        # Closing resets the connection, so that the program detects the end at once.
         leaving.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         leaving.close()
         wait_for(lambda: not _connections(standing.process))
@@ -354,7 +358,7 @@ def test_the_limits_are_settings(body: str, status: int, strict: Standing, ask: 
     assert ask("POST", "/users", body, port=strict.port)[0] == status
 
 
-# Where today is.
+# Time zone.
 
 
 def test_past_is_before_today_in_the_time_zone(
@@ -366,7 +370,7 @@ def test_past_is_before_today_in_the_time_zone(
     assert statuses == [201, 400]
 
 
-# Trouble with the database.
+# Database errors.
 
 
 def test_writers_queue_while_the_database_is_locked_and_reads_go_on(
@@ -419,7 +423,7 @@ def test_a_full_disk_is_a_503_problem_until_there_is_room(
 ) -> None:
     process, port, log = launch(USERS_DATABASE_TIMEOUT="0.2")
     assert ask("POST", "/users", BOB, port=port)[0] == 201
-    # A limit on the size of files stands for the end of the disk: no journal can be written.
+    # A limit on the file size simulates a full disk: SQLite cannot write its journal.
     _, hard = resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (4096, -1))
     _check_unavailable(ask, port)
     assert ask("GET", "/users/1", port=port)[0] == 200
@@ -485,7 +489,7 @@ def _create(ask: Ask, port: int) -> int:
 
 
 def _stored(folder: Path, copy: Path) -> list[int]:
-    """Return the users in a copy of the service's folder: what a kill -9 now would leave."""
+    """Return the ids of users in a copy of the service's folder, as after a `kill -9`."""
     shutil.copytree(folder, copy)
     with closing(sqlite3.connect(copy / "users.db")) as database:
         assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]

@@ -1,4 +1,4 @@
-"""What the environment may say, and what is said when it is wrong."""
+"""Settings from environment variables, and the errors for invalid values."""
 
 from datetime import UTC
 from zoneinfo import ZoneInfo

@@ -1,4 +1,4 @@
-"""From pydantic's errors to the contract's validation error body, on a model with nested parts."""
+"""The conversion of pydantic's errors to messages, tested with a nested model."""
 
 from typing import Annotated, Self
 
@@ -21,7 +21,7 @@ def _capital(text: str) -> str:
 
 
 class Address(_Strict):
-    """An object with a rule of its own, which is part of two others."""
+    """An object with its own validator. Two other objects contain it."""
 
     city: Annotated[str, AfterValidator(_capital)]
     zip_code: str
@@ -42,7 +42,7 @@ class Guest(_Strict):
 
 
 class Booking(_Strict):
-    """The object that is validated, with a rule of its own."""
+    """The outermost object, with its own validator."""
 
     nights: int = Field(ge=1)
     price: float = 0.0

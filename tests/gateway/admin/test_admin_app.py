@@ -1,4 +1,4 @@
-"""The admin port: which tasks failed is on /readyz, and keeps nothing from being ready."""
+"""The admin application: /readyz, /metrics, and large responses."""
 
 import asyncio
 import time
@@ -38,7 +38,7 @@ async def test_failed_tasks_are_listed_on_readyz(
     assert await ask(operator, "/readyz") == (200, {"status": "ready", "failing": ["sampling"]})
     assert 'gateway_task_failures_total{task="sampling"}' in (await ask(operator, "/metrics"))[1]
     date, now = time.time(), time.monotonic()
-    for ahead in (7200, -7200):  # somebody sets the clock
+    for ahead in (7200, -7200):  # the clock is set
         monkeypatch.setattr("time.time", lambda ahead=ahead: date + ahead)
         assert (await ask(operator, "/readyz"))[1] == {"status": "ready", "failing": ["sampling"]}
     monkeypatch.setattr("time.monotonic", lambda: now + 61)
@@ -58,7 +58,7 @@ async def test_a_head_request_for_metrics_has_no_body(operator: Operator) -> Non
         async with client.head("/metrics") as answer:
             assert answer.status == 200
             assert answer.content_type == "text/plain"
-        async with client.get("/metrics") as answer:  # the connection is as good as before
+        async with client.get("/metrics") as answer:  # the connection is still usable
             assert "gateway_workers 1" in await answer.text()
 
 
@@ -66,7 +66,7 @@ async def test_a_head_request_for_metrics_has_no_body(operator: Operator) -> Non
 async def test_a_large_response_yields_to_other_requests(
     operator: Operator, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A gateway of one process answers its clients on the same loop."""
+    """A gateway with one process serves clients on the same event loop."""
     monkeypatch.setattr(reports, "MOST_LINES", 10)
     monkeypatch.setattr(version_view, "MOST_LINES", 10)
     now = time.time()
@@ -81,7 +81,7 @@ async def test_a_large_response_yields_to_other_requests(
             turns += 1
             await asyncio.sleep(0)
 
-    await ask(operator, path)  # what it needs is imported, in a thread
+    await ask(operator, path)  # imports the needed modules, in a thread
     taking = asyncio.create_task(take_turns())
     status, text = await ask(operator, path)
     taking.cancel()

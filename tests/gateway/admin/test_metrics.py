@@ -1,4 +1,4 @@
-"""The totals, as Prometheus reads them."""
+"""The metrics in the Prometheus text format."""
 
 import re
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ ASKED = (
 
 
 def pieces(counted: Totals) -> Iterator[bytes]:
-    """Return what is exposed of totals."""
+    """Return the pieces of a scrape with these totals."""
     operator = SimpleNamespace(
         totals=counted,
         state=SimpleNamespace(
@@ -52,7 +52,7 @@ def pieces(counted: Totals) -> Iterator[bytes]:
 
 
 def lines() -> list[str]:
-    """Return what is exposed of the totals, the comments left out."""
+    """Return the lines of a scrape without comments."""
     text = b"".join(pieces(totals())).decode()
     return [line for line in text.splitlines() if not line.startswith("#")]
 
@@ -90,7 +90,7 @@ def test_each_metric_has_its_line(line: str) -> None:
 
 
 def test_a_large_scrape_is_sent_in_small_pieces() -> None:
-    """So that the event loop has a turn between them; each series comes once, and whole."""
+    """Each series is complete and occurs only once, even if more is counted between the pieces."""
     many = Totals(StateRows())
     for number in range(300):
         place = "person", str(number), "/p"
@@ -98,7 +98,7 @@ def test_a_large_scrape_is_sent_in_small_pieces() -> None:
         many.absorb(Delta(1.0, [], [traffic], [CounterDelta("shed", place, 1)], [], []))
     turns = [piece.count(b"\n") for piece in pieces(many)]
     assert max(turns) < 2 * MOST_SAMPLES
-    # While pieces are taken, more is counted.
+    # Count more requests between the pieces.
     text = b""
     for piece in pieces(many):
         text += piece
@@ -114,7 +114,7 @@ def test_a_large_scrape_is_sent_in_small_pieces() -> None:
 
 
 def families(counted: Totals) -> dict[str, Any]:
-    """Return what is exposed of totals, by the names in the table of metrics."""
+    """Return the metrics of a scrape with these totals, by their names in the table of metrics."""
     found = text_string_to_metric_families(b"".join(pieces(counted)).decode())
     return {f"{each.name}_total" if each.type == "counter" else each.name: each for each in found}
 
@@ -141,7 +141,7 @@ def test_lasting_metrics_survive_a_restart() -> None:
     counted = counted_everything()
     restarted = families(Totals(counted.changes()))
     for row in METRICS:
-        # The reloads of these totals are made up; a process counts its own.
+        # The number of reloads is constant in these tests. It does not come from the totals.
         if row.type != "gauge" and row.name != "gateway_reloads_total":
             assert bool(restarted[row.name].samples) == row.lasting, row.name
 
@@ -149,7 +149,8 @@ def test_lasting_metrics_survive_a_restart() -> None:
 def test_every_counter_that_processes_increment_is_in_the_table() -> None:
     counted = {row.kind for row in METRICS if row.counted}
     code = "".join(path.read_text() for path in (ROOT / "gateway").rglob("*.py"))
-    # Each gives values of labels beside the kind; methods of this name with one argument do not.
+    # Calls that increment a counter have further arguments after the kind. This excludes other
+    # methods called `count`.
     named = set(re.findall(r'(?:\bcount\(|CounterDelta\(|\.count,)\s*"(\w+)"(?:,|\)$)', code))
     assert len(named) > 20
     assert named <= counted
@@ -164,5 +165,5 @@ def test_client_names_are_no_labels() -> None:
 
 
 def test_metric_names_do_not_end_like_histogram_series() -> None:
-    """As `promtool check metrics` asks; readers take such a name for a part of a histogram."""
+    """`promtool check metrics` requires this: such names look like parts of a histogram."""
     assert not any(row.name.endswith(("_count", "_sum", "_bucket")) for row in METRICS)

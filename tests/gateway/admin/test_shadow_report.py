@@ -1,4 +1,4 @@
-"""What a shadow found of a version, out of the totals."""
+"""The shadow report of a version, made from the totals."""
 
 from gateway.admin.reports import (
     DifferenceSample,
@@ -43,7 +43,7 @@ def test_fields_of_requests_and_answers_are_separate() -> None:
 def test_a_report_has_the_latency_of_both_services() -> None:
     made = totals()
     buckets = {latency_bucket(0.01): 94, latency_bucket(0.02): 4, latency_bucket(1.0): 2}
-    for _ in range(2):  # of two workers
+    for _ in range(2):  # from two workers
         latency = LatencyDelta(*KEY, "old", buckets)
         made.absorb(Delta(10.0, [], [], [], [], [], [latency]))
     found = shadow_report(made, KEY, [])

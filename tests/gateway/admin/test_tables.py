@@ -1,4 +1,4 @@
-"""What operators are told of shadows and cutovers: as tables, in words."""
+"""The text tables of shadow reports and cutover reports."""
 
 from dataclasses import replace
 
@@ -98,7 +98,7 @@ def test_a_cutover_table_has_state_and_routes() -> None:
     unseen = gate("errors", "403", 0.0, 0.0, 0.01, outcome="passed")
     unseen = replace(unseen, new_count=0, old_count=0)
     found.gates.append(unseen)
-    # Whoever asks the admin port, and what is stored, names the values.
+    # The admin API and the stored state have the names of these values, not their numbers.
     (first, *_) = msgspec.to_builtins(found)["gates"]
     assert (first["measure"], first["outcome"]) == ("5xx", "exceeded")
     found.then = "roll_back"
@@ -134,7 +134,7 @@ def test_a_cutover_table_has_state_and_routes() -> None:
 def test_a_new_cutover_report_has_the_time_of_its_first_count(
     seconds: float, counted_from: str | None
 ) -> None:
-    """Nothing counts in the first seconds, and what counts arrives later."""
+    """Requests in the first seconds do not count, and counts arrive with a delay."""
     state = CutoverState(5.0, DecidedBy.OPERATOR, "set", 100.0)
     rule = VersionCutover(("person", "1"), "2", 5.0)
     current = CurrentCutover(rule, state, GateEvidence(), (), 100.0 + seconds)

@@ -1,4 +1,4 @@
-"""Totals of a little traffic, to report on."""
+"""Totals with a few requests, for tests of reports."""
 
 from gateway.rollout.route_outcomes import OUTCOMES
 from gateway.usage.delta import (
@@ -23,7 +23,7 @@ DIFFERENCE = {"endpoint": "/p", "field": "/name", "old": '"B"', "new": '"Bob"'}
 
 
 def totals() -> Totals:
-    """Return what a worker reports, ten seconds after 1970 began."""
+    """Return totals with one delta of a worker, ten seconds after 1970 began."""
     found = Totals(StateRows(documents={"since": 5}))
     found.absorb(
         Delta(

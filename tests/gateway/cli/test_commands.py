@@ -1,6 +1,6 @@
-"""The commands: what they print, where, and with which exit status.
+"""The output and the exit status of commands.
 
-Those that a shell has a part in, and those that serve, are real processes.
+Commands that need a shell, and commands that serve, run as separate processes.
 """
 
 import errno
@@ -23,7 +23,7 @@ from tests.gateway.kit import DEADLINE, ROOT
 
 HERE = Path(__file__).parent
 TRANSCRIPT = (HERE / "commands.txt").read_text()
-# A command that ends by itself and has no shell do anything but set variables.
+# A command that can run in this process: it does not serve, and uses the shell only for variables.
 ALONE = re.compile(r"((?:\w+=\S+ )*)python -m gateway ((?:-|[a-z](?!erve))[^|$<>]+)")
 COMMANDS = [block.partition("\n") for block in TRANSCRIPT.strip().split("\n\n")[1:]]
 
@@ -32,7 +32,7 @@ Done = tuple[int, str, str]
 
 
 def typed(command: str, folder: Path) -> Done:
-    """Run a command as a shell in a folder does; return its status and both its outputs."""
+    """Run a command line in a folder; return its exit status and both outputs."""
     ours = ("GATEWAY_", "PERSON_", "USERS", "NAME_SEPARATOR", "PYTHON")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     alone = ALONE.fullmatch(command)
@@ -76,12 +76,12 @@ def test_command(command: str, printed: str, folder: Path) -> None:
     status, out, err = typed(command, folder)
     shown = f"[{status}]\n" if status else ""
     assert f"{out}{err}{shown}" == (f"{printed}\n" if printed else "")
-    # What is asked for goes to the standard output, what is wrong to the other.
+    # Results go to the standard output, errors to the standard error.
     assert not out if status else not err
 
 
 def test_as_a_program(folder: Path) -> None:
-    """The exit status and both outputs are those that the other tests here read."""
+    """A real process gives the same exit status and outputs as a run in this process."""
     status, out, err = _in_a_shell(
         "python -m gateway check broken.yaml", folder, dict(os.environ), sys.executable
     )
@@ -129,7 +129,7 @@ def test_what_is_no_trouble_of_the_output_is_not_called_so(
 
 @pytest.mark.parametrize("arguments", ["--port 80", "launch", "check --strictly", "explain"])
 def test_asked_wrongly(arguments: str) -> None:
-    """The words are argparse's, and differ with the version of Python."""
+    """The messages come from argparse and differ between versions of Python."""
     status, out, err = typed(f"python -m gateway {arguments}", ROOT)
     assert (status, out) == (2, "")
     assert err.startswith("usage: python -m gateway ")

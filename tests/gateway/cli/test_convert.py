@@ -1,4 +1,4 @@
-"""`convert` and `explain --body`: what they print, word for word."""
+"""The exact output of `convert` and `explain --body`, compared with convert.txt."""
 
 import io
 import re
@@ -18,11 +18,11 @@ BLOCKS = [block.partition("\n") for block in (HERE / "convert.txt").read_text().
 
 
 class Input(io.StringIO):
-    """A standard input of bytes."""
+    """A standard input with these bytes."""
 
     def __init__(self, content: bytes) -> None:
         super().__init__()
-        self.buffer = io.BytesIO(content)  # type: ignore[misc]  # as that of a real one
+        self.buffer = io.BytesIO(content)  # type: ignore[misc]  # like the real sys.stdin
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_command(
     monkeypatch: pytest.MonkeyPatch,
     capfdbinary: pytest.CaptureFixture[bytes],
 ) -> None:
-    """The shell gives the input and takes the output; the command runs in this process."""
+    """Only the other commands of a pipeline run in a shell."""
     stages = command.split(" | ")
     number = next(i for i, one in enumerate(stages) if one.startswith(("convert ", "explain ")))
     given = _run(" | ".join(stages[:number]), b"") if number else b""
@@ -49,7 +49,7 @@ def test_command(
     text = re.sub(r"at \w+\.py:\d+", "at FILE:LINE", (out + error).decode())
     shown = text + (f"[{status}]\n" if status else "")
     assert shown.rstrip("\n") == printed.rstrip("\n")
-    # A body that passes as it is goes on to what follows in a pipe; the remark does not.
+    # An unchanged body goes to the standard output, the remark about it to the standard error.
     assert not out if status else not error or error.startswith(b"the body passes")
 
 

@@ -1,4 +1,4 @@
-"""`python -m gateway explain`: what would happen to a request and why, word for word."""
+"""The exact output of `explain`, compared with explain*.txt."""
 
 import shlex
 import sys
@@ -30,7 +30,7 @@ def test_explain(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """What is refused goes to the standard error, with status 2."""
+    """For invalid arguments, the output is on the standard error, and the exit status is 2."""
     monkeypatch.setattr(sys, "argv", ["gateway", "explain", str(rules), *shlex.split(command)])
     status = main()
     out, error = capsys.readouterr()

@@ -1,4 +1,4 @@
-"""`python -m gateway explain` of versions that are on the move: which way, why, and what beside."""
+"""The output of `explain` for versions with a cutover, a shadow or a brownout."""
 
 import sys
 from pathlib import Path
@@ -58,7 +58,7 @@ def test_explain(
 def test_explain_a_brownout_beside_a_cutover(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A brownout is of the version, whichever route its requests take."""
+    """A brownout applies to the version on both routes."""
     rules = tmp_path / "gateway.yaml"
     rules.write_text(
         """

@@ -1,4 +1,4 @@
-"""The command `export`: what it writes where, and what it refuses."""
+"""The command `export`: the files that it writes, and its errors."""
 
 from pathlib import Path
 
@@ -9,8 +9,8 @@ from gateway.cli import parse
 from tests.gateway.admin.access.certificates import write_certificate
 from tests.gateway.cli.manifests.rules import RULES
 
-SECRET = "s3cret-value"  # noqa: S105  # what must not be written
-# What an export adds to rules that name nobody who may ask the admin port.
+SECRET = "s3cret-value"  # noqa: S105  # must not be written
+# The text that an export appends to a configuration without tokens or sign-on.
 ADDED = """\
 
 # Added by the export: others than the pod reach its admin port.
@@ -28,7 +28,7 @@ KINDS = [
     "NetworkPolicy",
 ]
 FILES = [f"{kind.lower()}.yaml" for kind in KINDS]
-# What a rules file may name beside itself.
+# Keys of a configuration that refer to a file and to a variable.
 BESIDE = """\
 clients: { by: [{ jwt: { claim: sub, key_file: keys/token.pem, algorithms: [HS256] } }] }
 state: "postgresql://gateway:${STATE_PASSWORD}@db/gateway"
@@ -80,7 +80,7 @@ def test_a_folder(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         **before,
         "mine.yaml": "a: 1\n",
     }
-    assert run(folder, "--out", str(out)) == 0  # without routes, whose files go
+    assert run(folder, "--out", str(out)) == 0  # without routes, so their files are removed
     assert {path.name for path in out.iterdir()} == {*FILES, "mine.yaml"}
 
 
@@ -152,7 +152,7 @@ def test_comments_that_may_hold_secrets_are_told(
 def test_tokens_of_the_rules_are_used(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And probes ask over TLS where the admin port has it."""
+    """If the admin port has TLS, the probes use TLS, too."""
     monkeypatch.setenv("ANN", SECRET * 2)
     (folder / "token").write_text(SECRET * 3)
     write_certificate(folder)
@@ -239,7 +239,7 @@ def test_a_folder_that_cannot_be_written(folder: Path, capsys: pytest.CaptureFix
 
 
 def test_a_folder_with_files_that_are_no_text(folder: Path) -> None:
-    """They are others', and stay, as does a folder that is named like a file of ours."""
+    """Files of other programs are kept, and so is a folder with the name of a manifest."""
     out = folder / "out"
     (out / "folder.yaml").mkdir(parents=True)
     (out / "bytes.yaml").write_bytes(b"\xff")
@@ -268,7 +268,7 @@ def test_a_document_elsewhere(folder: Path, capsys: pytest.CaptureFixture[str]) 
 def test_what_watches(
     what: str, begins: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It is printed or written, the same each time; a folder that is not there is reported."""
+    """The printed and the written text are equal. A missing folder is an error."""
     words = ["export", what, str(folder / "rules.yaml")]
     assert parse(words)() == 0
     printed = capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""The command prints notifications in 80 columns, with the state of each delivery."""
+"""The command `notify` prints notifications in 80 columns, with the state of each delivery."""
 
 from typing import Any
 
@@ -8,12 +8,12 @@ LONG = "Version 1 of person was rolled back: " + "errors (5xx): 4 of 7 requests 
 
 
 def delivery(webhook: str, state: str, due: str | None, error: str) -> dict[str, Any]:
-    """Return a delivery as the admin port lists it."""
+    """Return a delivery in the format of the admin port."""
     return {"webhook": webhook, "state": state, "attempts": 1, "due": due, "error": error}
 
 
 def notification(text: str, *deliveries: dict[str, Any]) -> dict[str, Any]:
-    """Return a notification as the admin port lists it."""
+    """Return a notification in the format of the admin port."""
     when = "2026-11-22T11:22:08Z"
     return {"at": when, "kind": "cutover.rolled_back", "text": text, "deliveries": [*deliveries]}
 

@@ -1,4 +1,4 @@
-"""The command `verify`: what it prints, where, and the exit status that CI goes by."""
+"""The command `verify`: its output and its exit status."""
 
 import json
 import os
@@ -35,7 +35,7 @@ OBJECT = "{ type: object, required: [size], properties: { size: { type: TYPE } }
 
 @pytest.fixture
 def pair(tmp_path: Path) -> Path:
-    """Write rules of two versions that differ in one type."""
+    """Write a configuration with two versions that differ in the type of one field."""
     (tmp_path / "gateway.yaml").write_text(PAIR)
     for name, kind in (("v1.yaml", "string"), ("v2.yaml", "integer")):
         schema = OBJECT.replace("TYPE", kind)
@@ -134,7 +134,7 @@ def test_what_is_not_checked_is_said(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """It neither fails nor passes; where nothing else is there, nothing can be said."""
+    """It neither holds nor fails. If no claim was checked, the exit status is 2."""
     for name, responses in (("v1.yaml", older), ("v2.yaml", newer)):
         text = (
             f"openapi: 3.1.0\npaths: {{ /thing: {{ delete: {{ responses: {{ {responses} }} }} }} }}"
@@ -156,7 +156,7 @@ def test_what_is_not_checked_is_said(
 def test_what_is_not_reached_in_time(
     pair: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Nothing can be concluded from it."""
+    """The result is then incomplete."""
     arguments = (pair / "gateway.yaml", "--examples", "5", "--seconds", "1e-9")
     assert verify(monkeypatch, *arguments) == 2
     assert capsys.readouterr().out.endswith("; not proven: 1\n")

@@ -1,4 +1,4 @@
-"""Action items: each finding with its reason and remedy, the most urgent first."""
+"""Action items: their reasons, remedies and order."""
 
 from dataclasses import replace
 from typing import Any
@@ -92,7 +92,7 @@ def violated(days: float) -> Totals:
 
 CALLED = {KEY: UsageSummary(callers=1, last=NOW - 60, served=NOW - 60)}
 CASES = {
-    # what is seen: urgency, kind, a part of the reason
+    # situation, urgency, kind, part of the reason
     "not ready": (situation(unready="no worker"), "now", "Not ready", "no requests: no worker"),
     "rules refused": (
         situation(refused="line 3, apis: a mistake (and 1 more)"),

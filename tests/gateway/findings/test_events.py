@@ -1,4 +1,4 @@
-"""Events follow from the state and a former look at it; each has one id on all replicas."""
+"""Events: when they occur, and that an event has the same id on all replicas."""
 
 import pytest
 
@@ -24,12 +24,12 @@ NOW = 1_800_000_000.0  # 2027-01-15T08:00:00Z
 
 
 def versions(rules: str) -> dict[tuple[str, str], VersionSummary]:
-    """Return the summaries of a configuration with keys of version 1 beside its service."""
+    """Return the version summaries of a configuration with more keys for version 1."""
     return {**version_summaries(loaded(edited("{ service: old }", f"{{ service: old, {rules} }}")))}
 
 
 def moved(*states: tuple[float, DecidedBy]) -> list[tuple[str, str]]:
-    """Return the events of a cutover that has these states one after the other."""
+    """Return the events of a cutover that passes through these states."""
     document, found = NotifyDocument(), list[Notification]()
     for at, (percent, by) in enumerate(states):
         state = CutoverState(percent, by, "5xx", NOW)
@@ -49,7 +49,7 @@ def test_cutovers_that_step_hold_or_roll_back_are_events() -> None:
     assert moved((1, rules), (50, DecidedBy.OPERATOR), (60, DecidedBy.OPERATOR)) == []
     assert moved((0, back)) == []
     for before in ((100, rules), (0, back), (0, DecidedBy.OPERATOR)):
-        assert moved(before, (1, rules)) == []  # cleared, it begins anew
+        assert moved(before, (1, rules)) == []  # a cleared cutover starts again
     assert len(moved((1, held), (5, rules))) == 1
 
 
@@ -83,13 +83,13 @@ def test_an_unreachable_store_is_an_event_after_a_while() -> None:
     (one,) = events.state_stale("a", NOW, NOW + 30, FIRST)
     (later,) = events.state_stale("a", NOW, NOW + 600, FIRST)
     assert one == later
-    # Whoever judged may be gone as well: the others wait longer, and find the same id.
+    # The leader may be lost, too. Other replicas report the event later, with the same id.
     assert [*events.state_stale("b", NOW + 1, NOW + 300, FailoverRank(1, 0))] == []
     (other,) = events.state_stale("b", NOW + 1, NOW + 301, FailoverRank(2, 0))
     assert other.id == one.id
     (next_time,) = events.state_stale("a", NOW + 3600, NOW + 3630, FIRST)
     assert next_time.id != one.id
-    # In a fleet, all know who judged, and the next outage has another judge.
+    # In a fleet, all replicas know the term of the leader. The next outage has another term.
     (first,) = events.state_stale("a", NOW + 3599, NOW + 3700, FailoverRank(0, 7))
     (other,) = events.state_stale("b", NOW + 3601, NOW + 3901, FailoverRank(1, 7))
     assert first.id == other.id
@@ -194,7 +194,7 @@ def test_a_brownout_without_an_end_has_no_end_event() -> None:
 
 
 def test_the_end_of_a_version_ends_its_brownout() -> None:
-    """It has lasted since it was noticed; nothing is said of requests long past."""
+    """It counts from its first check; without a history, the text has no numbers of requests."""
     document, none = NotifyDocument(), Overrides()
     found = versions("lifecycle: { sunset: 2027-01-18 }, brownout: { percent: 5 }")
     (one,) = events.brownout_begins(document, found, none, NOW)

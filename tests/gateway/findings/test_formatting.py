@@ -1,4 +1,4 @@
-"""Tables, times and clients, as the admin port and the commands write them."""
+"""The formats of tables, times and client names in the admin port and the commands."""
 
 import pytest
 
@@ -101,7 +101,7 @@ def test_a_sentence_has_a_capital_and_one_end(text: str, told: str) -> None:
     ],
 )
 def test_a_period_is_rounded_down(seconds: float, text: str) -> None:
-    """No more is left than there is: two days are at least two."""
+    """`2 days` means at least two days."""
     assert period_text(seconds) == text
 
 

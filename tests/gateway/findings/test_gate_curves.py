@@ -1,4 +1,4 @@
-"""GateCurves: points as far apart as the window has it, as many as there is room for."""
+"""Gate curves: the distance and the number of points, and when a curve starts."""
 
 from types import SimpleNamespace
 from typing import Any, cast
@@ -46,7 +46,7 @@ async def test_points_are_bounded() -> None:
 
 
 async def test_a_curve_begins_with_the_first_occurrence() -> None:
-    """From its first occurrence on, it is a curve, also when it falls back to none."""
+    """The curve continues when the count falls back to 0."""
     curves = GateCurves()
     for now, count in ((0.0, 0), (10.0, 2), (20.0, 0)):
         await curves.look(state(result("404", count, count / 10)), MOVING, now)
@@ -54,7 +54,7 @@ async def test_a_curve_begins_with_the_first_occurrence() -> None:
 
 
 async def test_a_curve_stays_at_zero_percent_and_restarts_after_it() -> None:
-    """However long somebody takes to come and look for why it went back."""
+    """It shows the reason of a rollback until the percentage rises again."""
     curves = GateCurves()
     for now, share, percent in ((0.0, 0.1, 5.0), (10.0, 0.6, 5.0), (20.0, 0.0, 0.0), (900, 0.0, 0)):
         await curves.look(state(result("5xx", 1, share), percent=percent), MOVING, now)

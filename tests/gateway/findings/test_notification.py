@@ -1,4 +1,4 @@
-"""An event is added once, delivered to each webhook until it is taken, and fails visibly."""
+"""The document of notifications: adding events, recording deliveries, and failing webhooks."""
 
 import msgspec
 import pytest
@@ -133,7 +133,7 @@ GONE = Attempt("it answered 410", final=True)
 
 
 def failures(document: NotifyDocument) -> list[tuple[float, str]]:
-    """Return since when one webhook fails, and the text, if it does; no other may."""
+    """Return the time and the text of the failing webhook `ops`; other webhooks must not fail."""
     found = [*document.failing(["ops", "chat", "unknown"])]
     assert {each.webhook for each in found} <= {"ops"}
     return [each[1:] for each in found]
@@ -165,12 +165,12 @@ def test_a_webhook_fails_from_its_third_attempt_until_it_takes_a_message() -> No
 
 
 def test_a_webhook_fails_once_a_message_is_given_up() -> None:
-    """Also right after another one was accepted; an accepted test message ends it."""
+    """It fails even if another message was just accepted. A later accepted message ends it."""
     document = two_events()
     document.record({"ops": {FIRST: TAKEN, SECOND: GONE}}, 100.0)
     assert failures(document) == [(60.0, text("410", 0, 1))]
     document.record_taken("ops", 101.0)
-    document.record_taken("ops", 50.0)  # a clock that was set back
+    document.record_taken("ops", 50.0)  # the clock was set back
     assert failures(document) == []
 
 

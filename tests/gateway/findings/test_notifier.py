@@ -1,4 +1,4 @@
-"""The leader sends notifications, and retries them until they are taken."""
+"""The notifier: the leader sends notifications and retries them until they are accepted."""
 
 import asyncio
 import json
@@ -26,7 +26,7 @@ from tests.gateway.rules.rules import loaded
 
 
 class Receiver:
-    """Takes messages, or answers otherwise."""
+    """A webhook that records messages and responds with `status`."""
 
     def __init__(self) -> None:
         self.got: list[tuple[str, str]] = []
@@ -56,7 +56,7 @@ async def receiver() -> AsyncIterator[Receiver]:
 
 
 async def look(operator: Operator) -> None:
-    """Do what a notifier does every five seconds."""
+    """Run one round of a notifier."""
     async with webhook_session() as session:
         notifier = Notifier(operator, session)
         await notifier.round()
@@ -71,7 +71,7 @@ def outcomes(operator: Operator) -> dict[str, int]:
 
 
 def refuse_rules(operator: Operator, more: bytes = b"") -> None:
-    """Have a mistake in the configuration on disk, and more text."""
+    """Simulate a refused configuration on disk, with `more` as further text."""
     operator.reloader.refused = RefusedRules(
         b"servces:" + more, (Issue(1, 1, "servces", "wrong"),), 5.0
     )
@@ -114,7 +114,7 @@ async def test_a_refused_message_is_retried_under_the_same_id(
 async def test_the_leader_reports_failing_webhooks(
     operating: MakeOperator, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By the gateway that sends; until it takes a message, or the rules have it no more."""
+    """A webhook stops failing if it accepts a message or is removed from the configuration."""
     operator = operating(receiver.rules(", events: [rules.refused]"))
     refuse_rules(operator)
     receiver.status = 410
@@ -138,7 +138,7 @@ async def test_the_leader_reports_failing_webhooks(
 async def test_only_the_leader_sends(
     operating: MakeOperator, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What another replica has seen is in the document all the same, for the one that does."""
+    """An event of another replica is added to the document, and the leader sends it."""
     operator = operating(receiver.rules())
     monkeypatch.setattr(LocalState, "leads", False)
     refuse_rules(operator)
@@ -153,7 +153,7 @@ async def test_only_the_leader_sends(
 async def test_an_unreachable_store_is_reported_and_recorded_later(
     operating: MakeOperator, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is sent while nothing can be kept, tried again, and kept once the store is back."""
+    """The event is sent during the outage, and stored and retried when the store is back."""
     operator = operating(receiver.rules(", events: [state.stale]"))
     now = time.time()
     monkeypatch.setattr("time.time", lambda: now)
@@ -197,7 +197,7 @@ async def test_another_replica_reports_an_unreachable_store_later(
     receiver: Receiver,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The one that judged may be gone with the store; a chat gets no more than its deputy's."""
+    """The leader may be lost with the store. Chats get the message only from the deputy."""
     operator = operating(receiver.rules(f", form: {form}, events: [state.stale]"))
     monkeypatch.setattr(LocalState, "failover", FailoverRank(rank, 7))
     async with webhook_session() as session:
@@ -212,7 +212,7 @@ async def test_another_replica_reports_an_unreachable_store_later(
 async def test_a_clock_that_is_set_changes_no_retry(
     jump: int, operating: MakeOperator, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What failed is tried again after as long as it should, whatever the clock says."""
+    """The next attempt follows after the configured interval, even if the clock is set."""
     operator = operating(receiver.rules(", events: [rules.refused]"))
     refuse_rules(operator)
     clock, moment = time.time(), monotonic()
@@ -243,7 +243,7 @@ async def test_a_clock_that_is_set_changes_no_retry(
 async def test_an_unreachable_store_is_timed_by_the_clock_of_the_store(
     operating: MakeOperator, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The clock of this machine may be an hour ahead of the database's."""
+    """This machine's clock may be an hour ahead of the database's clock."""
     operator = operating(receiver.rules(", events: [state.stale]"))
     behind = time.time() - 3600
     monkeypatch.setattr(LocalState, "now", behind)
@@ -253,7 +253,7 @@ async def test_an_unreachable_store_is_timed_by_the_clock_of_the_store(
             monkeypatch.setattr(LocalState, "stale_since", behind - seconds)
             await notifier.deliver_unstored()
             assert len(receiver.got) == sent
-    assert receiver.stamps == [int(behind)]  # receivers refuse one that is far from their own time
+    assert receiver.stamps == [int(behind)]  # receivers refuse old timestamps
 
 
 async def test_late_notifications_are_logged_once_per_outage(
@@ -291,7 +291,7 @@ async def test_an_unwritable_state_file_is_reported(
 async def test_a_brownout_of_the_configuration_is_reported(
     operating: MakeOperator, receiver: Receiver
 ) -> None:
-    """The rules of the test have a brownout that has no end."""
+    """The configuration of the test has a brownout without an end."""
     operator = operating(receiver.rules())
     await look(operator)
     assert [kind for _, kind in receiver.got] == ["brownout.begun"]
@@ -352,7 +352,7 @@ async def test_a_slow_receiver_delays_neither_others_nor_itself(
             for times in range(3):
                 refuse_rules(operator, b" " * times)
                 await turn(notifier)
-            assert (asked, taken) == (1, 3)  # the first shows whether it takes any
+            assert (asked, taken) == (1, 3)  # later messages wait for the response to the first
             answers.set()
             await turn(notifier)
             answers.clear()

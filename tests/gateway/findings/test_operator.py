@@ -1,4 +1,4 @@
-"""A version that is asked about is one that the rules have."""
+"""The check that a version in a request is configured."""
 
 import pytest
 

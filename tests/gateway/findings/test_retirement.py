@@ -1,4 +1,4 @@
-"""Whether a version can be retired: each reason, and what it comes to."""
+"""The verdict whether a version can be retired, with each of its reasons."""
 
 import pytest
 
@@ -17,7 +17,12 @@ SERVED = ("person", "1")
 def totals(
     *calls: tuple[str, float], counts: tuple[CounterDelta, ...] = (), since: float = 1
 ) -> Totals:
-    """Return what was counted since a day, of clients that called on some days; x! was refused."""
+    """Return totals with requests of clients on given days.
+
+    Args:
+        calls: client and day; a client name with `!` at the end was refused.
+        since: the day when counting began.
+    """
     made = Totals(StateRows(documents={"since": since * DAY}))
     for client, day in calls:
         name, refused = client.removesuffix("!"), client.endswith("!")
@@ -51,12 +56,12 @@ def test_a_version_without_callers_can_be_retired() -> None:
 
 
 def test_the_period_ends_when_all_is_counted() -> None:
-    """The last second of a replica is not counted yet."""
+    """The counts of a replica's last second may be missing."""
     called = totals(("acme", 999), since=900)
     assert judged(called, within="1d").answer == "no"
     assert judged(called, within="23h").answer == "yes"
     assert judged(called, within="23h", until=NOW - DAY / 24).answer == "no"
-    # Nor is it enough that counting began at its beginning.
+    # Counting must have begun before the period that ends when all is counted.
     begun = totals(since=999)
     assert judged(begun, within="1d").answer == "yes"
     found = judged(begun, within="1d", until=NOW - 2)
@@ -169,7 +174,7 @@ def test_answers_that_could_not_be_validated_are_no_evidence() -> None:
 
 
 def test_control_characters_of_a_field_are_escaped() -> None:
-    """Whoever fills the bodies of a service names the fields in which they differ."""
+    """The names of differing fields come from bodies, which clients may have written."""
     field = "/a\n  yes  nobody has called it\x1b[1A"
     found = judged(totals(counts=(CounterDelta("differences", (*SERVED, field), 2),)))
     (line,) = (each for each in sentence(found).splitlines() if "shadow differences" in each)
@@ -198,7 +203,7 @@ def test_uncompared_operations_are_a_note() -> None:
     found = judged(counted, shadowed)
     assert missing in said(found, "note")
     assert found.answer == "yes"
-    # What another version's service never answers need not be compared.
+    # Without a shadow, comparisons are not needed.
     assert missing not in said(judged(totals(counts=seen)), "note")
     documented = frozenset({("GET", path), ("DELETE", path)})
     judgement = verdict(
@@ -365,7 +370,7 @@ OFF = "stop {} after the version is removed from the configuration"
 
 
 def needs(one: str) -> dict[str, str]:
-    """Return what the verdict says about services, with remedies."""
+    """Return the reasons about needed services, with their remedies."""
     reasons = judged(totals(), HOTEL.replace("ONE", one)).reasons
     return {each.text: each.remedy for each in reasons if "it needs" in each.text}
 

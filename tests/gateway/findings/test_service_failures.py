@@ -1,4 +1,4 @@
-"""Service failures: what fails in which replicas, since when and why."""
+"""Service failures: the failing targets, replicas, times and errors in an action item."""
 
 from gateway.findings.action_items import ServiceFailure, service_failures
 from gateway.observe.failing_targets import FailingService, TargetError
@@ -35,7 +35,7 @@ def test_a_failing_service_of_one_gateway_is_described() -> None:
 
 
 def test_equal_failures_of_replicas_are_listed_once() -> None:
-    """With the words of the first; the order in which targets began to fail may differ."""
+    """The text is that of the earliest failure. The targets may have failed in another order."""
     first = failing("h:2", "h:1", of=3, since=NOON - 60, error="")
     others = [replica(name, first) for name in "bcde"]
     (one,) = found(failing("h:1", "h:2", of=3), *others)
@@ -60,7 +60,7 @@ def test_different_failures_are_listed_separately() -> None:
 
 
 def test_failures_of_lost_replicas_are_ignored() -> None:
-    """What the database has of this one is of a second ago."""
+    """This replica's failures in the database are ignored, too: they may be out of date."""
     mine = replica("a", failing("h:1", of=2))
     assert found(None, mine, replica("b", failing("h:1", of=2), presence="lost")) == []
 

@@ -1,4 +1,4 @@
-"""Which operations no shadow has ever looked at."""
+"""Operations for which no response was ever compared."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Usage summaries are correct, and read only the days that may have changed."""
+"""Usage summaries: their numbers, and which days of the history they read."""
 
 import time
 from dataclasses import dataclass, field
@@ -20,11 +20,11 @@ KEY, DAY = ("person", "1"), 86_400
 
 @dataclass
 class Watched:
-    """A state that notes which history is asked for, and may lack the store.
+    """A state that records queries for the history, and can simulate an unreachable store.
 
     Attributes:
-        spans: how far back it was asked for, in days; and how far back its callers.
-        away: whether the counts of this replica alone are known.
+        spans: for each query, its span and the span of its clients, in days.
+        away: whether the store is unreachable.
     """
 
     state: LocalState
@@ -41,12 +41,12 @@ class Watched:
         self.spans.append((query.span / DAY, query.callers / DAY))
         if self.away:
             return HistoryView(query, {}, time.time(), "a")
-        # As of a store: what was read before stays as it was.
+        # Return a copy, so that later counts do not change the result.
         return History(self.state.totals.history.rows()).view(query, time.time())
 
 
 def count(state: LocalState, days: int, clients: int, failed: int = 0) -> None:
-    """Count requests of so many days ago: one a client, each within 5 ms."""
+    """Count one request for each client, `days` ago, with a duration below 5 ms."""
     at = time.time() - days * DAY
     usages = [UsageDelta(*KEY, "/p", f"{days}-{c}", 1, 0, c < failed, 1) for c in range(clients)]
     buckets = [clients, *[0] * len(BOUNDS)]
@@ -56,18 +56,16 @@ def count(state: LocalState, days: int, clients: int, failed: int = 0) -> None:
 
 @pytest.fixture
 def watched() -> Watched:
-    """Return a state."""
-    rules = cast(Snapshot, None)  # nobody asks for them
+    rules = cast(Snapshot, None)  # never read
     return Watched(LocalState(Membership("a", lambda: rules, lambda: "hash")))
 
 
 def summaries(watched: Watched) -> UsageSummaries:
-    """Return the sums of a state."""
     return UsageSummaries(cast(Operator, SimpleNamespace(state=watched)))
 
 
 async def latest(made: UsageSummaries) -> UsageSummary:
-    """Return the sums of the version, as new as they can be."""
+    """Return a new summary of the version."""
     await made._make()
     assert made._known is not None
     return made._known[1][KEY]
@@ -83,7 +81,7 @@ async def test_a_summary_counts_requests_failures_and_callers(watched: Watched) 
 
 
 async def test_past_days_are_read_again_after_a_while(watched: Watched) -> None:
-    """What was counted late of them is in the sums once they are read again."""
+    """Counts that arrive late are in the summary after the days are read again."""
     made = summaries(watched)
     count(watched.state, 5, 1)
     assert (await latest(made)).requests == 1
@@ -107,7 +105,7 @@ async def test_other_replicas_counts_stay_while_the_store_is_away(watched: Watch
 
 
 async def test_the_history_of_one_replica_is_read_again_at_once(watched: Watched) -> None:
-    """As where the store goes away between two questions at the first view."""
+    """In this test, the store becomes unreachable during the first view."""
     made = summaries(watched)
     count(watched.state, 5, 1)
     watched.away = True

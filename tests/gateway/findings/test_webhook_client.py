@@ -1,4 +1,4 @@
-"""Messages over real sockets: what receivers may answer, signatures, and no URL in an error."""
+"""The webhook client over real sockets: responses, signatures, and errors without the URL."""
 
 import asyncio
 import errno
@@ -65,7 +65,7 @@ async def test_a_success_is_taken_and_410_is_final(status: int, expected: Attemp
 
 
 async def test_a_response_without_end_is_cut_at_64_kib() -> None:
-    """A receiver takes no memory by what it announces, nor by fields or a body beyond a bound."""
+    """A receiver cannot fill the memory with interim responses, header fields or a body."""
     sent = 0
 
     async def serve(repeated: bytes, head: bytes) -> Attempt:
@@ -90,7 +90,7 @@ async def test_a_response_without_end_is_cut_at_64_kib() -> None:
     long = Attempt("no response within 64 KiB")
     for interim in (b"HTTP/1.1 102 Processing\r\n\r\n", b"HTTP/1.1 100 \r\n\r\n"):
         assert await serve(interim, b"") == long
-        assert sent < 16 * 1024 * 1024  # what the system keeps for a connection
+        assert sent < 16 * 1024 * 1024  # the size of the system's socket buffers
     assert await serve(b"a: " + b"b" * 1000 + b"\r\n", b"HTTP/1.1 200 OK\r\n") == long
     assert await serve(b"x" * 64, b"HTTP/1.1 200 OK\r\n\r\n") == Attempt("")
 
@@ -120,7 +120,7 @@ async def test_a_broken_response_is_reported_without_the_url(
         writer.close()
 
     async def cut(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")  # what is not read would reset the connection
+        await reader.readuntil(b"\r\n\r\n")  # unread bytes would reset the connection
         writer.close()
 
     async def babble(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

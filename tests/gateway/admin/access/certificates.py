@@ -1,4 +1,4 @@
-"""Certificates for tests, signed by themselves."""
+"""Self-signed certificates for tests."""
 
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
@@ -19,7 +19,7 @@ from gateway.http.certificates import KeyPair
 
 
 class CertificateFiles(NamedTuple):
-    """The paths of a certificate and of its key."""
+    """The paths of a certificate file and its key file."""
 
     certificate: str
     key: str
@@ -30,7 +30,7 @@ class CertificateFiles(NamedTuple):
 
 
 def write_certificate(folder: Path, name: str = "tls", password: bytes = b"") -> CertificateFiles:
-    """Write NAME.crt, for 127.0.0.1, and NAME.key."""
+    """Write a certificate for 127.0.0.1 to NAME.crt, and its key to NAME.key."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
     now = datetime.now(UTC)

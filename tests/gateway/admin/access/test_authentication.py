@@ -1,4 +1,4 @@
-"""The sender of a request is identified, has rights, and few attempts with wrong tokens."""
+"""Authentication on the admin port: who may read and operate, and limits on wrong tokens."""
 
 import asyncio
 import re
@@ -26,7 +26,7 @@ admin:
     ann: {{ right: operate, token: {ANN} }}
     monitor: {{ right: read, token: {MONITOR} }}
 """
-# The tests ask from 127.0.0.1, unless they ask from there.
+# A client address other than the default 127.0.0.1.
 ELSEWHERE = "127.0.0.2"
 SIGN_ON = f"""\
 admin:
@@ -49,7 +49,7 @@ class Asking:
         self.url = url
 
     async def status(self, method: str, path: str, fields: Fields, **more: Any) -> int:
-        """Return the status of an answer."""
+        """Send a request; return the status of the response."""
         async with self.session.request(
             method, f"{self.url}{path}", headers=fields, allow_redirects=False, **more
         ) as answer:
@@ -58,20 +58,20 @@ class Asking:
             return answer.status
 
     async def act(self, fields: Fields) -> int:
-        """Pause brownouts; return the status."""
+        """Send a request that pauses brownouts; return the status of the response."""
         status = await self.status("PUT", PAUSE, fields, params=WHY)
         assert (await self.operator.state.audit() != []) is (status == 200)
         return status
 
     @property
     async def who(self) -> str:
-        """Who acted last, by the audit log."""
+        """The author of the latest change in the audit log."""
         return (await self.operator.state.audit())[-1].who
 
 
 @asynccontextmanager
 async def asked(operator: Operator, address: str = "127.0.0.1") -> AsyncIterator[Asking]:
-    """Serve the admin port; ask it from an address."""
+    """Serve the admin port; yield a client with this address."""
     async with (
         TestServer(admin_of(operator)) as server,
         ClientSession(
@@ -93,7 +93,7 @@ async def test_no_body_is_read_without_the_right_to_send_it(operating: MakeOpera
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             head = f"{line} HTTP/1.1\r\nHost: 127.0.0.1\r\n{field}\r\nContent-Length: 1000000"
             writer.write(f"{head}\r\n\r\nhalf".encode())
-            async with asyncio.timeout(5):  # half as long as the rest would be waited for
+            async with asyncio.timeout(5):  # half the time limit for a body
                 assert (await reader.readline()).split()[1] == expected
             writer.close()
 
@@ -227,7 +227,7 @@ async def test_only_the_trusted_proxy_names_the_user(operating: MakeOperator) ->
 
 
 async def test_a_form_without_the_form_token_is_refused(operating: MakeOperator) -> None:
-    """A user of a single sign-on and a session both need the form token."""
+    """A user of the single sign-on needs the form token, too."""
     operator = operating(SIGN_ON)
     user = {"X-Forwarded-User": "ann", "X-Forwarded-Groups": "platform"}
     async with asked(operator, ELSEWHERE) as asking:
@@ -267,7 +267,7 @@ async def test_a_browser_without_a_session_gets_the_login(operating: MakeOperato
 
 
 class Limited:
-    """Sends wrong tokens from addresses at times."""
+    """Sends wrong tokens from given addresses at given times."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 0.0
@@ -280,7 +280,7 @@ class Limited:
         self.events.append({"name": name, **fields})
 
     def wait(self, address: str, now: float) -> int:
-        """Return for how many seconds an attempt has to wait; 0 if it was made."""
+        """Send a wrong token; return the seconds in Retry-After, or 0 without one."""
         self.now = now
         request = make_mocked_request("GET", "/usage", {"Authorization": "Bearer wrong"})
         with pytest.raises(AccessDeniedError) as denied:

@@ -1,4 +1,4 @@
-"""Connections to the admin port over real sockets: TLS, and who is closed at which bound."""
+"""Connections to the admin port over real sockets: TLS, and which are closed at a bound."""
 
 import asyncio
 import itertools
@@ -61,7 +61,7 @@ async def serving(
 
 @asynccontextmanager
 async def connected(port: int, tls: ssl.SSLContext | None = None) -> AsyncIterator[Connection]:
-    """Connect, and close again."""
+    """Yield a connection; close it at the end."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=tls)
     try:
         yield reader, writer
@@ -72,7 +72,7 @@ async def connected(port: int, tls: ssl.SSLContext | None = None) -> AsyncIterat
 
 
 async def read_all(reader: asyncio.StreamReader) -> bytes:
-    """Return what comes until the connection is closed or reset."""
+    """Return all bytes until the connection is closed; nothing if it is reset."""
     try:
         async with asyncio.timeout(30):
             return await reader.read()
@@ -109,7 +109,7 @@ async def test_a_new_tls_handshake_replaces_an_older_one(
         silent = [await stack.enter_async_context(connected(port)) for _ in range(2)]
         assert (await ask(port, files)).endswith(b"ok")
         assert counted == ["handshakes"]
-        async with asyncio.timeout(5):  # half of what a handshake may take
+        async with asyncio.timeout(5):  # half the time limit of a handshake
             assert await silent[0][0].read() == b""
 
 
@@ -156,7 +156,7 @@ async def test_an_idle_connection_is_closed(monkeypatch: pytest.MonkeyPatch) -> 
 async def test_connections_are_parsed_piece_by_piece_in_turn(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """All chunks of one byte that a socket holds would take the event loop for 0.2 s."""
+    """Parsing a full socket buffer of one-byte chunks at once would block the loop for 0.2 s."""
     parsed, parse = list[tuple[int, int]](), AdminConnection.data_received
 
     def record(connection: AdminConnection, data: bytes) -> None:
@@ -205,7 +205,7 @@ async def test_a_new_connection_replaces_the_oldest_of_the_address_that_has_most
         assert (await ask(port)).endswith(b"ok")
         assert counted == ["connections"]
         assert await read_all(held[0][0]) == b""
-        assert (await ask(port)).endswith(b"ok")  # in the place of the former one
+        assert (await ask(port)).endswith(b"ok")  # the previous one has ended
         assert counted == ["connections"]
 
 
@@ -235,5 +235,5 @@ async def test_a_client_that_does_not_read_its_response_is_disconnected(
 async def test_a_client_that_reads_late_gets_its_whole_response() -> None:
     async with serving() as port, connected(port) as (reader, writer):
         writer.write(LAST.replace(b"/ ", b"/large "))
-        await asyncio.sleep(0.3)  # the buffers between are full then
+        await asyncio.sleep(0.3)  # until the socket buffers are full
         assert len(await read_all(reader)) > LARGE

@@ -1,4 +1,4 @@
-"""The middlewares over real sockets: hosts, pages of other sites, bodies, and problem details."""
+"""The middlewares over real sockets: host names, origins, bodies, and problem details."""
 
 import asyncio
 import itertools
@@ -29,7 +29,7 @@ FORM = "Content-Type: application/x-www-form-urlencoded"
 
 @asynccontextmanager
 async def serving(operator: Operator) -> AsyncIterator[int]:
-    """Serve the admin port, without a bound on connections; yield its number."""
+    """Serve the admin port without a bound on connections; yield its port number."""
     runner = await start_admin(operator, PARTS, ["admin.example.com"])
     assert runner.server is not None
     server = await asyncio.get_running_loop().create_server(runner.server, "127.0.0.1", 0)
@@ -42,7 +42,7 @@ async def serving(operator: Operator) -> AsyncIterator[int]:
 
 @asynccontextmanager
 async def connected(port: int) -> AsyncIterator[Connection]:
-    """Connect, and close again."""
+    """Yield a connection; close it at the end."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
         yield reader, writer
@@ -89,7 +89,7 @@ async def test_a_page_of_another_site_is_refused(operator: Operator) -> None:
         (["Sec-Fetch-Site: same-site"], 403),
         (["Sec-Fetch-Site: same-origin"], 200),
         (["Sec-Fetch-Site: none"], 200),
-        (link, 200),  # of a message
+        (link, 200),  # a link in a chat message
     ]
     async with serving(operator) as port:
         for fields, expected in table:
@@ -118,7 +118,7 @@ async def test_a_body_is_bounded_and_readable(operator: Operator) -> None:
         ("/page/rules", ["Content-Type: multipart/form-data"], b"a", 400),
         ("/page/rules", ["Content-Encoding: gzip"], b"none", 400),
         ("/page/rules", [FORM], b"a=" + b"b" * 2**20, 413),
-        ("/page/rules", [FORM], b"draft=" + b"b" * 20_000, 422),  # read, and no configuration
+        ("/page/rules", [FORM], b"draft=" + b"b" * 20_000, 422),  # read, but invalid
         ("/login", [FORM], b"a=" + b"b" * 16_382, 403),
         ("/login", [FORM], b"a=" + b"b" * 16_383, 413),
         ("/login", [FORM, "Transfer-Encoding: chunked"], b"", 413),
@@ -143,9 +143,9 @@ async def test_a_new_large_body_replaces_the_oldest_of_four(
         held = [await stack.enter_async_context(connected(port)) for _ in range(6)]
         for _, writer in held:
             writer.write(f"{head} 500000\r\n\r\n".encode() + b"a" * 100_000)
-            await asyncio.sleep(0.05)  # the order of arrival
+            await asyncio.sleep(0.05)  # the bodies must arrive in this order
         for _, writer in [await stack.enter_async_context(connected(port)) for _ in range(20)]:
-            writer.write(f"{head} 500\r\n\r\nhalf".encode())  # small ones need no place
+            writer.write(f"{head} 500\r\n\r\nhalf".encode())  # small bodies do not count
         for reader, _ in held[:2]:
             with suppress(ConnectionResetError):
                 assert await reader.read() == b""

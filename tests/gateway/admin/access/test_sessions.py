@@ -1,4 +1,4 @@
-"""A browser logs in with a token, acts, and logs out; forged sessions and forms are refused."""
+"""Browser sessions: login, actions and logout; forged sessions and forms are refused."""
 
 import asyncio
 import re
@@ -16,7 +16,7 @@ NOW = 1_800_000_000.5
 
 
 async def form(asking: Asking) -> str:
-    """Open the login; return the token of its form."""
+    """Request the login page; return the form token in it."""
     assert await asking.status("GET", "/login?next=/usage", {}) == 200
     found = re.search('name="form_token" value="([^"]+)"', asking.text)
     assert found is not None
@@ -24,7 +24,7 @@ async def form(asking: Asking) -> str:
 
 
 async def log_in(asking: Asking, token: str, after: str = "/usage") -> int:
-    """Log in as a browser does; return the status."""
+    """Send the login form like a browser; return the status of the response."""
     data = {"token": token, "next": after, "form_token": await form(asking)}
     return await asking.status("POST", "/login", {"Origin": asking.url}, data=data)
 
@@ -42,7 +42,7 @@ async def test_a_session_lasts_from_login_to_logout(
         assert await asking.status("GET", "/overrides", {}) == 200
 
         origin = {"Origin": asking.url}
-        assert await asking.act(origin) == 403  # a session alone: no form was sent
+        assert await asking.act(origin) == 403  # the session cookie without a form token
         assert await asking.act({**origin, "X-Form-Token": await form(asking)}) == 200
         assert await asking.who == "ann"
 
@@ -63,7 +63,7 @@ async def test_a_session_ends_with_its_token(operating: MakeOperator) -> None:
     async with asked(operating(TOKENS)) as asking:
         assert await log_in(asking, ANN) == 303
         (cookie,) = (each for each in asking.session.cookie_jar if each.key == SESSION)
-    async with asked(operating(TOKENS)) as another:  # another replica, or after a restart
+    async with asked(operating(TOKENS)) as another:  # like another replica, or a restarted one
         fields = {"Cookie": f"{SESSION}={cookie.value}"}
         assert await another.status("GET", "/overrides", fields) == 200
     async with asked(operating(TOKENS.replace(ANN, f"{ANN}-anew"))) as changed:
@@ -112,7 +112,7 @@ async def test_without_tokens_a_browser_may_not_operate(operating: MakeOperator)
 
 @pytest.mark.parametrize("cookie", [b"\xff", b"f0", b"a" * 4000])
 async def test_a_malformed_form_token_is_replaced(operating: MakeOperator, cookie: bytes) -> None:
-    """A cookie may hold any bytes, of which no page could be made."""
+    """A cookie can have any bytes, which cannot be written into the page."""
     async with asked(operating(TOKENS)) as asking:
         reader, writer = await asyncio.open_connection(*asking.url.rpartition("/")[2].split(":"))
         writer.write(

@@ -1,4 +1,4 @@
-"""Charts: the paths of lines and areas, round numbers at the top, and time lines."""
+"""Charts: SVG paths of lines and areas, rounded maximums, and time lines."""
 
 import pytest
 

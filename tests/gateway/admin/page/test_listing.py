@@ -1,4 +1,4 @@
-"""Listing: pages of 50, sorted and filtered by the address; what names nothing is left aside."""
+"""Listing: pages of 50 rows, sorted and filtered by query parameters; invalid ones are ignored."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The view Next of a gateway with many versions."""
+"""The Next view of a gateway with many versions."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ API = """
 
 
 def rules() -> str:
-    """Return a configuration with 200 versions, each of which has a brownout every day."""
+    """Return a configuration with 200 versions that all have a brownout every day."""
     versions = "".join(VERSION.format(number) for number in range(1, VERSIONS + 1))
     apis = "".join(API.format(number, number, versions) for number in range(APIS))
     return f'services: {{ s: {{ targets: ["http://127.0.0.1:1"] }} }}\napis:{apis}'

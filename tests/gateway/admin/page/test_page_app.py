@@ -1,4 +1,4 @@
-"""The page over sockets: each view, what is typed into it, its policy, hostile names."""
+"""The page over real sockets: its views, forms, content security policy, and hostile names."""
 
 import asyncio
 import csv
@@ -71,7 +71,7 @@ ACTING = ENDING.replace("service: old,", 'service: old, cutover: { via: "2", per
 
 
 def made(folder: Path, rules: str) -> Operator:
-    """Return the operator of a gateway with these rules."""
+    """Return the operator of a gateway with this configuration."""
     path = folder / "gateway.yaml"
     path.write_text(rules)
     reloader = Reloader(path, {})
@@ -81,7 +81,7 @@ def made(folder: Path, rules: str) -> Operator:
 
 @pytest.fixture
 def operator(tmp_path: Path) -> Operator:
-    """Return the operator of a gateway that has served some hostile clients."""
+    """Return the operator of a gateway that has served clients with hostile names."""
     operator = made(tmp_path, edited("{ service: old }", ENDING))
     state = operator.state
     usage = [UsageDelta(*KEY, "/v{version}/person", name, 3, 1, 0, 2) for name in NAMES]
@@ -113,7 +113,7 @@ async def test_each_view_is_html_with_a_strict_policy(page: TestClient, path: st
     text = await answer.text()
     assert (answer.status, answer.content_type) == (200, "text/html")
     assert f"<h1>{VIEWS[path]}" in text
-    assert "Server" not in answer.headers  # which would name releases
+    assert "Server" not in answer.headers  # it would show the versions of Python and aiohttp
     policy = answer.headers["Content-Security-Policy"]
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
@@ -138,7 +138,7 @@ async def test_long_paths_may_break_at_slashes(page: TestClient) -> None:  # typ
 
 
 async def test_the_page_is_imported_in_a_thread(operator: Operator) -> None:
-    """Requests have their turns meanwhile."""
+    """The event loop serves requests during the import."""
     threads = list[threading.Thread]()
 
     def load() -> type[Page]:
@@ -175,10 +175,10 @@ async def test_counts_of_one_gateway_are_marked_in_place(
 
 
 async def test_the_verdict_has_a_form_for_its_period(page: TestClient) -> None:  # type: ignore[type-arg]
-    """Its remedies name what a form beside it takes; forms keep what others have set."""
+    """Each form keeps the parameters that other forms have set."""
     path = "/page/versions/person/1"
     text = await (await page.get(path)).text()
-    assert "or use a shorter &#39;within&#39;" not in text  # somebody called it
+    assert "or use a shorter &#39;within&#39;" not in text  # the version was called
     assert '<input name="within" required pattern="[0-9]{1,5}[smhd]"' in text
     assert 'value="30d"></label>' in text
     text = await (await page.get(f"{path}?within=5m&find=x&sort=-last")).text()
@@ -223,7 +223,7 @@ ODD = [
 
 @pytest.fixture
 def odd(operator: Operator) -> Operator:
-    """Have clients with odd names call, whatever keeps such names out of the counts elsewhere."""
+    """Count requests of clients with odd names, bypassing the checks of live requests."""
     usage = [UsageDelta(*KEY, "/p", name, 3, 1, 0, 2) for name in ODD]
     operator.state.totals.absorb(Delta(time.time(), usage, [], [], [], []))
     return operator
@@ -235,7 +235,7 @@ async def test_any_client_name_is_found_and_shown_as_text(
     page: TestClient,  # type: ignore[type-arg]
     name: str,
 ) -> None:
-    """It is found as it is typed, shown as text, and no formula of a spreadsheet."""
+    """The name is also not exported as a spreadsheet formula."""
     for path, field in (
         ("/page/versions/person/1", "find"),
         ("/page/versions", "find"),
@@ -401,7 +401,7 @@ async def test_notifications_are_listed(
 
 
 async def test_a_failing_webhook_is_an_action_item(tmp_path: Path) -> None:
-    """On Next and beside the messages, until it takes a test message."""
+    """It is shown in the views Next and Audit until the webhook accepts a test message."""
     status = 403
 
     async def take(_: web.Request) -> web.Response:
@@ -542,7 +542,7 @@ async def test_the_audit_log_lists_the_latest_change_first(
         await operator.state.pause(KEY, ChangeRequest(who, "127.0.0.1", "why not"))
     text = await (await page.get("/page/audit")).text()
     assert text.index("bob") < text.index("&lt;b&gt;eve&lt;/b&gt;")
-    # A row of a narrow view sets its parts apart, and a line may break in a date.
+    # The cells of a row have separate elements, so that narrow screens can wrap them.
     assert '<span>person <span class="term">1</span></span>' in text
     text = await (await page.get("/page/audit?find=BOB")).text()
     assert "1 of 2 changes" in text
@@ -575,7 +575,7 @@ async def test_views_without_the_store_show_what_is_known(
     page: TestClient,  # type: ignore[type-arg]
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Each view says so, with what is known all the same."""
+    """Each view shows a warning and the data that is still available."""
 
     async def away(self: LocalState) -> NoReturn:
         raise StateUnreachableError("the database db does not answer")
@@ -605,14 +605,14 @@ async def test_event_streams_are_bounded(page: TestClient) -> None:  # type: ign
 
 
 async def test_one_address_cannot_take_all_event_streams(page: TestClient) -> None:  # type: ignore[type-arg]
-    """The oldest of who has most ends, as soon as somebody else wants one."""
+    """The oldest stream of the address with the most streams ends when another address connects."""
     streams = [await page.get("/page/events") for _ in range(MOST_STREAMS)]
     async with ClientSession(connector=TCPConnector(local_addr=("127.0.0.2", 0))) as another:
         stream = await another.get(page.make_url("/page/events"))
         assert await stream.content.readuntil(b"\n\n") == b"event: start\ndata:\n\n"
         async with asyncio.timeout(30):
             assert (await streams[0].text()).endswith("event: full\ndata:\n\n")
-        async with page.get("/page/events") as one_more:  # nobody else has more
+        async with page.get("/page/events") as one_more:  # no other address has more streams
             assert await one_more.text() == "event: full\ndata:\n\n"
         stream.close()
     for stream in streams:
@@ -621,7 +621,7 @@ async def test_one_address_cannot_take_all_event_streams(page: TestClient) -> No
 
 @pytest.fixture
 async def acting(tmp_path: Path) -> AsyncIterator[TestClient]:  # type: ignore[type-arg]
-    """Return a client of an admin port with tokens, where a cutover goes on."""
+    """Return a client of an admin port with tokens and a cutover at 10%."""
     path = tmp_path / "acting.yaml"
     path.write_text(ADMIN + edited("{ service: old }", ACTING))
     reloader = Reloader(path, {})
@@ -633,7 +633,7 @@ async def acting(tmp_path: Path) -> AsyncIterator[TestClient]:  # type: ignore[t
 
 
 async def post(page: TestClient, path: str, **fields: str) -> tuple[int, str]:  # type: ignore[type-arg]
-    """Send a form; return the status, and where it leads or what it shows."""
+    """Send a form; return the status, and the Location or else the body."""
     answer = await page.post(path, data=fields, headers=ANN, allow_redirects=False)
     return answer.status, answer.headers.get("Location") or await answer.text()
 
@@ -641,7 +641,7 @@ async def post(page: TestClient, path: str, **fields: str) -> tuple[int, str]:  
 async def test_a_curve_ends_with_the_reason_of_the_rollback(
     operator: Operator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Long after, when the gates themselves see nothing more."""
+    """The reason remains after the gates' windows have passed."""
     gates = "steps: [10], gates: { errors: 1%, window: 300s }"
     moving = ACTING.replace("percent: 10", gates)
     rule = loaded(edited("{ service: old }", moving)).cutovers[KEY]
@@ -661,7 +661,7 @@ async def test_a_curve_ends_with_the_reason_of_the_rollback(
     lately = {("errors", "5xx"): [GatePoint(0.0, 0.1, 0.0), GatePoint(10.0, 0.2, 0.0)]}
     monkeypatch.setattr(operator.curves, "of", lambda _: lately)
     shown = cutover_part(operator, KEY, [])
-    assert shown is None  # the rules in force have none
+    assert shown is None  # the configuration in force has no cutover
     monkeypatch.setattr(operator.reloader, "latest", loaded(edited("{ service: old }", moving)))
     shown = cutover_part(operator, KEY, [])
     assert shown is not None
@@ -696,7 +696,7 @@ async def test_a_cutover_is_set_paused_and_cleared(acting: TestClient) -> None: 
 
 
 async def test_a_manual_pause_is_an_action_item(acting: TestClient) -> None:  # type: ignore[type-arg]
-    """With who, when, why, and where it ends; whatever they wrote stays text."""
+    """The item has author, time, reason and a link; markup in the reason is escaped."""
     why = "<b>a customer</b> {{ 7 * 7 }}"
     await post(acting, BROWNOUTS, act="pause", seen="running", why=why)
     await post(acting, CUTOVER, act="set", seen="10-rules", percent="5", why="too fast")
@@ -744,7 +744,7 @@ async def test_commands_replace_forms_without_the_right_to_operate(
 ) -> None:
     shown = await (await acting.get("/page/versions/person/1", headers=ANN)).text()
     assert 'action="/page/versions/person/1/cutover"' in shown
-    # As a browser asks: nobody may operate from one where the rules name no tokens.
+    # Like a request of a browser. Without tokens in the configuration, browsers may not operate.
     browser = {"Sec-Fetch-Site": "same-origin"}
     shown = await (await page.get("/page/versions/person/1", headers=browser)).text()
     assert "/page/versions/person/1/brownouts" not in shown
@@ -757,7 +757,7 @@ async def test_the_trend_names_the_day_without_callers(
     page: TestClient,  # type: ignore[type-arg]
     operator: Operator,
 ) -> None:
-    """Fewer callers each day: the day at which there is none is named."""
+    """The number of clients falls each day, so the day when it reaches 0 is shown."""
     day, now = 86_400.0, time.time()
     for age in range(20, 0, -1):
         usage = [UsageDelta(*KEY, "/p", f"c{number}", 1, 0, 0, 1) for number in range(age)]
@@ -775,7 +775,7 @@ async def test_the_latest_figures_cover_ten_whole_minutes(
     page: TestClient,  # type: ignore[type-arg]
     operator: Operator,
 ) -> None:
-    """Which are of ten whole minutes each; what was long before is not passed off as of now."""
+    """Older requests are not shown as current ones."""
     now = time.time()
     for key, age, count in ((KEY, 120, 25_000), ((KEY[0], "2"), 3600, 25)):
         usage = [UsageDelta(*key, "/p", "c", count, 0, 0, 1)]
@@ -790,7 +790,7 @@ async def test_the_latest_figures_cover_ten_whole_minutes(
 
 
 async def test_a_trend_has_thirty_days(operator: Operator) -> None:
-    """Thirty of them, today included."""
+    """Today is one of the thirty days."""
     now = time.time()
     for age in range(32, 0, -1):
         delta = Delta(now - age * 86_400, [UsageDelta(*KEY, "/p", "c", 1, 0, 0, 1)], [], [], [], [])

@@ -1,4 +1,4 @@
-"""Suggested fixes for each kind of difference: the line `ignore`, and a change that loads."""
+"""Suggested fixes for each kind of difference: the line `ignore`, and a valid change."""
 
 import json
 
@@ -12,7 +12,7 @@ from gateway.rollout.shadow import VersionShadow
 
 SHADOW = VersionShadow(("person", "1"))
 CASES = {
-    # field, what the client got, what it would get: the change
+    # field, value in the client's response, value in the shadow's response, suggested change
     "one that is gone": ("/age", "41", "missing", "remove: { field: age, value: 41 }"),
     "one that is new": ("/age", "missing", '"x"', 'default: { field: age, value: "x" }'),
     "an object that is new": ("/a", "missing", '{"b":1}', "default: { field: a, value: ... }"),
@@ -51,7 +51,7 @@ def test_ignored_fields_stay_ignored() -> None:
 
 
 def test_a_map_is_suggested_for_words_and_not_for_free_text() -> None:
-    """A map has all words that were seen; of titles it would refuse the next one."""
+    """A map of free text, such as titles, would refuse the next new text."""
     words = [("OPEN", "open"), ("DONE", "done"), ("OPEN", "open")]
     samples = [sample("/a", f'"{old}"', f'"{new}"') for old, new in words]
     change = suggest_fix("/a", samples, SHADOW, newer=True).change
@@ -63,7 +63,7 @@ def test_a_map_is_suggested_for_words_and_not_for_free_text() -> None:
 
 
 def test_headers_statuses_and_requests_have_no_change() -> None:
-    """Changes lead from newer versions; headers and statuses have none, and requests another."""
+    """A shadow that uses an older version has no suggested change either."""
     assert suggest_fix("/a", [sample("/a", "1", "missing")], SHADOW, newer=False).change == ""
     assert suggest_fix("status", [sample("status", "200", "500")], SHADOW, newer=True) == ("", "")
     request = suggest_fix(

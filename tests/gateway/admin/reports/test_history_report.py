@@ -1,4 +1,4 @@
-"""The history of a version, for people and for programs."""
+"""The history of a version as a report and as a text table."""
 
 from gateway.admin.reports import HistoryLine, history_report, history_table
 from gateway.usage.delta import BOUNDS, Delta, TrafficDelta, UsageDelta
@@ -9,7 +9,7 @@ NONE = [0] * (len(BOUNDS) + 1)
 
 
 def history() -> History:
-    """Return two days of version 1, and one of version 2."""
+    """Return a history with two days of version 1 and one day of version 2."""
     found = History()
     for day, version, count in ((0, "1", 3), (1, "1", 4), (1, "2", 12)):
         usage = UsageDelta("person", version, "/p", "acme", count, 1, 2, 0)

@@ -1,4 +1,4 @@
-"""Answers in pieces: each is made when those before it were taken, and others have turns."""
+"""Responses in pieces: the event loop runs other tasks between the pieces."""
 
 import asyncio
 import time
@@ -43,7 +43,7 @@ async def test_a_response_yields_between_pieces() -> None:
     async with TestClient(TestServer(app)) as client:
         async with client.head("/") as answered:
             assert answered.headers["Content-Type"] == "text/plain"
-        assert not seen  # a head needs none of them
+        assert not seen  # a response to HEAD does not need any piece
         async with client.get("/") as answered:
             assert await answered.read() == b"xxxxx"
     taking.cancel()
@@ -51,7 +51,7 @@ async def test_a_response_yields_between_pieces() -> None:
 
 
 async def seen_in_turns(answers: int, pieces: int, *, views: bool) -> Counter[int]:
-    """Return how many pieces were made in each turn of the event loop."""
+    """Return the number of pieces made in each iteration of the event loop."""
     turn, seen = 0, Counter[int]()
 
     async def take_turns() -> None:
@@ -84,7 +84,7 @@ async def seen_in_turns(answers: int, pieces: int, *, views: bool) -> Counter[in
 
 
 async def test_concurrent_responses_take_turns() -> None:
-    """Otherwise, as many pieces keep the event loop waiting as there are answers."""
+    """Otherwise, one iteration of the event loop would make a piece for every response."""
     seen = await seen_in_turns(20, 20, views=False)
     assert seen.total() == 400
     assert max(seen.values()) == 1

@@ -1,4 +1,4 @@
-"""Who called what: rows in order, and as a table."""
+"""The usage report: its order, its JSON and its text table."""
 
 import msgspec
 import pytest
@@ -35,7 +35,7 @@ def test_the_busiest_clients_come_first(
 
 @pytest.mark.parametrize("most", [1, 2, 9])
 async def test_json_is_made_version_by_version(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The rows of a version are read when it is its turn, and may be gone by then."""
+    """The rows of a version are read just before they are sent, and may be deleted by then."""
     monkeypatch.setattr(reports, "MOST_LINES", most)
     read = list[VersionKey]()
 
@@ -61,7 +61,7 @@ async def test_json_is_made_version_by_version(most: int, monkeypatch: pytest.Mo
 
 
 async def test_counts_of_one_replica_are_marked() -> None:
-    """As where the store is lost after the first version."""
+    """In this test, the store becomes unreachable after the first version."""
 
     async def one(key: VersionKey) -> StateView:
         return viewed(totals(), None if key == ("person", "1") else "a", DataGap(None, 1.0))

@@ -1,4 +1,4 @@
-"""A configuration to export."""
+"""A configuration for tests of `export`."""
 
 from gateway.routing.snapshot import Snapshot
 from tests.gateway.rules.rules import loaded
@@ -39,6 +39,6 @@ apis:
 
 
 def rules(old: str = "", new: str = "") -> Snapshot:
-    """Return the rules, with one place of them written otherwise."""
+    """Return the configuration, with the first occurrence of `old` replaced by `new`."""
     assert not old or old in RULES
     return loaded(RULES.replace(old, new, 1) if old else RULES)

@@ -1,6 +1,6 @@
-"""Alerts of a version are those that its rules give a reason for.
+"""The alerts for a version depend on its configuration.
 
-tests/telemetry plays them.
+tests/telemetry checks when they fire.
 """
 
 import pytest
@@ -24,7 +24,7 @@ OLD = "lifecycle: { deprecated: 2025-01-01, sunset: 2098-12-31 }"
 
 
 def named(version: str) -> list[str]:
-    """Return the alerts for rules with a version 1 like this."""
+    """Return the names of the alerts for a configuration of version 1."""
     made = alerts(loaded(PLAIN.replace("VERSION", version)), 0.999)
     return [rule["alert"] for rule in made["groups"][1]["rules"]]
 
@@ -46,7 +46,7 @@ def named(version: str) -> list[str]:
             'service: s, cutover: { via: "2", percent: 5, sticky_by: request }',
             ["GateNearLimit"] * 4 + ["GateExceeded"],
         ),
-        (  # the gates validate answers, and no `check` does
+        (  # the gates validate responses, but `check` does not
             'service: s, cutover: { via: "2", percent: 5, gates: { violations: 1% } }',
             ["GateNearLimit"] * 4 + ["GateExceeded"],
         ),

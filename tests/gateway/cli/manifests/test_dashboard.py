@@ -1,4 +1,4 @@
-"""The dashboard has panels for what the rules have; tests/telemetry has Prometheus answer them."""
+"""The panels of the dashboard. tests/telemetry runs their queries in Prometheus."""
 
 from gateway.cli.manifests.monitoring import dashboard
 from tests.gateway.cli.manifests.test_alerts import PLAIN

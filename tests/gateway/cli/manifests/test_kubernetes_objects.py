@@ -1,4 +1,4 @@
-"""The objects for a cluster: valid by the schemas of Kubernetes, and as strict as it asks."""
+"""The exported Kubernetes objects: valid by its schemas, and restricted."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +12,7 @@ from gateway.cli.manifests.kubernetes import Deployed, ExportedFiles, notes, obj
 from gateway.routing.snapshot import Snapshot
 from tests.gateway.cli.manifests.rules import RULES, rules
 
-# The oldest release with all fields that are used, and the newest that the package knows.
+# The oldest Kubernetes release with all used fields, and the newest release in the package.
 RELEASES = ("1.33", "1.37")
 FILES = ExportedFiles({"gateway.yaml": RULES})
 DEPLOYED = Deployed(rules(), FILES, "registry/gateway:1")
@@ -32,7 +32,7 @@ FULL = replace(
 
 
 def made(deployed: Deployed = DEPLOYED) -> dict[str, Any]:
-    """Return the objects by kind, as they are read from the stream."""
+    """Return the objects by kind, parsed from the YAML stream."""
     documents = yaml.safe_load_all(stream(objects(deployed)))
     return {document["kind"]: document for document in documents}
 
@@ -62,7 +62,7 @@ def test_the_schemas_are_strict() -> None:
 
 
 def test_pods_are_restricted() -> None:
-    """As the restricted profile of the Pod Security Standards asks."""
+    """The pods follow the restricted profile of the Pod Security Standards."""
     pod = made()["Deployment"]["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     assert pod["securityContext"]["runAsNonRoot"] is True
@@ -84,7 +84,7 @@ def test_pods_are_restricted() -> None:
 
 @pytest.mark.parametrize("deployed", [DEPLOYED, FULL], ids=["plain", "full"])
 def test_what_outlives_a_restart_is_on_a_disk_that_does(deployed: Deployed) -> None:
-    """The rest of the container's file system cannot be written."""
+    """The rest of the container's file system is read-only."""
     (container,) = made(deployed)["Deployment"]["spec"]["template"]["spec"]["containers"]
     settings = {each["name"]: each.get("value") for each in container["env"]}
     mounts = {each["mountPath"]: each["name"] for each in container["volumeMounts"]}

@@ -1,4 +1,4 @@
-"""The text of manifests: the same for the same objects, and read back as they are."""
+"""The YAML text of manifests, which parses to the same objects."""
 
 import yaml
 from hypothesis import given, strategies
@@ -19,7 +19,7 @@ def test_a_stream() -> None:
 
 
 def test_texts_that_another_reader_takes_for_something_else_are_quoted() -> None:
-    """Kubernetes reads YAML 1.1 with exponents without a dot, and y and n (go-yaml, v2)."""
+    """Kubernetes (go-yaml v2) reads y and n as booleans, and exponents without a dot as numbers."""
     texts = {"y": "N", "a": "1e3", "b": "+1e3", "c": ".5e1", "d": "0o7"}
     text = Manifest("one", (), texts).text
     assert text == "'y': 'N'\na: '1e3'\nb: '+1e3'\nc: '.5e1'\nd: '0o7'\n"

@@ -1,4 +1,4 @@
-"""Whatever a version is called, its name is one string of PromQL."""
+"""PromQL expressions: labels are quoted, and shares are defined without failures."""
 
 import pytest
 
