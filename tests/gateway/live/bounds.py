@@ -1,4 +1,4 @@
-"""What the metrics of a gateway have, such as how often clients have reached a bound."""
+"""Reads metrics of a gateway, such as how often clients have reached a limit."""
 
 from contextlib import closing
 from http.client import HTTPConnection
@@ -7,17 +7,17 @@ from tests.gateway.kit import Program
 
 
 def bound(program: Program, name: str) -> float:
-    """Return how often a bound on clients was reached, by the metrics."""
+    """Return from the metrics how often clients have reached a limit."""
     return metric(program, f'gateway_client_bounds_total{{bound="{name}"}}')
 
 
 def metric(program: Program, series: str) -> float:
-    """Return the value of a series, by its name and labels; 0 if there is none."""
+    """Return the value of a time series by its name and labels, or 0 if it is missing."""
     return _sum(program, f"{series} ")
 
 
 def total(program: Program, name: str) -> float:
-    """Return the sum of all series of a name."""
+    """Return the sum of all time series with this name."""
     return _sum(program, f"{name}{{")
 
 

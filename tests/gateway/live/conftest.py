@@ -1,4 +1,4 @@
-"""The gateways that live tests share: one with every kind of endpoint, one before the tap."""
+"""Gateways that live tests share: one with every kind of endpoint, one in front of the tap."""
 
 import socket
 import threading
@@ -16,7 +16,7 @@ from tests.gateway.live.tap import LAST, Tap
 
 @dataclass(frozen=True)
 class House:
-    """A gateway by the rules of house.yaml, and the service behind it that answers as told."""
+    """A gateway configured by house.yaml, and its scripted service."""
 
     gateway: Program
     service: Service
@@ -29,7 +29,7 @@ def shared_house(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iter
         service = resources.enter_context(Service())
         resources.callback(service.shutdown)
         threading.Thread(target=service.serve_forever, args=(0.01,), daemon=True).start()
-        # A port that is bound and not listened on refuses connections, and nobody else gets it.
+        # A bound port without a listener refuses connections, and no other program can take it.
         gone = resources.enter_context(socket.socket())
         gone.bind(("127.0.0.1", 0))
         gateway = start_program(
@@ -47,7 +47,7 @@ def shared_house(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 @pytest.fixture
 def house(shared_house: House) -> House:
-    """Return the shared gateway; its service forgets, and answers an empty object."""
+    """Return the shared gateway; its service is reset and responds with an empty object."""
     shared_house.service.asked.clear()
     shared_house.service.answer = answer(b"{}")
     return shared_house
@@ -64,7 +64,7 @@ def tap() -> Iterator[Tap]:
 
 @pytest.fixture(scope="session")
 def shared_tapped(tap: Tap, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
-    """Start the gateway before the tap once, with a version that is converted."""
+    """Start the gateway in front of the tap once, with a converted version."""
     folder = tmp_path_factory.mktemp("tapped")
     (folder / "gateway.yaml").write_text(rules(tap.port, via=True))
     with ExitStack() as resources:
@@ -75,7 +75,7 @@ def shared_tapped(tap: Tap, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 @pytest.fixture
 def tapped(shared_tapped: Program, tap: Tap) -> Program:
-    """Return the gateway before the tap, which forgets; the connections they kept are at an end."""
+    """Return the gateway in front of the reset tap, after closing the idle connections."""
     if tap.answer != LAST:
         tap.answer = LAST
         send(shared_tapped, request("GET", "/plain"))

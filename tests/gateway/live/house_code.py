@@ -8,7 +8,7 @@ _ENDS = {"EXIT": SystemExit, "CANCEL": CancelledError}
 
 
 def sign(value: object, message: MessageView) -> object:
-    """Write what is known of the message into the body."""
+    """Write the known properties of the message into the body."""
     if isinstance(value, dict) and message.direction == "down":
         known = {name: sorted(found) for name, found in message.query.items()}
         return {
@@ -19,19 +19,19 @@ def sign(value: object, message: MessageView) -> object:
 
 
 def told(text: str, message: MessageView) -> str:
-    """Write what is known of the message into a parameter."""
+    """Write the known properties of the message into a parameter."""
     known = [message.direction, message.operation, message.path, message.status]
     named = [*message.query.get("a", []), *message.headers.get("x-a", [])]
     return " ".join(map(str, [text, *known, *named, message.fields]))
 
 
 def shout(text: str) -> str:
-    """Say it aloud."""
+    """Convert to upper case."""
     return text.upper()
 
 
 def whisper(text: str) -> object:
-    """Say it softly; some texts cannot be."""
+    """Convert to lower case; some strings raise an error or return invalid JSON."""
     if text == "TOO MUCH":
         raise ValueError("SECRET")
     if text in _ENDS:
@@ -40,5 +40,5 @@ def whisper(text: str) -> object:
 
 
 def channel(value: object) -> object:
-    """Put a channel first."""
+    """Add a `channel` member in front of the others."""
     return {"channel": "web", **value} if isinstance(value, dict) else value

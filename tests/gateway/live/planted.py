@@ -1,4 +1,4 @@
-"""What the tests of faults in a new route share: callers that go on until each fault is left."""
+"""Shared code of tests with faults in a new route: load until each cutover is rolled back."""
 
 import asyncio
 import time
@@ -16,7 +16,7 @@ _RATE = 12  # requests a second on each connection
 
 
 def left(program: Program) -> dict[str, dict[str, Any]]:
-    """Return the log lines of the cutovers that were set, by their API."""
+    """Return the log lines about changed cutovers, by API."""
     return {line["api"]: line for line in program.log("cutover_set")}
 
 
@@ -32,11 +32,11 @@ async def call_until_left(
 
     Args:
         program: the gateway.
-        requests: each is asked again and again on a connection of its own.
+        requests: each is sent repeatedly on its own connection.
         faults: the faulty APIs.
-        statuses: those that may be answered; without them, all may.
-        beside: returns what is asked once each time that the log is looked at.
-        until: returns whether what else is expected has come.
+        statuses: the allowed response statuses; by default, all.
+        beside: returns requests that are sent once at each check of the log.
+        until: returns whether all other expected results are there.
     """
 
     async def call(request: bytes, *, once: bool = False) -> None:

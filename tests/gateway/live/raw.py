@@ -1,6 +1,6 @@
-"""Raw HTTP/1.1 for the live tests: requests are bytes, answers are read strictly.
+"""Raw HTTP/1.1 for the live tests: requests are bytes, and responses are parsed strictly.
 
-A library would tidy what these tests are about: odd bytes, order, case, framing.
+An HTTP library would normalize the bytes, order, case and framing that these tests check.
 """
 
 import json
@@ -33,7 +33,7 @@ class Message:
         return [value for key, value in self.fields if key.lower() == name.lower().encode()]
 
     def one(self, name: str) -> bytes:
-        """Return the value of a field that stands once."""
+        """Return the value of a field that occurs exactly once."""
         (value,) = self.all(name)
         return value
 
@@ -57,7 +57,7 @@ class Answer(Message):
 
     @property
     def problem(self) -> Any:
-        """The problem detail that it is; everything that all of them share is checked."""
+        """Return the body as a problem detail, after checking the members that all of them have."""
         assert self.one("Content-Type") == b"application/problem+json"
         problem = self.json
         assert problem["status"] == self.status
@@ -88,7 +88,7 @@ def chunked(*pieces: bytes) -> bytes:
 def request(
     method: str, target: str | bytes, *lines: str | bytes, body: bytes | None = None
 ) -> bytes:
-    """Return a request that ends its connection; Host and Content-Length come with it."""
+    """Return a request with Connection: close, Host and, for a body, Content-Length."""
     own: list[str | bytes] = ["Connection: close"]
     names = {text(line).partition(b":")[0].strip().lower() for line in lines}
     if b"host" not in names:
@@ -102,7 +102,7 @@ def request(
 def send(
     program: Program, data: bytes, *, source: str = "127.0.0.1", seconds: float = DEADLINE
 ) -> bytes:
-    """Send bytes from an address of this machine; return all that comes until the end.
+    """Send bytes from a local address; return all bytes until the connection ends.
 
     Raises:
         TimeoutError: nothing comes for some seconds, not even the end.
@@ -124,7 +124,7 @@ def ask(
     body: bytes | None = None,
     source: str = "127.0.0.1",
 ) -> Answer:
-    """Send one request on a connection of its own and return its answer."""
+    """Send one request on a new connection and return its response."""
     sent = request(method, target, *lines, body=body)
     return parse_answer(send(program, sent, source=source), method)
 
@@ -135,7 +135,7 @@ def get(program: Program, target: str | bytes, *lines: str | bytes) -> Answer:
 
 
 def parse_answer(data: bytes, method: str = "GET") -> Answer:
-    """Return the one answer that `data` is: nothing may be missing, and nothing follow it."""
+    """Return the single complete response in `data`; nothing may follow it."""
     interim: list[int] = []
     while True:
         line, fields, rest = split_head(data)
@@ -153,7 +153,7 @@ def parse_answer(data: bytes, method: str = "GET") -> Answer:
 
 
 def split_head(data: bytes) -> tuple[bytes, Fields, bytes]:
-    """Return the first line, the field lines and what follows the head."""
+    """Return the first line, the field lines, and the bytes after the head."""
     head, end, rest = data.partition(b"\r\n\r\n")
     assert end, data
     line, *lines = head.split(b"\r\n")
@@ -186,10 +186,10 @@ def _unframed(fields: Fields, data: bytes) -> bytes:
 
 
 class Service(socketserver.ThreadingTCPServer):
-    """A service that gives every request the answer it is told to, and keeps what it was asked.
+    """A service that sends a configured response to every request, and records the requests.
 
-    An answer that says `Connection: close` is followed by the end of the connection, so one that
-    promises more than it holds breaks off.
+    After a response with `Connection: close`, the service closes the connection. So a response
+    that is shorter than its Content-Length breaks off.
 
     Attributes:
         answer: the bytes to answer with, or what makes them from the request, whole or in pieces.
@@ -207,7 +207,7 @@ class Service(socketserver.ThreadingTCPServer):
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """The port of the service."""
         return int(self.server_address[1])
 
     @property

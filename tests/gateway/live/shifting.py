@@ -1,4 +1,4 @@
-"""What the tests of shadows and cutovers share: rules with two services, and the admin port."""
+"""Shared code of shadow and cutover tests: a configuration with two services, the admin port."""
 
 import http.client
 import json
@@ -11,7 +11,7 @@ from tests.gateway.talk import Answer, Reader, Writer, get, soon
 
 
 def rules(api: str, old: int, new: int, first: str = "", *, top: str = "", of_new: str = "") -> str:
-    """Rules in which version 1 has a service of its own, and `first` beside it."""
+    """Return a configuration in which version 1 has its own service, and the keys in `first`."""
     return f"""
 {top}
 clients: {{ by: [ {{ header: X-Client }} ] }}
@@ -34,27 +34,27 @@ apis:
 
 @dataclass(frozen=True)
 class Lane:
-    """A gateway that by now serves an API that no other test asks for."""
+    """A gateway with an API that no other test uses."""
 
     program: Program
     api: str
 
     async def get(self, *fields: str, query: str = "") -> Answer:
-        """Ask for version 1."""
+        """Request version 1."""
         return await get(self.program, f"GET /v1/person{query}", *fields)
 
     def lead(self, old: int, new: int, first: str = "", **more: str) -> None:
-        """Have the gateway go by other rules."""
+        """Load another configuration into the gateway."""
         self.program.reload(rules(self.api, old, new, first, **more))
 
     def shadow(self) -> Any:
-        """Return what the shadow of version 1 has found."""
+        """Return the results of the shadow of version 1."""
         status, found = admin(self.program, "GET", f"/shadows/{self.api}/1")
         assert status == 200
         return found
 
     async def found(self, enough: Callable[[Any], bool]) -> Any:
-        """Return what the shadow of version 1 has found, once that is enough."""
+        """Return the results of the shadow of version 1 as soon as they meet a condition."""
 
         def look() -> Any:
             now = self.shadow()
@@ -63,14 +63,14 @@ class Lane:
         return await soon(look)
 
     def cutover(self, method: str = "GET", content: object = None) -> Any:
-        """Return how the cutover of version 1 stands."""
+        """Return the state of the cutover of version 1."""
         status, standing = admin(self.program, method, f"/cutovers/{self.api}/1", content)
         assert status == 200, standing
         return standing
 
 
 def shadow(more: str = "") -> str:
-    """A shadow of everything, for `rules`."""
+    """Return the configuration of a shadow of all requests, for `rules`."""
     return f', shadow: {{ via: "2"{more} }}'
 
 
@@ -87,12 +87,12 @@ WRONG = answer({"name": {"firstName": "Bob", "lastName": "Marley"}})
 
 
 def asked(service: Scripted) -> list[bytes]:
-    """Return what a service was asked, except for its OpenAPI document, which reports look at."""
+    """Return the requests of a service, except those of reports for its OpenAPI document."""
     return [request for request in service.requests if b" /openapi.json " not in request]
 
 
 def told(say: Callable[[bytes], bytes]) -> Script:
-    """Return the script of a service that says something to each request."""
+    """Return the script of a service that sends `say(request)` as each response."""
 
     async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
         while True:
@@ -103,7 +103,7 @@ def told(say: Callable[[bytes], bytes]) -> Script:
 
 
 def admin(program: Program, method: str, path: str, content: object = None) -> tuple[int, Any]:
-    """Return status and document that the admin port answers; an act has a reason."""
+    """Return status and document of an admin response; requests that change state have a reason."""
     path = path if method == "GET" or "?" in path else f"{path}?why=trial"
     connection = http.client.HTTPConnection("127.0.0.1", program.admin, timeout=60)
     try:

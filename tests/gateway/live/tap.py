@@ -1,4 +1,4 @@
-"""A service on raw sockets that keeps every byte it gets, and a reader of them without mercy."""
+"""A service on raw sockets that records every byte, and a strict parser of these bytes."""
 
 import re
 import socket
@@ -10,18 +10,18 @@ from tests.gateway.live.raw import Fields, split_head
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 LAST = OK.replace(b"OK\r\n", b"OK\r\nConnection: close\r\n")
-# A chunk, and no other way to write one: what the gateway frames itself.
+# The only chunk syntax that the gateway writes.
 _CHUNK = re.compile(rb"(0|[1-9a-f][0-9a-f]*)\r\n")
 _LENGTH = re.compile(rb"(0|[1-9][0-9]*)\Z")
 
 
 class UnfinishedError(Exception):
-    """There is more of the request to come."""
+    """The request is incomplete."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """A request that can be read in one way only."""
+    """An unambiguous request."""
 
     line: bytes
     fields: Fields
@@ -33,10 +33,10 @@ class Asked:
 
 
 def read_requests(data: bytes) -> list[Asked]:
-    """Return the requests in all bytes of a connection; none may be left over.
+    """Return the requests in the bytes of a connection; no bytes may be left over.
 
     Raises:
-        AssertionError: some other reader could see other requests in them.
+        AssertionError: another parser could read other requests.
     """
     requests = []
     while data:
@@ -86,11 +86,11 @@ def _unchunked(data: bytes) -> tuple[bytes, bytes]:
 
 
 class Tap(socketserver.ThreadingTCPServer):
-    """Answers each request that is whole, and keeps the bytes of every connection.
+    """Responds to each complete request, and records the bytes of every connection.
 
     Attributes:
-        answer: the bytes to answer with; a head that says so ends the connection.
-        buffers: what every connection has got; each fills its own, forgotten or not.
+        answer: the response bytes; Connection: close in them ends the connection.
+        buffers: the received bytes of each connection; a reset does not stop old connections.
     """
 
     daemon_threads = True
@@ -104,12 +104,12 @@ class Tap(socketserver.ThreadingTCPServer):
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """The port of the service."""
         return int(self.server_address[1])
 
     @property
     def taken(self) -> list[bytes]:
-        """The bytes of every connection so far."""
+        """The bytes of each connection so far."""
         return [bytes(buffer) for buffer in self.buffers]
 
     @property

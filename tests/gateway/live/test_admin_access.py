@@ -12,7 +12,7 @@ from tests.gateway.kit import Program, StartGateway, rules, run_command, wait_fo
 ANN, MONITOR = "ann-0123456789abcdef", "monitor-0123456789abcdef"
 
 
-def test_commands_with_tokens_over_tls(gateway: StartGateway, tmp_path: Path) -> None:
+def test_operator_commands_work_with_tokens_over_tls(gateway: StartGateway, tmp_path: Path) -> None:
     files = write_certificate(tmp_path)
     (tmp_path / "token").write_text(f"{MONITOR}\n")
     brownout = '"2": { service: s, brownout: { percent: 100 } }'

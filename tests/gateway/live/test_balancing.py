@@ -46,7 +46,7 @@ async def test_the_targets_share_the_work(reloaded: StartGateway, upstream: Star
     assert sorted(await bodies(program, 10)) == [b"1"] * 5 + [b"2"] * 5
 
 
-async def test_a_target_that_keeps_failing_is_left_alone(
+async def test_a_target_that_keeps_failing_gets_no_requests(
     reloaded: StartGateway, upstream: StartUpstream
 ) -> None:
     async def broken(scripted: Scripted, reader: Reader, writer: Writer) -> None:
@@ -60,7 +60,7 @@ async def test_a_target_that_keeps_failing_is_left_alone(
     assert len(ill.requests) == 2
 
 
-async def test_health_checks_take_a_target_out_and_back(
+async def test_health_checks_eject_a_target_and_readmit_it(
     reloaded: StartGateway, upstream: StartUpstream
 ) -> None:
     well = True
@@ -94,7 +94,7 @@ HEALTH_FAILURES = {
 
 
 @pytest.mark.parametrize(("reply", "reason"), HEALTH_FAILURES.items())
-async def test_target_down_has_the_reason(
+async def test_the_target_down_event_has_the_reason(
     reloaded: StartGateway, upstream: StartUpstream, reply: bytes, reason: str
 ) -> None:
     target = await upstream(reply)
@@ -105,7 +105,7 @@ async def test_target_down_has_the_reason(
     assert down["reason"] == reason
 
 
-async def test_target_down_has_the_error_of_the_connection(reloaded: StartGateway) -> None:
+async def test_the_target_down_event_has_the_connection_error(reloaded: StartGateway) -> None:
     more = "health: { path: /readyz, interval: 0.05, down_after: 1 }"
     with ExitStack() as held:
         program = reloaded(house([held_port(held)], more))
@@ -132,7 +132,9 @@ async def test_health_checks_send_the_host_of_requests(
     assert checked == (f"Host: {own}" if host == "client" else asked)  # no client has sent one
 
 
-async def test_no_healthy_target_is_a_503(reloaded: StartGateway, upstream: StartUpstream) -> None:
+async def test_a_request_without_a_healthy_target_is_503(
+    reloaded: StartGateway, upstream: StartUpstream
+) -> None:
     ill = await upstream(answer(b"", b"500 No"))
     more = "health: { path: /readyz, interval: 0.05, down_after: 1 }"
     program = reloaded(house([ill.port], more))
@@ -144,7 +146,7 @@ async def test_no_healthy_target_is_a_503(reloaded: StartGateway, upstream: Star
     assert json.loads(refused.body)["code"] == "upstream_unavailable"
 
 
-async def test_beyond_capacity_the_answer_is_503_at_once(
+async def test_a_request_beyond_the_capacity_is_503_at_once(
     reloaded: StartGateway, upstream: StartUpstream
 ) -> None:
     go = asyncio.Event()

@@ -168,7 +168,7 @@ async def test_a_range_in_a_media_type_selects_the_highest_version(
         ("a/b-v1.2.0+json", "a/b-v1.2.0+json"),
     ],
 )
-async def test_who_names_no_media_type_gets_none(
+async def test_a_response_names_a_version_in_its_type_only_if_the_client_does(
     asked: tuple[Program, list[bytes]], accept: str, called: str
 ) -> None:
     gateway, _ = asked
@@ -176,7 +176,7 @@ async def test_who_names_no_media_type_gets_none(
     assert (answer["x-own"], answer["content-type"]) == ("1.2.0", called)
 
 
-async def test_a_fault_of_the_service_says_which_version_it_was(
+async def test_an_error_of_the_service_names_the_version(
     reloaded: StartGateway, upstream: StartUpstream
 ) -> None:
     service = await upstream(OK)

@@ -71,14 +71,16 @@ async def test_clients_are_named_in_the_log(
         assert secret not in said
 
 
-async def test_a_trusted_proxy_is_believed(gateway: StartGateway, upstream: StartUpstream) -> None:
+async def test_the_client_address_from_a_trusted_proxy_is_used(
+    gateway: StartGateway, upstream: StartUpstream
+) -> None:
     service = await upstream(OK)
     rules = RULES.format(port=service.port, hash="", trusted="[127.0.0.0/8]")
     program = gateway(rules, **SECRETS)
     assert await name(program, "X-Forwarded-For: 6.6.6.6, 192.0.2.7") == "192.0.2.0/24"
 
 
-async def test_asked_to_hash_it_shows_no_name(
+async def test_hashed_client_names_are_not_shown(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
     service = await upstream(OK)
@@ -92,7 +94,7 @@ async def test_asked_to_hash_it_shows_no_name(
     assert await name(program, "X-Client: c") not in (None, names[0])
 
 
-async def test_whom_nothing_names_has_no_name(
+async def test_a_client_that_no_source_names_has_no_name(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
     service = await upstream(OK)
@@ -120,7 +122,7 @@ apis:
 """
 
 
-async def test_pins_and_exemptions_are_for_those_who_prove_their_names(
+async def test_pins_and_exemptions_require_a_verified_client_name(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
     """A header that names a client does not take over what its API key is given."""
@@ -137,7 +139,7 @@ async def test_pins_and_exemptions_are_for_those_who_prove_their_names(
     assert (await get(program, "GET /thing", bearer, "X-Version: 1")).status == 410
 
 
-async def test_a_claim_of_half_a_character_breaks_nothing(
+async def test_a_claim_with_a_lone_surrogate_does_not_fail_the_request(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
     service = await upstream(OK)

@@ -61,7 +61,7 @@ def resource(house: House) -> Resource:
 @pytest.mark.parametrize("form", ["{}", "W/{}", '"x", {}, "y"', '"x"\r\nIf-None-Match: {}', "*"])
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
 @pytest.mark.usefixtures("resource")
-def test_a_304_of_the_service_passes_for_a_converted_tag(
+def test_a_304_of_the_service_is_forwarded_for_a_converted_tag(
     house: House, method: str, form: str
 ) -> None:
     first = get(house.gateway, V1)
@@ -79,7 +79,7 @@ def test_a_304_of_the_service_passes_for_a_converted_tag(
 @pytest.mark.parametrize(
     ("method", "status"), [("GET", "304 Not Modified"), ("HEAD", "304 No"), ("HEAD", "200 OK")]
 )
-def test_a_bodiless_answer_describes_no_bytes_of_the_service(
+def test_a_response_without_a_body_has_no_fields_about_its_bytes(
     house: House, method: str, status: str
 ) -> None:
     """/down/v1 is converted, /down/v2 is not."""
@@ -100,7 +100,7 @@ def test_a_bodiless_answer_describes_no_bytes_of_the_service(
 
 
 @pytest.mark.usefixtures("resource")
-def test_tags_of_others_do_not_match(house: House) -> None:
+def test_entity_tags_of_other_versions_do_not_match(house: House) -> None:
     native, own = tag(get(house.gateway, V2)), tag(get(house.gateway, V1))
     assert native == '"s1"'
     for lines in (
@@ -112,7 +112,7 @@ def test_tags_of_others_do_not_match(house: House) -> None:
     assert get(house.gateway, V1, f"If-Modified-Since: {SINCE}").status == 304
 
 
-def test_if_match_is_led_back_to_the_tag_of_the_service(house: House, resource: Resource) -> None:
+def test_if_match_is_translated_to_the_tag_of_the_service(house: House, resource: Resource) -> None:
     json_type = "Content-Type: application/json"
 
     def put(*conditions: str) -> Answer:
@@ -132,7 +132,7 @@ def test_if_match_is_led_back_to_the_tag_of_the_service(house: House, resource: 
     assert put("If-Match: *").status == 204
 
 
-def test_a_weak_tag_stays_weak(house: House, resource: Resource) -> None:
+def test_a_weak_entity_tag_stays_weak(house: House, resource: Resource) -> None:
     resource.tag = 'W/"s1"'
     own = tag(get(house.gateway, V1))
     assert own.startswith('W/"s1.')
@@ -144,14 +144,14 @@ def test_a_weak_tag_stays_weak(house: House, resource: Resource) -> None:
 
 
 @pytest.mark.parametrize("malformed", ["s1", "'s1'", '"s 1"', ""])
-def test_a_malformed_tag_is_left_out(house: House, malformed: str) -> None:
+def test_a_malformed_entity_tag_is_dropped(house: House, malformed: str) -> None:
     house.service.answer = answer(BOB, f"ETag: {malformed}")
     got = get(house.gateway, V1)
     assert (got.body, got.all("ETag")) == (BOB_1, [])
 
 
 @pytest.mark.parametrize("name", ["If-Match", "If-None-Match"])
-def test_more_than_2048_tags_are_431(house: House, name: str) -> None:
+def test_more_than_2048_entity_tags_are_431(house: House, name: str) -> None:
     """Each costs time, and 64 KiB of them keep all others waiting for 25 ms."""
     house.service.answer = answer(b"{}")
     assert get(house.gateway, V1, f"{name}: " + '"a",' * 2048).status == 200
@@ -186,7 +186,9 @@ def decoded(body: bytes, coding: str) -> bytes:
 
 
 @pytest.mark.parametrize("count", [100, 900])
-def test_large_answers_are_compressed(house: House, resource: Resource, count: int) -> None:
+def test_large_converted_responses_are_compressed(
+    house: House, resource: Resource, count: int
+) -> None:
     resource.body = json.dumps(NAMES[:count]).encode()
     plain = get(house.gateway, V1)
     assert plain.all("Content-Encoding") == []
@@ -249,7 +251,7 @@ async def tags(program: Program) -> set[str]:
     return {got["etag"] for got in found}
 
 
-async def test_every_worker_has_the_same_tags(
+async def test_every_worker_sends_the_same_entity_tags(
     gateway: StartGateway, upstream: StartUpstream, tmp_path: Path
 ) -> None:
     """They depend on the rules, and on nothing of a process: two workers, one, and a restart."""
@@ -277,7 +279,7 @@ async def test_every_worker_has_the_same_tags(
     assert await tags(gateway(text)) == {first}
 
 
-async def test_no_tag_is_strong_where_a_function_of_others_is_called(
+async def test_responses_converted_by_an_impure_function_have_weak_tags(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
     """Its tags still lock: the service's tag, which is strong, is that of the state."""

@@ -46,9 +46,7 @@ class TestRealBackends:
         assert got.one("ETag") == get(house.gateway, path).one("ETag")
 
     @pytest.mark.parametrize("path", ["/real/down/v{}", "/real/up/v{}"])
-    def test_a_condition_does_not_turn_a_conversion_into_nothing(
-        self, house: House, path: str
-    ) -> None:
+    def test_a_condition_does_not_empty_a_converted_response(self, house: House, path: str) -> None:
         served, converted = (2, 1) if "down" in path else (1, 2)
         etag = get(house.gateway, path.format(served)).one("ETag").decode()
         condition = f"If-None-Match: {etag}"
@@ -61,7 +59,7 @@ class TestRealBackends:
         again = get(house.gateway, path.format(converted), f"If-None-Match: {own.decode()}")
         assert (again.status, again.one("ETag")) == (304, own)
 
-    def test_errors_of_the_backends_pass(self, house: House) -> None:
+    def test_errors_of_the_backends_are_forwarded(self, house: House) -> None:
         got = ask(house.gateway, "DELETE", "/real/down/v1")
         assert got.status == 405
         assert got.json["code"] == "method_not_allowed"
@@ -148,7 +146,7 @@ def becomes(program: Program, path: str, old: object, new: object) -> None:
 
 
 @pytest.mark.parametrize("publish", [in_place, by_rename, by_volume])
-def test_switching_is_an_edit_of_one_line(switching: Program, publish: Publish) -> None:
+def test_editing_one_line_switches_the_service(switching: Program, publish: Publish) -> None:
     assert switching.config is not None
     assert get(switching, "/v1/person").json == V1
     publish(switching.config, FIRST_VIA_SECOND)
@@ -171,7 +169,7 @@ def test_switching_is_an_edit_of_one_line(switching: Program, publish: Publish) 
     becomes(switching, "/v2/person", UP, V2)
 
 
-def test_a_signal_switches_what_no_look_at_the_file_can_tell(switching: Program) -> None:
+def test_a_signal_loads_a_change_that_keeps_the_modification_time(switching: Program) -> None:
     config = switching.config
     assert config is not None
     for text, old, new in ((FIRST_VIA_SECOND, V1, DOWN), (SHIPPED, DOWN, V1)):
@@ -184,7 +182,7 @@ def test_a_signal_switches_what_no_look_at_the_file_can_tell(switching: Program)
         becomes(switching, "/v1/person", old, new)
 
 
-def test_a_broken_edit_changes_nothing(switching: Program) -> None:
+def test_a_broken_edit_leaves_the_configuration_in_force(switching: Program) -> None:
     assert switching.config is not None
     before = len(switching.log("config_rejected"))
     by_rename(switching.config, switched('"1": { service: person_v1 }', '"1": { via: "3" }'))

@@ -242,7 +242,7 @@ PASSED = {
 
 
 @pytest.mark.parametrize(("body", "lines"), PASSED.values(), ids=PASSED)
-def test_a_body_that_no_change_names_passes_as_it_came(
+def test_a_body_that_no_change_names_is_forwarded_unchanged(
     house: House, body: bytes, lines: list[str]
 ) -> None:
     house.service.answer = answer(body, *lines, "Digest: x=y", content_type=None)
@@ -254,7 +254,7 @@ def test_a_body_that_no_change_names_passes_as_it_came(
     assert got.one("Digest") == b"x=y"
 
 
-def test_a_part_of_text_passes_as_it_came(house: House) -> None:
+def test_a_partial_text_response_is_forwarded_unchanged(house: House) -> None:
     lines = ["Content-Type: text/plain", "Content-Range: bytes 0-1/100"]
     house.service.answer = answer(b"{a", *lines, status="206 Partial Content", content_type=None)
     got = get(house.gateway, "/down/v1")
@@ -278,7 +278,7 @@ NAMED = {
 
 
 @pytest.mark.parametrize(("body", "lines", "expected"), NAMED.values(), ids=NAMED)
-def test_json_is_converted_whatever_else_its_fields_say(
+def test_json_is_converted_whatever_its_other_header_fields_are(
     house: House, body: bytes, lines: list[str], expected: bytes
 ) -> None:
     house.service.answer = answer(body, *lines, content_type=None)
@@ -287,7 +287,7 @@ def test_json_is_converted_whatever_else_its_fields_say(
     assert got.all("Content-Encoding") == []
 
 
-def test_a_part_of_a_representation(house: House) -> None:
+def test_a_partial_json_response_is_502_if_it_needs_conversion(house: House) -> None:
     part = answer(BOB, "Content-Range: bytes 0-48/100", status="206 Partial Content")
     house.service.answer = part
     assert get(house.gateway, "/down/v1").refusal() == (502, "conversion_failed")
@@ -306,7 +306,7 @@ def test_a_part_of_a_representation(house: House) -> None:
         "application/hal+JSON; profile=x",
     ],
 )
-def test_every_json_media_type_is_converted_and_kept(house: House, type_: str) -> None:
+def test_every_json_media_type_is_converted_and_stays_the_same(house: House, type_: str) -> None:
     house.service.answer = answer(BOB, content_type=type_)
     got = get(house.gateway, "/down/v1")
     assert (got.status, got.body) == (200, BOB_1)
@@ -317,7 +317,7 @@ def test_every_json_media_type_is_converted_and_kept(house: House, type_: str) -
     )
 
 
-def test_no_body_is_the_same_in_every_version(house: House) -> None:
+def test_an_empty_response_is_the_same_in_every_version(house: House) -> None:
     house.service.answer = answer(b"", content_type=None)
     got = get(house.gateway, "/down/v1")
     assert (got.status, got.body) == (200, b"")
@@ -425,7 +425,7 @@ UNDECODABLE = {
 
 
 @pytest.mark.parametrize(("body", "coding"), UNDECODABLE.values(), ids=UNDECODABLE)
-def test_codings_that_cannot_be_undone(house: House, body: bytes, coding: str) -> None:
+def test_responses_with_undecodable_codings_are_502(house: House, body: bytes, coding: str) -> None:
     house.service.answer = answer(body, f"Content-Encoding: {coding}")
     assert get(house.gateway, "/down/v1").refusal() == (502, "conversion_failed")
     assert get(house.gateway, "/down/v2").body == body
@@ -473,7 +473,7 @@ ABOUT_THE_REST = [
 ]
 
 
-def test_what_was_said_of_other_bytes_is_gone(house: House) -> None:
+def test_header_fields_about_the_original_bytes_are_dropped(house: House) -> None:
     lines = *ABOUT_BYTES, *ABOUT_THE_REST, 'ETag: "v2"', "Accept-Ranges: bytes"
     house.service.answer = answer(BOB, *lines)
     got, native = get(house.gateway, "/down/v1"), get(house.gateway, "/down/v2")
@@ -499,7 +499,7 @@ ASKS = [
 ]
 
 
-def test_what_cannot_be_asked_of_a_conversion_is_not_asked(house: House) -> None:
+def test_ranges_and_codings_are_not_requested_for_a_conversion(house: House) -> None:
     house.service.answer = answer(BOB)
     got = get(house.gateway, "/down/v1", *ASKS, "Accept-Encoding: br", 'If-Match: "v2"')
     assert (got.status, got.body) == (200, BOB_1)
@@ -526,7 +526,7 @@ def test_what_cannot_be_asked_of_a_conversion_is_not_asked(house: House) -> None
     ["301 Moved", "304 Not Modified", "400 Bad", "404 No", "409 Taken", "500 Oh", "503 Busy"],
 )
 @pytest.mark.parametrize("path", ["/down/v1", "/up/v2"])
-def test_errors_pass_byte_for_byte(house: House, status: str, path: str) -> None:
+def test_errors_are_forwarded_byte_for_byte(house: House, status: str, path: str) -> None:
     for body, type_ in ((BOB, "application/json"), (b" {oops\xff", "text/html"), (b"", "a/b")):
         sent = b"" if status.startswith("304") else body
         lines = ["Retry-After: 1"]
@@ -558,7 +558,7 @@ class TestNamedStatus:
         assert get(house.gateway, "/down/v1").refusal() == (502, "conversion_failed")
 
     @pytest.mark.parametrize("kind", ["text/plain", "text/html; charset=latin-1"])
-    def test_the_text_of_a_framework_passes(self, house: House, kind: str) -> None:
+    def test_a_plain_text_error_of_a_framework_is_forwarded(self, house: House, kind: str) -> None:
         house.service.answer = answer(b"oops", status="422 Wrong", content_type=kind)
         got = get(house.gateway, "/down/v1")
         assert (got.status, got.body, got.one("Content-Type")) == (422, b"oops", kind.encode())
@@ -578,7 +578,7 @@ def test_a_converted_head_has_no_fields_about_the_bytes(house: House) -> None:
 
 
 @pytest.mark.parametrize(("body", "named"), [(b"", False), (BOB, True)])
-def test_an_empty_body_is_the_same_in_every_coding(house: House, body: bytes, named: bool) -> None:
+def test_an_empty_body_stays_empty_in_every_coding(house: House, body: bytes, named: bool) -> None:
     house.service.answer = answer(body)
     got = get(house.gateway, "/down/v1")
     assert got.status == 200

@@ -17,7 +17,7 @@ OLD = (
 )
 
 
-def test_a_response_passes_all_steps_down_to_its_version(house: House) -> None:
+def test_a_response_is_converted_by_all_steps_down_to_its_version(house: House) -> None:
     house.service.answer = answer(NEW)
     assert get(house.gateway, "/shop/v1/orders/7").body == OLD
     assert house.service.last.line == b"GET /shop/v3/orders/7?size=20 HTTP/1.1"
@@ -25,7 +25,7 @@ def test_a_response_passes_all_steps_down_to_its_version(house: House) -> None:
     assert get(house.gateway, "/shop/v3/orders").body == NEW
 
 
-def test_a_request_passes_all_steps_up_to_the_service(house: House) -> None:
+def test_a_request_is_converted_by_all_steps_up_to_the_service(house: House) -> None:
     body = OLD.replace(b"12.50", b"12.5")
     assert ask(house.gateway, "PATCH", "/shop/v1/orders/7", JSON, body=body).status == 200
     arrived = house.service.last
@@ -42,7 +42,7 @@ def test_a_request_passes_all_steps_up_to_the_service(house: House) -> None:
     assert b'"x":[ 1e5 ]' in arrived.body
 
 
-def test_errors_have_changes_of_their_own(house: House) -> None:
+def test_errors_are_converted_by_their_own_changes(house: House) -> None:
     body = b'{"error":{"detail":"no"},"state":"PAID"}'
     house.service.answer = answer(body, status="404 Not Found")
     got = get(house.gateway, "/shop/v1/orders/7")
@@ -92,7 +92,7 @@ def test_a_header_without_a_mapping_is_400_up_and_502_down(house: House) -> None
     assert get(house.gateway, "/shop/v1/orders").refusal() == (502, "conversion_failed")
 
 
-def test_where_no_body_is_changed_it_passes_as_it_is(house: House) -> None:
+def test_a_body_without_changes_is_forwarded_unchanged(house: House) -> None:
     house.service.answer = answer(b" not JSON", "Content-Type: text/plain", 'ETag: "1"')
     got = get(house.gateway, "/shop/v2/export", "Accept-Encoding: br")
     assert (got.status, got.body) == (200, b" not JSON")
@@ -101,7 +101,7 @@ def test_where_no_body_is_changed_it_passes_as_it_is(house: House) -> None:
     assert house.service.last.body == body
 
 
-def test_a_number_that_no_function_can_be_given(house: House) -> None:
+def test_a_number_that_is_too_large_for_a_change_is_502(house: House) -> None:
     for digits in (b"1e99999999999999999999", b"9" * 5000):
         house.service.answer = answer(b'{"note":%b}' % digits)
         assert get(house.gateway, "/shop/v3/orders").body == b'{"note":%b}' % digits

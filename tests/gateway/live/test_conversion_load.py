@@ -56,7 +56,7 @@ async def echo(scripted: Scripted, reader: Reader, writer: Writer) -> None:
         writer.write(b"HTTP/1.1 204 No Content\r\n\r\n")
 
 
-async def test_small_bodies_of_many_elements(
+async def test_small_bodies_of_many_elements_take_bounded_time_and_memory(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
     """Eight at once were 5 GB and half a minute once, while no one else was served."""
@@ -81,7 +81,9 @@ async def test_small_bodies_of_many_elements(
     assert not program.log("log")
 
 
-async def test_an_answer_of_many_elements(gateway: StartGateway, upstream: StartUpstream) -> None:
+async def test_a_response_of_many_elements_takes_bounded_time_and_memory(
+    gateway: StartGateway, upstream: StartUpstream
+) -> None:
     fields = b"Content-Type: application/json\r\nContent-Encoding: gzip"
     head = b"HTTP/1.1 200 OK\r\n%b\r\nContent-Length: %d\r\n\r\n" % (fields, len(BOMB))
     program = gateway(rules((await upstream(head + BOMB)).port, via=True, changes=CONVERT))
@@ -90,7 +92,7 @@ async def test_an_answer_of_many_elements(gateway: StartGateway, upstream: Start
     assert peak.rise < 100e6
 
 
-async def test_converted_answers_that_nobody_reads(
+async def test_converted_responses_that_clients_do_not_read_take_bounded_memory(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
     """Thirty of 12 MB were 700 MB; where there is no room, who takes nothing gives way."""
@@ -108,7 +110,9 @@ async def test_converted_answers_that_nobody_reads(
     assert (await get(program, "GET /v1/person")).status == 200  # there is room again
 
 
-async def test_slow_senders_of_large_bodies(gateway: StartGateway, upstream: StartUpstream) -> None:
+async def test_slow_senders_of_large_bodies_take_bounded_memory(
+    gateway: StartGateway, upstream: StartUpstream
+) -> None:
     """What they hold is bounded; small bodies are converted beside them."""
     program = gateway(rules((await upstream(echo)).port, via=True, changes=CONVERT))
     async with AsyncExitStack() as stack:
@@ -126,7 +130,7 @@ async def test_slow_senders_of_large_bodies(gateway: StartGateway, upstream: Sta
 
 
 @pytest.mark.parametrize("leaving", [True, False], ids=["clients leave", "the gateway is stopped"])
-async def test_nobody_waits_for_what_nobody_wants(
+async def test_conversions_for_departed_clients_delay_no_request_or_shutdown(
     gateway: StartGateway, upstream: StartUpstream, leaving: bool
 ) -> None:
     program = gateway(

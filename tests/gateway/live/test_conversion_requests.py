@@ -165,7 +165,7 @@ def test_a_request_that_cannot_be_converted_never_reaches_the_service(
     assert house.service.asked == []
 
 
-def test_a_refusal_names_the_place_of_the_value(house: House) -> None:
+def test_a_refusal_names_the_location_of_the_value(house: House) -> None:
     body = b'[{"name":"a"},{"name":7}]'
     got = ask(house.gateway, "POST", "/down/v1", JSON, body=body)
     assert "/1/name: expected a string, found a number" in got.problem["detail"]

@@ -90,7 +90,7 @@ def test_a_foreign_origin_cannot_read_the_refusal_of_a_retired_version(
 
 
 @pytest.mark.parametrize("path", ["/v1/a", "/v4/a", "/nowhere", "/v2/read"])
-def test_the_preflight_of_what_is_refused(program: Program, path: str) -> None:
+def test_the_preflight_of_a_refused_request_is_allowed(program: Program, path: str) -> None:
     """Without it, the script could not read the refusal of the request itself."""
     named = "Access-Control-Request-Headers: x-api-version"
     asked = ORIGIN, "Access-Control-Request-Method: PUT", named
@@ -102,7 +102,7 @@ def test_the_preflight_of_what_is_refused(program: Program, path: str) -> None:
     assert refused.all(ALLOWED) == []
 
 
-def test_the_service_answers_for_itself(program: Program, house: House) -> None:
+def test_cors_fields_of_the_service_are_forwarded(program: Program, house: House) -> None:
     assert get(program, "/v3/a", ORIGIN).all(ALLOWED) == []
     house.service.answer = answer(b"{}", f"{ALLOWED}: *")
     assert get(program, "/v3/a", ORIGIN).all(ALLOWED) == [b"*"]
@@ -124,7 +124,7 @@ def test_header_names_of_a_preflight_are_converted(program: Program, house: Hous
     assert sorted(names) == ["idempotency-key", "x-any", "x-from"]
 
 
-def test_a_preflight_asks_about_no_more_fields_than_a_request_may_have(
+def test_a_preflight_with_too_many_header_names_stays_at_the_gateway(
     program: Program, house: House
 ) -> None:
     lines = [f"Access-Control-Request-Headers: {',x' * 63}"] * 2
@@ -137,7 +137,9 @@ def test_a_preflight_asks_about_no_more_fields_than_a_request_may_have(
     assert ask(program, "OPTIONS", "/v3/pay", *asked, lines[0]).status == 200
 
 
-def test_names_that_the_gateway_takes_itself(program: Program, house: House) -> None:
+def test_a_preflight_allows_header_names_that_the_gateway_reads_itself(
+    program: Program, house: House
+) -> None:
     house.service.answer = b"HTTP/1.1 204 No Content\r\nAccess-Control-Allow-Origin: *\r\n\r\n"
     method = "Access-Control-Request-Method: POST"
     asked = "Access-Control-Request-Headers: idempotency-key"
@@ -149,7 +151,7 @@ def test_names_that_the_gateway_takes_itself(program: Program, house: House) -> 
     assert got.all("Access-Control-Allow-Headers") == []
 
 
-def test_the_names_that_a_script_may_read(program: Program, house: House) -> None:
+def test_exposed_header_names_are_converted(program: Program, house: House) -> None:
     exposed = "Access-Control-Expose-Headers: X-By, X-Any"
     house.service.answer = answer(b'{"total":5}', f"{ALLOWED}: *", exposed, "X-By: me")
     got = get(program, "/v2/a", ORIGIN)
@@ -169,12 +171,14 @@ def test_the_names_that_a_script_may_read(program: Program, house: House) -> Non
         (b"GET / HTTP/1.1\r\nHost: a\r\nX: %b\r\n\r\n" % (b"a" * 90_000), 431),
     ],
 )
-def test_what_cannot_be_read_is_refused(program: Program, sent: bytes, status: int) -> None:
-    """Its connection was reset without an answer, as it has no field that names an origin."""
+def test_an_unreadable_request_is_refused_where_cors_is_configured(
+    program: Program, sent: bytes, status: int
+) -> None:
+    """Before, its connection was reset without a response, since it has no readable Origin."""
     assert parse_answer(send(program, sent)).status == status
 
 
-def test_a_client_without_a_whole_head_is_refused(program: Program) -> None:
-    """The refusal failed, and so nothing closed the connection."""
+def test_an_incomplete_head_is_408_where_cors_is_configured(program: Program) -> None:
+    """Before, the refusal itself failed, so the connection stayed open."""
     program.reload(f"limits: {{ header_seconds: 1 }}\n{RULES}")
     assert parse_answer(send(program, b"GET / HTTP/1.1\r\n")).status == 408

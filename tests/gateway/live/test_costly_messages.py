@@ -56,7 +56,7 @@ async def test_a_body_of_very_many_parts_takes_bounded_memory_and_time(
 @pytest.mark.parametrize(
     ("value", "refused"), [(b"<" * 240_000, True), (b'</a>;title="' + b'\\"' * 120_000, False)]
 )
-async def test_a_field_of_links_without_an_end(
+async def test_a_very_long_link_field_takes_bounded_time(
     gateway: StartGateway, upstream: StartUpstream, value: bytes, refused: bool
 ) -> None:
     """It took minutes, in which nobody was answered; one that may hold too many is refused."""
@@ -67,7 +67,7 @@ async def test_a_field_of_links_without_an_end(
     assert (b"\r\nLink: %b\r\n" % value in answer) != refused
 
 
-async def test_connection_fields_of_many_options(
+async def test_connection_fields_with_many_options_take_bounded_time(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
     """Each copied all options before it: those of an answer took 0.7 s, of a request 50 ms."""

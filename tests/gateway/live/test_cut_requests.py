@@ -51,7 +51,7 @@ async def test_a_request_cut_anywhere_gets_its_answers(
     assert len(whole) == asked
 
 
-async def test_a_shutdown_waits_for_no_client_that_has_its_last_answer(
+async def test_a_shutdown_does_not_wait_for_clients_with_their_last_response(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
     """Its connection lingers, so that what it may still send does not reset it."""

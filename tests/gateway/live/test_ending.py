@@ -93,7 +93,9 @@ class TestAnnounced:
         found = [value for value in links if 'rel="successor-version"' in value]
         assert [value.partition(";")[0] for value in found] == link
 
-    async def test_the_gateways_word_takes_the_place_of_the_services(self, old: Start) -> None:
+    async def test_lifecycle_fields_of_the_gateway_replace_those_of_the_service(
+        self, old: Start
+    ) -> None:
         theirs = b"Sunset: theirs\r\ndeprecation: theirs\r\nLink: </a>; rel=next\r\n"
         program = await old(f"lifecycle: {{ {SOON} }}", b"HTTP/1.1 200 OK\r\n" + theirs + JSON)
         answer = await get(program, "header", "1")
@@ -102,12 +104,14 @@ class TestAnnounced:
         assert answer.all("link")[1].split(", ")[:2] == LINKS
         assert announced(await get(program, "header", "2")) == (["theirs"], ["theirs"])
 
-    async def test_by_an_error_of_the_gateways_own(self, old: Start) -> None:
+    async def test_an_error_of_the_gateway_announces_the_end_of_the_version(
+        self, old: Start
+    ) -> None:
         answer = await get(await old(f"lifecycle: {{ {SOON} }}", b"nonsense\r\n"), "header", "1")
         assert answer.status == 502
         assert announced(answer) == DATES
 
-    async def test_an_exempt_client_is_told_its_own_date(self, old: Start) -> None:
+    async def test_an_exempt_client_gets_its_own_sunset_date(self, old: Start) -> None:
         terms = "sunset: 2098-12-31, exempt: [{ client: acme, until: 2099-12-31 }]"
         program = await old(f"lifecycle: {{ {terms} }}")
         for client, sunset in (("acme", "Thu, 31 Dec 2099"), ("x", "Wed, 31 Dec 2098")):
@@ -143,7 +147,7 @@ class TestOver:
         answer = await get(program, "path", "1", f"X-Client: {client}")
         assert answer.status == status
 
-    async def test_negotiation_goes_on_to_the_next(self, old: Start) -> None:
+    async def test_negotiation_skips_a_retired_version(self, old: Start) -> None:
         program = await old(f"lifecycle: {{ {OVER} }}")
         accept = "Accept: application/vnd.t-v1+json, application/vnd.t-v2+json;q=0.5"
         answer = await fetch(program, "GET /accept", accept)
@@ -210,7 +214,7 @@ class TestBrownout:
         assert 10 <= len(refused) <= 90
         assert {answer["retry-after"] for answer in refused} == {"1"}
 
-    async def test_a_share_that_is_turned_down_to_nothing(self, old: Start) -> None:
+    async def test_a_brownout_of_zero_percent_refuses_no_request(self, old: Start) -> None:
         assert (await get(await old("brownout: { percent: 0 }"), "path", "1")).status == 200
 
     async def test_exempt_clients_are_not_refused_in_a_brownout(self, old: Start) -> None:

@@ -73,7 +73,9 @@ def test_a_retired_version_is_refused_in_its_own_error_format(program: Program) 
     assert refusal(ask(program, "DELETE", "/v1/a")) == (405, "method_not_allowed")
 
 
-def test_what_goes_wrong_on_the_way(program: Program, house: House) -> None:
+def test_failed_conversions_have_the_error_format_of_the_version(
+    program: Program, house: House
+) -> None:
     house.service.answer = answer(b"{no JSON")
     got = get(program, "/v2/a")
     assert refusal(got) == (502, "conversion_failed")
@@ -85,7 +87,9 @@ def test_what_goes_wrong_on_the_way(program: Program, house: House) -> None:
     )
 
 
-def test_error_codes_are_those_of_the_version(program: Program, house: House) -> None:
+def test_gateway_error_codes_have_the_numbers_of_the_version(
+    program: Program, house: House
+) -> None:
     house.service.answer = answer(b"{no JSON")
     for method, status, code in (("GET", 502, 5020), ("PUT", 405, 4050)):
         got = ask(program, method, "/v5/a")
@@ -136,7 +140,7 @@ def test_errors_of_services_keep_their_media_type_unless_they_are_converted(
     assert get(program, target).one("Content-Type") == b"application/json"
 
 
-def test_an_error_that_the_version_calls_a_success(program: Program, house: House) -> None:
+def test_an_error_status_can_become_a_success_status(program: Program, house: House) -> None:
     problem = answer(b'{"x":1}', status="422 No", content_type="application/problem+json")
     house.service.answer = problem
     got = get(program, "/v2/a")

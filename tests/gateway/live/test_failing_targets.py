@@ -143,8 +143,10 @@ async def test_the_only_target_is_never_ejected(
     assert "Service fails" not in await asyncio.to_thread(read, program, "/")
 
 
-async def test_what_a_worker_reported_ends_with_it(gateway: StartGateway) -> None:
-    """Else a target would fail for ever that its replacement has no word against."""
+async def test_failing_targets_of_a_worker_are_forgotten_when_it_ends(
+    gateway: StartGateway,
+) -> None:
+    """Otherwise the target would stay failing, since the new worker has no report about it."""
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         port = closed.getsockname()[1]

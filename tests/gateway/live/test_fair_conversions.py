@@ -18,10 +18,10 @@ QUARTER = 16 * 1024 * 1024  # of all the room, and the largest body
 BODY = b'{"name":"' + b"x" * (LARGE - 11) + b'"}'
 
 
-async def test_a_client_with_few_bodies_beside_one_with_many(
+async def test_a_client_with_one_body_is_served_beside_a_client_with_many(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """Those of the one come fast enough, and never end; the other has another address."""
+    """The bodies of the greedy client never end; the other client has another address."""
     program = gateway(rules((await upstream(echo)).port, via=True, changes=CONVERT))
 
     async def endless(client: Client) -> None:
@@ -50,10 +50,10 @@ async def test_a_client_with_few_bodies_beside_one_with_many(
             task.cancel()
 
 
-async def test_services_that_answer_slowly_give_way(
+async def test_slow_service_responses_release_conversion_memory(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """They held what others waited for until `between_bytes`."""
+    """Before, such responses held the memory until the `between_bytes` timeout."""
     requests = count()
 
     async def stuck(scripted: Scripted, reader: Reader, writer: Writer) -> None:

@@ -20,7 +20,7 @@ GREEDY = 4
     [ask("GET /nowhere") * 2000, ask("POST /plain", "Transfer-Encoding: chunked")],
     ids=["requests ahead", "chunks of one byte"],
 )
-async def test_others_are_answered_meanwhile(
+async def test_other_clients_are_served_while_one_sends_many_requests(
     gateway: StartGateway, upstream: StartUpstream, flood: bytes
 ) -> None:
     scripted = await upstream(OK)
@@ -46,7 +46,7 @@ async def test_others_are_answered_meanwhile(
     await others_are_answered(program, greedy)
 
 
-async def test_others_are_answered_while_a_service_sends_chunks_of_one_byte(
+async def test_other_clients_are_served_while_a_service_sends_tiny_chunks(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
     async def flood(scripted: Scripted, reader: Reader, writer: Writer) -> None:
@@ -96,7 +96,7 @@ async def others_are_answered(
     assert median < 0.1
 
 
-async def test_networks_have_turns_at_a_service(
+async def test_networks_take_turns_at_a_busy_service(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
     """Of twenty requests of one address, those that wait let one of another go first."""

@@ -119,7 +119,7 @@ def patience(code: str) -> str:
 
 
 @pytest.mark.parametrize(("data", "then", "expected"), NO_RESPONSE.values(), ids=NO_RESPONSE)
-async def test_without_a_response_head_the_client_gets_a_problem(
+async def test_a_missing_response_head_gives_the_client_a_problem_detail(
     data: bytes, then: End, expected: tuple[int, str], standing: Program, through: StartUpstream
 ) -> None:
     await through(reply(data, then))
@@ -128,7 +128,7 @@ async def test_without_a_response_head_the_client_gets_a_problem(
 
 @pytest.mark.parametrize("http", ["1.1", "1.0"])
 @pytest.mark.parametrize(("data", "then", "code"), BROKEN_BODY.values(), ids=BROKEN_BODY)
-async def test_a_body_that_breaks_off_breaks_off_at_the_client(
+async def test_a_response_that_breaks_off_is_cut_at_the_client(
     data: bytes, then: End, code: str, http: str, standing: Program, through: StartUpstream
 ) -> None:
     """Cut by RST: for an HTTP/1.0 client, an orderly end would be the end of the body."""
@@ -144,7 +144,7 @@ async def test_a_body_that_breaks_off_breaks_off_at_the_client(
 
 
 @pytest.mark.parametrize(("data", "then", "code"), BROKEN_BODY.values(), ids=BROKEN_BODY)
-async def test_a_body_to_be_converted_that_breaks_off_is_a_problem(
+async def test_a_converted_response_that_breaks_off_is_a_problem_detail(
     data: bytes, then: End, code: str, standing: Program, through: StartUpstream
 ) -> None:
     await through(
@@ -201,7 +201,7 @@ async def test_a_connect_timeout_is_504(standing: Program) -> None:
     ],
     ids=["nothing", "part of the status line", "part of the head", "an interim response"],
 )
-async def test_a_response_head_that_is_late_is_504(
+async def test_a_late_response_head_is_504(
     data: bytes, standing: Program, through: StartUpstream
 ) -> None:
     await through(reply(data), extra=SHORT)
@@ -262,7 +262,9 @@ async def test_a_service_that_does_not_take_the_body_is_504(
         assert (answer.status, json.loads(answer.body)["code"]) == TIMEOUT
 
 
-async def test_slow_but_steady_is_not_too_slow(standing: Program, through: StartUpstream) -> None:
+async def test_a_slow_but_steady_response_is_forwarded(
+    standing: Program, through: StartUpstream
+) -> None:
     """The clock is for the next bytes, not for the whole."""
 
     async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
@@ -276,7 +278,7 @@ async def test_slow_but_steady_is_not_too_slow(standing: Program, through: Start
     assert (await get(standing)).body == b"hello"
 
 
-async def test_a_target_that_refuses_is_passed_over(
+async def test_a_target_that_refuses_connections_is_skipped(
     standing: Program, upstream: StartUpstream
 ) -> None:
     good = await upstream(OK)

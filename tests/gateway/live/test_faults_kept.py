@@ -34,7 +34,7 @@ FORGED = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nforged"
         ),
     ],
 )
-async def test_a_connection_is_used_again(
+async def test_a_service_connection_is_reused(
     line: str, answer: bytes, standing: Program, through: StartUpstream
 ) -> None:
     scripted = await through(answer)
@@ -55,7 +55,7 @@ async def test_a_connection_is_used_again(
     ],
     ids=["close", "close in a list", "HTTP/1.0"],
 )
-async def test_a_connection_is_not_used_again_if_the_service_says_so(
+async def test_a_connection_that_the_service_closes_is_not_reused(
     answer: bytes, standing: Program, through: StartUpstream
 ) -> None:
     scripted = await through(answer)
@@ -65,7 +65,7 @@ async def test_a_connection_is_not_used_again_if_the_service_says_so(
     assert scripted.connections == 3
 
 
-async def test_requests_at_once_have_a_connection_each(
+async def test_simultaneous_requests_use_separate_connections(
     standing: Program, through: StartUpstream
 ) -> None:
     all_there = asyncio.Event()
@@ -103,7 +103,7 @@ async def test_requests_at_once_have_a_connection_each(
         ("HEAD /plain", HEAD_OF_CHUNKS, b"2\r\nok\r\n0\r\n\r\n"),
     ],
 )
-async def test_what_nobody_asked_for_is_never_the_next_answer(
+async def test_unsolicited_bytes_are_never_the_next_response(
     line: str, whole: bytes, more: bytes, late: bool, standing: Program, through: StartUpstream
 ) -> None:
     """Bytes after the end of a response end the connection, whether it is idle by then or not."""
@@ -145,7 +145,7 @@ async def test_what_nobody_asked_for_is_never_the_next_answer(
         pytest.param("PUT /plain", b"body" * 8192, False, id="PUT of a large body"),
     ],
 )
-async def test_a_request_on_a_connection_that_turns_out_closed(
+async def test_a_request_on_a_closed_connection_is_retried_if_that_is_safe(
     leave: str,
     line: str,
     body: bytes,
@@ -190,10 +190,10 @@ async def test_a_request_on_a_connection_that_turns_out_closed(
     ],
     ids=["GET", "PUT", "POST", "a 408 that keeps the connection"],
 )
-async def test_a_service_that_has_given_up_waiting_is_asked_anew(
+async def test_a_408_on_an_idle_connection_is_retried_if_that_is_safe(
     line: str, fields: str, again: bool, standing: Program, through: StartUpstream
 ) -> None:
-    """RFC 9110, section 15.5.9: it tells an idle connection so just as the next request comes."""
+    """RFC 9110, section 15.5.9: the 408 crosses the next request on an idle connection."""
     gave_up = f"HTTP/1.1 408 Request Timeout\r\n{fields}Content-Length: 0\r\n\r\n".encode()
 
     async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
@@ -209,7 +209,7 @@ async def test_a_service_that_has_given_up_waiting_is_asked_anew(
     assert (answer.status, scripted.connections) == ((200, 2) if again else (408, 1))
 
 
-async def test_a_service_that_gives_up_at_once_means_it(
+async def test_a_408_on_a_new_connection_is_forwarded(
     standing: Program, through: StartUpstream
 ) -> None:
     scripted = await through(
@@ -273,10 +273,10 @@ async def test_idle_connections_that_the_service_closes_are_forgotten(
 
 
 @pytest.mark.parametrize("size", [400_000, 600_000, 900_000, 1_100_000])
-async def test_a_connection_that_had_to_wait_does_not_wait_for_ever(
+async def test_a_service_connection_is_reused_after_a_large_response(
     size: int, standing: Program, through: StartUpstream
 ) -> None:
-    """A large body that comes faster than it is read; the next one on the connection comes too."""
+    """The large body arrives faster than the client reads it, so reading is paused in between."""
     body = bytes(size)
     scripted = await through(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size + body)
     for _ in range(3):

@@ -52,9 +52,7 @@ async def few_files(port: int, folder: Path) -> AsyncIterator[Program]:
         process.wait()
 
 
-async def test_each_client_that_is_let_in_is_served(
-    upstream: StartUpstream, tmp_path: Path
-) -> None:
+async def test_every_accepted_client_is_served(upstream: StartUpstream, tmp_path: Path) -> None:
     """All of them at once: none gets a 502 because a file for its service is lacking."""
 
     async def late(scripted: Scripted, reader: Reader, writer: Writer) -> None:
@@ -75,7 +73,7 @@ async def test_each_client_that_is_let_in_is_served(
         await soon(lambda: bound(program, "connections") == 300 - CLIENTS)
 
 
-async def test_connections_to_the_admin_port_stop_nothing(
+async def test_many_admin_connections_do_not_block_clients(
     upstream: StartUpstream, tmp_path: Path
 ) -> None:
     scripted = await upstream(OK)

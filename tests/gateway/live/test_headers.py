@@ -110,7 +110,9 @@ class TestRequest:
     @pytest.mark.parametrize(
         "named", ["Host", "Content-Length", "Via", "X-Request-Id", "X-Forwarded-For", "Forwarded"]
     )
-    def test_connection_cannot_name_what_the_gateway_says(self, house: House, named: str) -> None:
+    def test_connection_cannot_drop_fields_that_the_gateway_adds(
+        self, house: House, named: str
+    ) -> None:
         got = ask(house.gateway, "POST", "/plain", f"Connection: {named}", body=b"abc")
         assert got.status == 200
         asked = house.service.last
@@ -128,7 +130,9 @@ class TestRequest:
             "X-\xc4, Cookie",
         ],
     )
-    def test_connection_cannot_name_what_the_gateway_reads(self, house: House, named: str) -> None:
+    def test_connection_cannot_drop_fields_that_the_gateway_reads(
+        self, house: House, named: str
+    ) -> None:
         """The service would otherwise get another version or caller than was chosen."""
         fields = (f"Connection: {named}", "X-API-VERSION: 1", "Authorization: a", "Cookie: b=c")
         got = get(house.gateway, "/native/header", *fields)
@@ -154,7 +158,7 @@ class TestRequest:
         via = house.service.last.all("Via")
         assert via == [b"1.0 fred", b"1.1 p.example", b"1.1 version-gateway"]
 
-    def test_via_says_what_the_client_speaks(self, house: House) -> None:
+    def test_via_has_the_http_version_of_the_client(self, house: House) -> None:
         send(house.gateway, b"GET /plain HTTP/1.0\r\nHost: api.test\r\n\r\n")
         assert house.service.last.one("Via") == b"1.0 version-gateway"
         assert house.service.last.line == b"GET /plain HTTP/1.1"
@@ -169,7 +173,7 @@ class TestRequest:
             (" api.test ", "api.test"),
         ],
     )
-    def test_the_host_of_the_client_is_passed_on(
+    def test_the_host_of_the_client_is_forwarded(
         self, house: House, host: str, authority: str
     ) -> None:
         assert get(house.gateway, "/plain", f"Host: {host}").status == 200
@@ -185,11 +189,11 @@ class TestRequest:
         assert asked.one("Host") == b"other.test:81"
         assert asked.one("X-Forwarded-Host") == b"other.test:81"
 
-    def test_old_clients_may_leave_host_out(self, house: House) -> None:
+    def test_http_1_0_clients_may_omit_host(self, house: House) -> None:
         assert send(house.gateway, b"GET /plain HTTP/1.0\r\n\r\n").startswith(b"HTTP/1.1 200 ")
         assert house.service.last.one("Host") == b"127.0.0.1:%d" % house.gateway.port
 
-    def test_a_valid_request_id_is_passed_on(self, house: House) -> None:
+    def test_a_valid_request_id_is_forwarded(self, house: House) -> None:
         given = "abc.DEF_1~2:3/4+5=6@7-8"
         got = get(house.gateway, "/plain", f"X-Request-ID: {given}")
         assert got.one("X-Request-Id") == given.encode()
@@ -207,7 +211,7 @@ class TestRequest:
         made = [get(house.gateway, "/plain").one("X-Request-Id") for _ in range(3)]
         assert len(set(made)) == 3
 
-    def test_only_one_request_id_travels(self, house: House) -> None:
+    def test_only_one_request_id_is_forwarded(self, house: House) -> None:
         got = get(house.gateway, "/plain", "X-Request-Id: first", "X-Request-Id: second")
         assert got.one("X-Request-Id") == house.service.last.one("X-Request-Id")
 
@@ -228,7 +232,9 @@ class TestForwarded:
         "X-Forwarded-Scheme: https",
     )
 
-    def test_nor_by_names_that_cgi_cannot_tell_apart(self, house: House) -> None:
+    def test_spellings_that_cgi_confuses_with_forwarding_fields_are_dropped(
+        self, house: House
+    ) -> None:
         fields = [line.partition(":") for line in self.SPOOFED]
         get(house.gateway, "/plain", *(f"{name.replace('-', '_')}: x" for name, _, _ in fields[1:]))
         said = [line for line in house.service.last.fields if b"forwarded" in line[0].lower()]
@@ -247,7 +253,9 @@ class TestForwarded:
             "x-api_version",
         ],
     )
-    def test_nothing_looks_like_what_the_gateway_goes_by(self, house: House, name: str) -> None:
+    def test_lookalikes_of_fields_that_the_gateway_reads_are_dropped(
+        self, house: House, name: str
+    ) -> None:
         get(house.gateway, "/plain", f"{name}: 7", "X_Other: kept")
         asked = house.service.last
         assert name.encode() not in dict(asked.fields)
@@ -263,7 +271,7 @@ class TestForwarded:
             (b"X-Forwarded-Proto", b"http"),
         ]
 
-    def test_a_trusted_proxy_is_believed(self, house: House) -> None:
+    def test_the_client_address_from_a_trusted_proxy_is_used(self, house: House) -> None:
         lines = ["Forwarded: for=10.9.9.9;proto=https", "X-Forwarded-For: 10.9.9.9, 10.8.8.8"]
         lines += ["X-Forwarded-Host: public.test", "X-Forwarded-Proto: https"]
         ask(house.gateway, "GET", "/plain", *lines, source=TRUSTED)
@@ -275,7 +283,7 @@ class TestForwarded:
         assert asked.one("X-Forwarded-Host") == b"public.test"
         assert asked.one("X-Forwarded-Proto") == b"https"
 
-    def test_a_trusted_proxy_in_several_lines(self, house: House) -> None:
+    def test_several_forwarding_lines_of_a_trusted_proxy_are_joined(self, house: House) -> None:
         lines = ["X-Forwarded-For: 10.9.9.9", "X-Forwarded-For: 10.8.8.8"]
         lines += ["Forwarded: for=10.9.9.9", "forwarded: for=10.8.8.8"]
         ask(house.gateway, "GET", "/plain", *lines, source=TRUSTED)
@@ -283,7 +291,7 @@ class TestForwarded:
         assert asked.one("X-Forwarded-For") == b"10.9.9.9, 10.8.8.8, 127.0.0.2"
         assert asked.one("Forwarded").startswith(b"for=10.9.9.9, for=10.8.8.8, for=127.0.0.2;")
 
-    def test_a_trusted_proxy_may_say_more(self, house: House) -> None:
+    def test_further_forwarding_fields_of_a_trusted_proxy_are_forwarded(self, house: House) -> None:
         more = ["X-Forwarded-Port: 443", "X-Forwarded-Prefix: /a", "x-forwarded-ssl: on"]
         ask(house.gateway, "GET", "/plain", *more, source=TRUSTED)
         asked = house.service.last
@@ -291,7 +299,7 @@ class TestForwarded:
         assert asked.one("X-Forwarded-Prefix") == b"/a"
         assert asked.one("X-Forwarded-Ssl") == b"on"
 
-    def test_a_trusted_proxy_that_says_nothing(self, house: House) -> None:
+    def test_a_trusted_proxy_without_forwarding_fields_is_the_client(self, house: House) -> None:
         ask(house.gateway, "GET", "/plain", source=TRUSTED)
         asked = house.service.last
         assert asked.one("X-Forwarded-For") == b"127.0.0.2"
@@ -330,17 +338,21 @@ class TestTarget:
         assert house.service.last.line == f"GET {target} HTTP/1.1".encode()
 
     @pytest.mark.parametrize("query", ["", "?", "?a=%7E&version=1&+;", "?version=1&version=%31"])
-    def test_the_query_stays_when_the_path_is_the_service_s(self, house: House, query: str) -> None:
+    def test_the_query_is_unchanged_when_the_service_has_another_path(
+        self, house: House, query: str
+    ) -> None:
         assert get(house.gateway, f"/native/v1{query}").status == 200
         assert house.service.last.line == f"GET /native/1{query} HTTP/1.1".encode()
 
-    def test_converted_requests_ask_for_the_version_of_the_service(self, house: House) -> None:
+    def test_converted_requests_name_the_version_of_the_service(self, house: House) -> None:
         house.service.answer = answer(b'{"name": {"firstName": "A"}}')
         assert get(house.gateway, "/down/param?a=b&version=1&c").json == {"name": "A"}
         assert house.service.last.line == b"GET /down/2?a=b&version=2&c HTTP/1.1"
 
     @pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
-    def test_methods_pass_where_none_are_declared(self, house: House, method: str) -> None:
+    def test_an_endpoint_without_methods_forwards_every_method(
+        self, house: House, method: str
+    ) -> None:
         assert ask(house.gateway, method, "/plain").status == 200
         assert house.service.last.line == f"{method} /plain HTTP/1.1".encode()
 
@@ -369,14 +381,14 @@ class TestResponse:
         house.service.answer = answer(b"{}", "Via: 1.1 inner")
         assert get(house.gateway, "/plain").all("Via") == [b"1.1 inner", b"1.1 version-gateway"]
 
-    def test_status_and_reason_are_the_service_s(self, house: House) -> None:
+    def test_status_and_reason_of_the_service_are_forwarded(self, house: House) -> None:
         for status in ("200 Fine", "299 Odd", "404 Caf\xe9", "418 I'm a teapot", "503 Busy"):
             house.service.answer = answer(b"x", status=status)
             got = get(house.gateway, "/plain")
             assert got.line == f"HTTP/1.1 {status}".encode()
             assert got.body == b"x"
 
-    def test_a_reason_that_is_missing_is_filled_in(self, house: House) -> None:
+    def test_a_missing_reason_phrase_is_added(self, house: House) -> None:
         house.service.answer = b"HTTP/1.1 202 \r\nContent-Length: 0\r\n\r\n"
         assert get(house.gateway, "/plain").line == b"HTTP/1.1 202 Accepted"
 
@@ -408,14 +420,14 @@ class TestResponse:
         assert got.members("Vary") == members
 
     @pytest.mark.parametrize("status", ["204 No Content", "304 Not Modified"])
-    def test_no_body_where_there_can_be_none(self, house: House, status: str) -> None:
+    def test_responses_that_cannot_have_a_body_have_none(self, house: House, status: str) -> None:
         house.service.answer = f'HTTP/1.1 {status}\r\nETag: "x"\r\n\r\n'.encode()
         got = get(house.gateway, "/plain")
         assert (got.line, got.body) == (f"HTTP/1.1 {status}".encode(), b"")
         assert got.one("ETag") == b'"x"'
         assert got.all("Transfer-Encoding") == []
 
-    def test_head_keeps_what_it_says_of_the_body(self, house: House) -> None:
+    def test_a_head_response_keeps_the_fields_about_the_body(self, house: House) -> None:
         house.service.answer = b"HTTP/1.1 200 OK\r\nContent-Length: 1234\r\nETag: x\r\n\r\n"
         got = ask(house.gateway, "HEAD", "/plain")
         assert (got.one("Content-Length"), got.one("ETag")) == (b"1234", b"x")
@@ -437,11 +449,11 @@ class TestResponse:
         assert got.body == b"abcdef"
         assert b"x-t" not in names(got)
 
-    def test_a_body_until_the_end_of_the_connection(self, house: House) -> None:
+    def test_a_body_that_ends_with_the_connection_arrives_whole(self, house: House) -> None:
         house.service.answer = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nabc"
         assert get(house.gateway, "/plain").body == b"abc"
 
-    def test_clients_of_http_1_0_get_no_chunks(self, house: House) -> None:
+    def test_http_1_0_clients_get_no_chunked_coding(self, house: House) -> None:
         house.service.answer = answer(chunked(b"abc"), "Transfer-Encoding: chunked")
         data = send(house.gateway, b"GET /plain HTTP/1.0\r\n\r\n")
         assert data.endswith(b"\r\n\r\nabc")
@@ -466,7 +478,7 @@ class TestConnections:
         statuses = re.findall(rb"HTTP/1\.1 (\d+) ", data)
         assert statuses == [b"404", b"404", b"200"]
 
-    def test_an_upgrade_to_what_cannot_be_passed_through_is_not_made(self, house: House) -> None:
+    def test_an_unsupported_upgrade_is_ignored(self, house: House) -> None:
         upgrade = (
             b"GET /plain HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, close\r\nUpgrade: h2c\r\n\r\n"
         )
@@ -475,7 +487,7 @@ class TestConnections:
         assert not names(house.service.last) & OF_ONE_HOP
 
     @pytest.mark.parametrize("protocol", ["websocket", "h2c", "HTTP/2.0", "x"])
-    def test_after_a_wish_to_upgrade_the_connection_goes_on_or_ends(
+    def test_a_connection_continues_or_ends_after_an_ignored_upgrade(
         self, house: House, protocol: str
     ) -> None:
         wish = (
@@ -511,17 +523,17 @@ class TestRequestBodies:
         get(house.gateway, "/plain")
         assert not names(house.service.last) & {b"content-length", b"transfer-encoding"}
 
-    def test_encoded_bodies_pass_as_they_are(self, house: House) -> None:
+    def test_encoded_bodies_are_forwarded_unchanged(self, house: House) -> None:
         ask(house.gateway, "POST", "/plain", "Content-Encoding: gzip", body=b"no gzip")
         assert house.service.last.body == b"no gzip"
         assert house.service.last.one("Content-Encoding") == b"gzip"
 
-    def test_continue_is_the_service_s_to_say(self, house: House) -> None:
+    def test_only_the_service_sends_100_continue(self, house: House) -> None:
         got = ask(house.gateway, "POST", "/plain", "Expect: 100-continue", body=b"abc")
         assert (got.status, got.interim) == (200, (100,))
         assert house.service.last.one("Expect") == b"100-continue"
 
-    def test_interim_responses_pass_without_connection_fields(self, house: House) -> None:
+    def test_interim_responses_are_forwarded_without_connection_fields(self, house: House) -> None:
         early = (
             b"HTTP/1.1 103 Early Hints\r\nlINK: </a>; rel=preload\r\nConnection: x\r\nX: y\r\n\r\n"
         )

@@ -58,7 +58,7 @@ OF_ONE_HOP = {
 
 
 @pytest.mark.parametrize("target", ["/plain", "/native/v1", "/down/v1"])
-def test_what_is_of_one_hop_stays_there(target: str, house: House) -> None:
+def test_hop_by_hop_fields_are_not_forwarded(target: str, house: House) -> None:
     house.service.answer = answer(b"{}", *ONE_HOP)
     got = get(house.gateway, target, *ONE_HOP)
     assert got.status == 200
@@ -70,7 +70,7 @@ def test_what_is_of_one_hop_stays_there(target: str, house: House) -> None:
 
 
 @pytest.mark.parametrize("name", ["Via", "Date", "Content-Length", "X-Request-Id", "Vary"])
-def test_a_service_cannot_name_what_the_gateway_says(name: str, house: House) -> None:
+def test_a_service_cannot_drop_fields_of_the_gateway_by_connection(name: str, house: House) -> None:
     house.service.answer = answer(b"{}", f"Connection: {name}, keep-alive")
     got = get(house.gateway, "/native/header", "X-API-VERSION: 1")
     assert (got.status, got.body) == (200, b"{}")
@@ -82,7 +82,7 @@ def test_a_service_cannot_name_what_the_gateway_says(name: str, house: House) ->
     assert len(got.all("Content-Length") + got.all("Transfer-Encoding")) == 1
 
 
-def test_every_byte_of_the_fields_both_ways(house: House) -> None:
+def test_header_field_values_are_forwarded_byte_for_byte(house: House) -> None:
     lines = [name + b": " + value for name, value in ODD]
     house.service.answer = answer(b"{}", *lines)
     got = get(house.gateway, "/plain", *lines)
@@ -91,7 +91,7 @@ def test_every_byte_of_the_fields_both_ways(house: House) -> None:
         assert message.fields[start : start + len(ODD)] == ODD
 
 
-def test_every_byte_of_a_target_passes_unchanged(house: House) -> None:
+def test_request_targets_are_forwarded_byte_for_byte(house: House) -> None:
     """What RFC 3986 has, what it has not but the parser lets through, and each octet."""
     visible = bytes(byte for byte in range(0x21, 0x7F) if byte not in b"#?")
     octets = b"".join(b"%%%02x%%%02X" % (byte, byte) for byte in range(256))
@@ -109,7 +109,7 @@ def test_every_byte_of_a_target_passes_unchanged(house: House) -> None:
     ],
     ids=["a part", "no part", "parts"],
 )
-def test_ranges_of_unconverted_responses_are_left_to_the_service(
+def test_ranges_of_unconverted_responses_are_forwarded(
     status: str, lines: list[str], body: bytes, house: House
 ) -> None:
     house.service.answer = answer(
@@ -139,7 +139,7 @@ OLD = b"GET /plain HTTP/1.0\r\nHost: a\r\n%b\r\n"
     ],
     ids=["nothing", "close", "keep-alive"],
 )
-def test_an_old_client_hears_of_its_own_connection(
+def test_an_http_1_0_client_gets_its_own_connection_field(
     said: bytes, heard: list[bytes], house: House
 ) -> None:
     """Whatever the service says of the one behind it."""
@@ -163,7 +163,7 @@ def test_a_body_of_an_http_1_0_client_arrives(house: House) -> None:
     assert house.service.last.one("Via") == b"1.0 version-gateway"
 
 
-def test_an_old_client_gets_a_body_without_an_end_by_the_end(house: House) -> None:
+def test_an_http_1_0_client_gets_an_unframed_body_until_the_end(house: House) -> None:
     house.service.answer = b"HTTP/1.0 200 OK\r\nConnection: close\r\n\r\nabc"
     head, _, body = send(house.gateway, OLD % b"Connection: keep-alive\r\n").partition(b"\r\n\r\n")
     assert b"\r\nConnection: close" in head
@@ -188,7 +188,7 @@ def test_a_response_of_http_1_0_is_sent_as_http_1_1(method: str, http: str, hous
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST"])
-async def test_a_body_until_the_end_leaves_no_trace(
+async def test_a_body_that_ends_with_its_connection_does_not_affect_others(
     method: str, standing: Program, through: StartUpstream
 ) -> None:
     """Each comes by a connection of its own; the client's carries all of them."""
@@ -207,7 +207,7 @@ async def test_a_body_until_the_end_leaves_no_trace(
     assert scripted.connections == 3
 
 
-def test_te_is_never_passed_on_and_never_obeyed(house: House) -> None:
+def test_te_is_neither_forwarded_nor_applied(house: House) -> None:
     got = ask(house.gateway, "POST", "/plain", "Connection: TE", "TE: gzip", body=b"abc")
     assert got.status == 200
     assert house.service.last.all("TE") == []

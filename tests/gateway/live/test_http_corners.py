@@ -8,7 +8,7 @@ from tests.gateway.kit import StartGateway, StartUpstream, rules
 from tests.gateway.talk import OK, ask, connect, get
 
 
-async def test_options_for_the_gateway_itself(
+async def test_options_asterisk_is_answered_by_the_gateway(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
     """RFC 9110, section 9.3.7."""
@@ -22,7 +22,7 @@ async def test_options_for_the_gateway_itself(
     assert not scripted.requests
 
 
-async def test_a_body_too_large_ends_its_connection(
+async def test_a_too_large_body_ends_its_connection(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
     scripted = await upstream(OK)
@@ -34,7 +34,7 @@ async def test_a_body_too_large_ends_its_connection(
         assert await client.rest() == b""
 
 
-async def test_how_often_a_request_may_be_forwarded(
+async def test_max_forwards_is_decremented_for_options_and_trace(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
     """RFC 9110, section 7.6.2: OPTIONS and TRACE are counted down, and end here with 0."""
@@ -53,7 +53,7 @@ async def test_how_often_a_request_may_be_forwarded(
 
 
 @pytest.mark.parametrize("minor", [2, 9])
-async def test_later_minor_versions_of_http(
+async def test_later_minor_versions_of_http_are_treated_as_1_1(
     reloaded: StartGateway, upstream: StartUpstream, minor: int
 ) -> None:
     """RFC 9110, section 2.5: they are 1.1 here, however the request arrives."""
@@ -75,7 +75,7 @@ async def test_later_minor_versions_of_http(
         assert bytes(forwarded).endswith(b"\r\n\r\n1234")
 
 
-async def test_large_bodies_in_a_later_minor_version(
+async def test_large_bodies_of_later_minor_versions_arrive_whole(
     reloaded: StartGateway, upstream: StartUpstream
 ) -> None:
     """More than is parsed ahead comes together with the head."""
@@ -92,7 +92,7 @@ async def test_large_bodies_in_a_later_minor_version(
     assert bytes(scripted.requests[0]).endswith(b"\r\n\r\n" + large)
 
 
-async def test_lines_of_a_body_are_no_requests_of_a_later_minor_version(
+async def test_body_lines_that_look_like_later_http_versions_are_not_requests(
     reloaded: StartGateway, upstream: StartUpstream
 ) -> None:
     """Behind more pipelined requests than the parser queues, too."""
@@ -129,7 +129,7 @@ async def test_methods_of_any_name_reach_the_service(
     assert bytes(scripted.requests[3]).endswith(b"\r\n\r\n2\r\nab\r\n0\r\n\r\n")
 
 
-async def test_a_method_of_another_name_in_pieces(
+async def test_an_unknown_method_in_pieces_is_read_whole(
     reloaded: StartGateway, upstream: StartUpstream
 ) -> None:
     """It is read as if it came as a whole, and nothing that follows a part of it is a request."""

@@ -9,7 +9,7 @@ from tests.gateway.talk import OK, Reader, Writer, ask, connect, get
 UNASKED = b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
 
-async def test_bytes_that_wait_are_nobodys_answer(
+async def test_unsolicited_bytes_on_an_idle_connection_are_not_a_response(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
     """They and the next request are there when the gateway looks: it was stopped meanwhile."""
@@ -37,7 +37,7 @@ async def test_bytes_that_wait_are_nobodys_answer(
             assert (await client.answer()).status == 200
 
 
-async def test_a_service_that_grants_little_rest_gets_a_new_connection(
+async def test_a_short_keep_alive_timeout_causes_a_new_connection(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
     async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:

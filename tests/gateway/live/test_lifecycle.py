@@ -53,7 +53,7 @@ def refuses(port: int) -> bool:
 
 
 @pytest.mark.parametrize("number", STOPS, ids=lambda number: number.name)
-async def test_what_is_in_flight_is_finished(
+async def test_a_shutdown_finishes_requests_in_flight(
     number: signal.Signals, gateway: StartGateway, upstream: StartUpstream
 ) -> None:
     go = asyncio.Event()
@@ -101,7 +101,7 @@ async def test_what_is_in_flight_is_finished(
 
 
 @pytest.mark.parametrize("number", STOPS, ids=lambda number: number.name)
-async def test_without_work_the_end_comes_at_once(
+async def test_a_shutdown_without_requests_is_immediate(
     number: signal.Signals, gateway: StartGateway
 ) -> None:
     program = gateway(rules(1), GATEWAY_GRACE="600")
@@ -111,7 +111,7 @@ async def test_without_work_the_end_comes_at_once(
         assert await ended(program) == 0
 
 
-async def test_what_outlasts_the_grace_is_cut(
+async def test_a_response_that_outlasts_the_grace_is_cut(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
     """And does not look whole, not even to who takes the end of a connection for that of a body."""
@@ -141,7 +141,7 @@ async def test_what_outlasts_the_grace_is_cut(
     assert program.log("log") == []
 
 
-async def test_a_slow_client_gets_all_of_its_answer(
+async def test_a_shutdown_lets_a_slow_client_get_its_whole_response(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
     """An answer is in flight as long as a part of it is in the gateway's hands."""
@@ -158,7 +158,7 @@ async def test_a_slow_client_gets_all_of_its_answer(
     assert await ended(program) == 0
 
 
-async def test_a_slow_client_gets_the_answers_that_wait_for_it(
+async def test_a_shutdown_lets_a_slow_client_get_buffered_responses(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
     """Here the service was done long ago, and the last of many answers sits in a buffer."""
@@ -192,7 +192,7 @@ async def test_health_is_on_the_admin_port_and_nowhere_else(
     ]
 
 
-async def test_an_idle_gateway_is_small(
+async def test_an_idle_gateway_uses_little_memory(
     executed_gateway: StartGateway, upstream: StartUpstream
 ) -> None:
     """Before its first request and after a few thousand."""

@@ -166,7 +166,7 @@ async def test_a_head_that_never_ends_is_refused_in_time(small: Program) -> None
         assert await client.rest() == b""
 
 
-async def test_what_comes_behind_the_last_answer_is_no_head(small: Program) -> None:
+async def test_bytes_after_the_last_response_are_not_a_request_head(small: Program) -> None:
     """It is dropped for a while, in which no answer can be given to it."""
     before = small.log("log")
     async with connect(small) as client:
@@ -180,7 +180,7 @@ async def test_what_comes_behind_the_last_answer_is_no_head(small: Program) -> N
     assert small.log("log") == before
 
 
-async def test_a_connection_without_a_request_is_closed_without_a_word(small: Program) -> None:
+async def test_a_connection_without_a_request_is_closed_without_a_response(small: Program) -> None:
     async with connect(small) as client:
         assert await client.rest() == b""
     async with connect(small) as client:
@@ -192,7 +192,7 @@ async def test_a_connection_without_a_request_is_closed_without_a_word(small: Pr
 
 
 @pytest.mark.parametrize("path", ["/plain", "/v1/person"], ids=["passed on", "converted"])
-async def test_a_body_that_does_not_come_is_408(small: Program, path: str) -> None:
+async def test_a_missing_request_body_is_408(small: Program, path: str) -> None:
     async with connect(small) as client:
         kind = "Content-Type: application/json"
         client.send(ask(f"POST {path}", "Content-Length: 8", kind, body=b"1234"))
@@ -201,7 +201,9 @@ async def test_a_body_that_does_not_come_is_408(small: Program, path: str) -> No
         assert "0.5 seconds" in detail(answer)
 
 
-async def test_a_client_that_takes_nothing(gateway: StartGateway, upstream: StartUpstream) -> None:
+async def test_a_client_that_does_not_read_is_cut(
+    gateway: StartGateway, upstream: StartUpstream
+) -> None:
     async def endless(scripted: Scripted, reader: Reader, writer: Writer) -> None:
         await scripted.take(reader)
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n")

@@ -102,7 +102,7 @@ async def test_a_request_is_one_line_with_these_fields(
         assert 0 < line["upstream_ms"] < line["duration_ms"]
 
 
-async def test_times_tell_the_service_from_the_whole(
+async def test_log_times_separate_the_service_from_the_whole_request(
     standing: Program, through: StartUpstream
 ) -> None:
     come = asyncio.Event()
@@ -165,9 +165,7 @@ async def test_a_valid_request_id_is_kept_and_any_other_replaced(
     assert (await logged(standing, used))["status"] == 200
 
 
-async def test_every_request_has_an_id_of_its_own(
-    standing: Program, through: StartUpstream
-) -> None:
+async def test_every_request_has_a_different_id(standing: Program, through: StartUpstream) -> None:
     await through(b"HTTP/1.1 200 OK\r\nX-Request-Id: theirs\r\nContent-Length: 2\r\n\r\nok")
     ids = [(await get(standing))["x-request-id"] for _ in range(20)]
     ids += [(await get(standing, "GET /nowhere"))["x-request-id"] for _ in range(20)]
@@ -244,7 +242,7 @@ async def test_nothing_secret_is_logged(standing: Program, upstream: StartUpstre
     ],
     ids=["TLS", "short", "no host", "two hosts", "NUL", "no colon", "target", "field", "fields"],
 )
-async def test_what_is_not_a_request_is_one_line_without_a_traceback(
+async def test_an_unreadable_request_is_one_log_line_without_a_traceback(
     data: bytes, status: int, standing: Program
 ) -> None:
     async with connect(standing) as client:
@@ -302,7 +300,7 @@ def test_a_misspelt_variable_is_logged_once_and_refuses_nothing(gateway: StartGa
     assert b"hush" not in program.output.read_bytes()
 
 
-async def test_a_log_that_nobody_reads_costs_no_answer(
+async def test_a_log_without_a_reader_delays_no_response(
     tmp_path: Path, upstream: StartUpstream
 ) -> None:
     """As when the program that collects it has died."""

@@ -67,7 +67,7 @@ def test_json_is_converted_under_any_name_and_sent_in_its_encoding(
 
 
 @pytest.mark.parametrize(("line", "codec"), TYPES.values(), ids=TYPES)
-def test_what_is_not_altered_keeps_its_bytes_in_any_encoding(
+def test_an_unaltered_body_keeps_its_bytes_in_any_encoding(
     program: Program, house: House, line: str, codec: str
 ) -> None:
     for text in ('{"é": [ 1 ]} ', "5", "null"):
@@ -101,7 +101,7 @@ def test_a_large_body_is_converted_in_its_encoding(program: Program, house: Hous
         ("X-A: b", b"OK"),
     ],
 )
-def test_a_text_that_is_no_json_passes_in_answers_and_is_refused_in_requests(
+def test_invalid_json_is_forwarded_in_responses_and_refused_in_requests(
     program: Program, house: House, line: str, body: bytes
 ) -> None:
     """The service has acted already; and what a client sends may have fields of its version."""
@@ -124,7 +124,7 @@ def test_a_text_that_is_no_json_passes_in_answers_and_is_refused_in_requests(
         (TYPED, b"\xff\xfe{\0}"),
     ],
 )
-def test_what_may_have_fields_that_nobody_can_read_is_refused(
+def test_a_body_in_an_unreadable_encoding_is_refused(
     program: Program, house: House, line: str, body: bytes
 ) -> None:
     house.service.answer = typed(body, line)

@@ -122,7 +122,7 @@ async def test_a_large_request_takes_bounded_memory(
     assert peak.rise < RISE
 
 
-async def test_many_large_answers_that_nobody_reads(
+async def test_many_large_unread_responses_take_bounded_memory(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
     """Each client that does not read costs the gateway a bounded amount, however much there is.

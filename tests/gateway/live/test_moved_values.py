@@ -23,7 +23,7 @@ def test_a_total_and_a_cursor_move_to_header_fields(house: House) -> None:
     assert (got.body, got.all("Link")) == (b"[]", [])
 
 
-def test_head_and_errors_have_no_such_values(house: House) -> None:
+def test_moved_values_are_missing_in_head_and_error_responses(house: House) -> None:
     head = b"HTTP/1.1 200 OK\r\nX-Sum: 3\r\nX-Size: 2\r\nContent-Length: 40\r\n\r\n"
     house.service.answer = head
     got = ask(house.gateway, "HEAD", "/moved/v1/items")
@@ -72,7 +72,7 @@ def test_a_parameter_becomes_a_header_field(house: House, method: str, body: byt
         assert house.service.last.body == body
 
 
-def test_an_answer_without_a_body_gets_one(house: House) -> None:
+def test_a_response_without_a_body_gets_a_body_from_moved_values(house: House) -> None:
     house.service.answer = answer(b"", "Location: http://x/moved/3/items/7", status="201 Created")
     got = ask(house.gateway, "POST", "/moved/v1/items", JSON, body=b"{}")
     assert (got.status, got.body) == (201, b'{"id":7}')
@@ -93,7 +93,7 @@ def test_a_moved_value_of_the_wrong_type_is_refused(house: House) -> None:
     assert got.refusal() == (502, "conversion_failed")
 
 
-def test_streams_leave_the_header_fields_as_they_are(house: House) -> None:
+def test_streams_keep_their_header_fields_unchanged(house: House) -> None:
     lines = b'{"a":1,"dryRun":true}\n{"key":"x"}\n'
     house.service.answer = answer(b"{}")
     ask(
@@ -109,13 +109,13 @@ def test_streams_leave_the_header_fields_as_they_are(house: House) -> None:
     assert house.service.last.body == b'{"a":1,"key":"k1"}\n'
 
 
-def test_a_function_knows_the_message(house: House) -> None:
+def test_a_python_function_gets_the_message(house: House) -> None:
     house.service.answer = answer(b'{"x":1}', "X-A: 1", status="202 Accepted")
     got = ask(house.gateway, "PUT", "/moved/v1/items?cursor=b", JSON, body=b"{}")
     assert got.json["seen"] == ["PUT /moved/v{version}/{rest*}", {"cursor": ["b"]}, 202, "1"]
 
 
-def test_a_function_of_a_parameter_knows_the_message(house: House) -> None:
+def test_a_python_function_for_a_parameter_gets_the_message(house: House) -> None:
     """As it was before its conversion: the query as the client has sent it, also in an answer."""
     house.service.answer = answer(b"", "X-By: it", "X-A: 3", status="202 Accepted")
     got = ask(house.gateway, "DELETE", "/moved/v1/items?by=me&a=1", "X-By: you", "X-A: 7")
@@ -130,7 +130,7 @@ def test_a_function_of_a_parameter_knows_the_message(house: House) -> None:
 @pytest.mark.parametrize(
     "text", ["%0d%0aX-Evil:%201", "%0d%0a%0d%0aGET%20/", "%0a", "%00", "%c4%8d"]
 )
-def test_no_function_begins_another_field(house: House, text: str) -> None:
+def test_a_function_result_cannot_inject_a_header_field(house: House, text: str) -> None:
     """It has the text of a query, which holds what no header field can."""
     refused = ask(house.gateway, "DELETE", f"/moved/v1/items?a={text}", "X-By: you")
     assert refused.refusal() == (400, "unconvertible_request")
@@ -141,7 +141,7 @@ def test_no_function_begins_another_field(house: House, text: str) -> None:
     assert refused.all("X-Evil") == []
 
 
-def test_a_body_is_made_of_a_value_and_not_of_nothing(house: House) -> None:
+def test_a_body_is_created_from_a_moved_value_but_not_from_a_default(house: House) -> None:
     """A default of a change makes no body; only a value that comes into it does."""
     house.service.answer = answer(b"", status="201 Created")
     ask(house.gateway, "PATCH", "/moved/v1/items", body=b"")

@@ -112,7 +112,7 @@ async def alive(port: int, line: bytes, field: bytes = b"") -> bytes:
     return line
 
 
-async def test_odd_bytes_of_either_side_leave_no_traceback(
+async def test_malformed_bytes_cause_no_traceback(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
     chance = Random(1)

@@ -61,7 +61,7 @@ def test_statuses_of_moved_operations_are_converted_with_their_bodies(house: Hou
     assert house.service.last.body == b'{"guest_name":"Ada"}'
 
 
-def test_a_body_of_nothing_and_nothing_of_a_body(house: House) -> None:
+def test_moved_operations_create_and_remove_response_bodies(house: House) -> None:
     house.service.answer = b"HTTP/1.1 204 No Content\r\n\r\n"
     got = ask(house.gateway, "POST", "/hotel/v1/booking/7/cancel")
     assert (got.status, got.json) == (200, {"result": "cancelled"})
@@ -75,7 +75,7 @@ def test_a_body_of_nothing_and_nothing_of_a_body(house: House) -> None:
     assert (got.status, got.body, got.all("Content-Type")) == (204, b"", [])
 
 
-def test_a_put_that_becomes_a_patch_changes_only_what_it_has(house: House) -> None:
+def test_a_put_converted_to_patch_changes_only_its_own_fields(house: House) -> None:
     house.service.answer = answer(b'{"guest_name":"Ada","channel":"desk"}')
     got = ask(house.gateway, "PUT", "/hotel/v1/booking/7", JSON, body=b'{"name":"Ada"}')
     assert got.json == {"name": "Ada"}
@@ -130,7 +130,7 @@ NONE: tuple[str, ...] = ()
         ("POST 4/stays/7/endings", (JSON,), b'{"reason":"x"}', "POST bookings/7/end", b""),
     ],
 )
-def test_a_body_in_one_version_alone(
+def test_a_body_that_only_one_version_has_is_added_or_removed(
     house: House, asked: str, fields: tuple[str, ...], sent: bytes, arrives: str, body: bytes
 ) -> None:
     method, _, path = asked.partition(" ")
@@ -145,13 +145,13 @@ def test_a_body_in_one_version_alone(
     assert got.all("Idempotency-Key") == []
 
 
-def test_header_fields_beside_a_body_that_is_made(house: House) -> None:
+def test_a_created_body_has_matching_header_fields(house: House) -> None:
     ask(house.gateway, "PUT", "/hotel/v1/booking/7/open", "X-From: Ada", "Expect: 100-continue")
     assert house.service.last.one("X-By") == b"Ada"
     assert house.service.last.body == b'{"guest_name":"nobody"}'
 
 
-def test_what_the_other_version_lacks(house: House) -> None:
+def test_an_operation_that_the_service_version_lacks_is_refused(house: House) -> None:
     got = ask(house.gateway, "POST", "/hotel/v1/booking/fax")
     problem = json.loads(got.body)
     assert (got.status, problem["code"]) == (410, "NO_FAX")
@@ -210,7 +210,7 @@ def test_the_methods_of_a_405_are_those_of_the_version(house: House) -> None:
         ("GET /hotel/v3/booking/7/cancel", 404, []),
     ],
 )
-def test_a_method_that_the_version_lacks(
+def test_a_method_that_the_version_lacks_is_refused(
     house: House, asked: str, status: int, allow: list[bytes]
 ) -> None:
     """A service has nothing at the path of an operation that is elsewhere, and answers 404."""
@@ -241,7 +241,7 @@ def test_allow_has_options_where_the_gateway_answers_it(
 
 
 @pytest.mark.parametrize("allowed", ["DELETE, GET", "DELETE"])
-def test_a_preflight_asks_about_the_operation(house: House, allowed: str) -> None:
+def test_a_preflight_uses_the_method_of_the_converted_operation(house: House, allowed: str) -> None:
     named = f"Access-Control-Allow-Methods: {allowed}"
     house.service.answer = f"HTTP/1.1 204 No Content\r\n{named}\r\n\r\n".encode()
     asked = "Access-Control-Request-Method: POST"
@@ -259,10 +259,10 @@ def test_a_preflight_for_any_method(house: House) -> None:
 
 
 @pytest.mark.parametrize("moved", ["", ", { to_header: { field: id, header: X-Id } }"])
-def test_a_version_in_between_that_has_no_body(
+def test_a_response_body_is_dropped_if_an_intermediate_version_has_none(
     reloaded: StartGateway, house: House, moved: str
 ) -> None:
-    """What it has none of, an older version cannot have had from it."""
+    """An older version cannot get a body from a version that has none."""
     program = reloaded(EMPTIED.format(port=house.service.port, moved=moved))
     new = "X-New: 1"
     house.service.answer = answer(b'{"title":"Dune","id":7}', new, status="201 Created")

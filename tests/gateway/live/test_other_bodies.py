@@ -17,7 +17,7 @@ OLDER = b'{"name":"Bob Charlie"}'
 CSV = b"first,last\r\nBob,Charlie\r\n"
 
 
-def test_a_listed_type_passes_both_ways(house: House) -> None:
+def test_a_listed_media_type_is_forwarded_unchanged_both_ways(house: House) -> None:
     house.service.answer = answer(CSV, "Content-MD5: x", content_type="text/csv; header=present")
     got = ask(house.gateway, "POST", "/other/v1", "Content-Type: Text/CSV", body=CSV)
     assert (got.status, got.body) == (200, CSV)
@@ -26,7 +26,7 @@ def test_a_listed_type_passes_both_ways(house: House) -> None:
     assert house.service.last.one("Content-Type") == b"Text/CSV"
 
 
-def test_a_listed_type_is_not_bound_by_what_a_conversion_may_hold(house: House) -> None:
+def test_a_listed_media_type_may_exceed_the_conversion_limit(house: House) -> None:
     body = b"x" * 200_000  # limits.convert of house.yaml is 65,536
     assert (
         ask(house.gateway, "POST", "/other/v1", "Content-Type: image/png", body=body).status == 200
@@ -34,7 +34,7 @@ def test_a_listed_type_is_not_bound_by_what_a_conversion_may_hold(house: House) 
     assert house.service.last.body == body
 
 
-def test_an_endpoint_overrules_the_api(house: House) -> None:
+def test_the_media_types_of_an_endpoint_override_those_of_the_api(house: House) -> None:
     got = ask(house.gateway, "POST", "/other/v1/own", "Content-Type: text/plain", body=CSV)
     assert got.status == 200
 
@@ -43,7 +43,9 @@ def test_an_endpoint_overrules_the_api(house: House) -> None:
     "content_type",
     ["application/xml", "text/csvs", "image", "multipart/form-data; boundary=x", "a/b, c/d"],
 )
-def test_a_type_that_no_change_can_name_passes(house: House, content_type: str) -> None:
+def test_a_body_with_an_unsupported_content_type_is_forwarded_unchanged(
+    house: House, content_type: str
+) -> None:
     field, large = f"Content-Type: {content_type}", CSV * 1_000_000
     got = ask(house.gateway, "POST", "/other/v1", field, "Digest: a=b", body=large)
     assert got.status == 200
@@ -70,13 +72,13 @@ def test_a_form_in_another_charset_is_converted(house: House, charset: str) -> N
     assert house.service.last.body == b"label=A&x=%E9&channel=web"
 
 
-def test_lines_in_another_charset_are_converted(house: House) -> None:
+def test_json_lines_in_another_charset_are_converted(house: House) -> None:
     field = "Content-Type: application/x-ndjson; charset=iso-8859-1"
     assert ask(house.gateway, "POST", "/other/v1", field, body=b'{"title":"A"}\n').status == 200
     assert house.service.last.body == b'{"label":"A","channel":"web"}\n'
 
 
-def test_utf_8_that_calls_itself_ascii(house: House) -> None:
+def test_a_utf_8_body_labelled_ascii_is_converted(house: House) -> None:
     field = "Content-Type: application/json; charset=us-ascii"
     body = '{"title":"é"}'.encode()
     assert ask(house.gateway, "POST", "/other/v1", field, body=body).status == 200
@@ -93,7 +95,7 @@ def test_a_form_is_converted_and_cannot_hold_objects(house: House) -> None:
     assert "an object, which a form cannot hold" in got.problem["detail"]
 
 
-def test_a_form_for_a_service_that_takes_json_alone(house: House) -> None:
+def test_a_form_is_converted_to_json_for_a_json_service(house: House) -> None:
     form = "Content-Type: application/x-www-form-urlencoded"
     got = ask(house.gateway, "PUT", "/other/v1", form, body=b"name=A+B&x=1&size=2.50")
     assert got.status == 200
@@ -132,7 +134,7 @@ def test_the_paths_of_a_json_patch_are_converted(house: House) -> None:
     assert json.loads(house.service.last.body) == [{"op": "replace", "path": "/label", "value": 1}]
 
 
-def test_a_merge_patch_fills_nothing_in(house: House) -> None:
+def test_a_merge_patch_gets_no_default_fields(house: House) -> None:
     lines = ["Content-Type: application/merge-patch+json"]
     for method in ("PATCH", "POST"):
         assert ask(house.gateway, method, "/other/v1", *lines, body=b'{"title":1}').status == 200
@@ -193,7 +195,7 @@ def test_converted_json_lines_are_compressed(house: House) -> None:
         ("OPTIONS", 204, None, False),
     ],
 )
-def test_what_is_in_no_coding_does_not_vary_by_it(
+def test_an_uncompressed_response_does_not_vary_by_accept_encoding(
     house: House, method: str, status: int, content_type: str | None, varies: bool
 ) -> None:
     typed = () if content_type is None else (f"Content-Type: {content_type}",)
@@ -207,13 +209,13 @@ def test_what_is_in_no_coding_does_not_vary_by_it(
     )
 
 
-def test_a_line_that_does_not_fit_is_refused(house: House) -> None:
+def test_a_json_line_that_cannot_be_converted_is_refused(house: House) -> None:
     lines = ["Content-Type: application/x-ndjson"]
     got = ask(house.gateway, "POST", "/other/v1", *lines, body=b'{"name":7}\n')
     assert got.problem["code"] == "unconvertible_request"
 
 
-def test_an_event_comes_when_it_is_whole(house: House) -> None:
+def test_each_complete_event_is_forwarded_at_once(house: House) -> None:
     """The service sends an event, and the next one only after the client has the first."""
     arrived = threading.Event()
 
@@ -239,7 +241,7 @@ def test_an_event_comes_when_it_is_whole(house: House) -> None:
 
 
 @pytest.mark.parametrize("size", [600_000, 3_000_000])
-def test_a_client_that_takes_its_time_gets_the_end_of_a_stream(house: House, size: int) -> None:
+def test_a_slow_client_gets_the_whole_stream(house: House, size: int) -> None:
     """Its last bytes and its end arrive while the client takes those before."""
     event = b'data: {"a":"' + b"x" * 980 + b'"}\n\n'
     events = event * (size // len(event))
@@ -261,15 +263,15 @@ def test_a_client_that_takes_its_time_gets_the_end_of_a_stream(house: House, siz
     assert parse_answer(read).body == events
 
 
-def test_an_empty_object_is_no_body_of_a_get(house: House) -> None:
-    """Changes of answers apply to requests as well, and what a client sends so is no answer."""
+def test_an_empty_json_object_in_a_get_is_dropped(house: House) -> None:
+    """Changes for responses apply to requests as well, but this body is not a response."""
     house.service.answer = answer(NEWER)
     got = ask(house.gateway, "GET", "/other/v1", "Content-Type: application/json", body=b"{}\n")
     assert (got.status, got.body) == (200, OLDER)
     assert house.service.last.body == b""
 
 
-def test_events_have_the_names_of_the_version(house: House) -> None:
+def test_event_names_are_converted_to_the_version(house: House) -> None:
     sent = b"event: created\ndata: " + NEWER + b"\n\nevent: gone\ndata: 7\n\n"
     house.service.answer = answer(sent, content_type="text/event-stream")
     got = ask(house.gateway, "GET", "/other/v1")

@@ -111,7 +111,7 @@ async def test_a_converted_response_obeys_the_limits_on_responses(
     assert (answer.status, json.loads(answer.body)["code"]) == (502, "conversion_failed")
 
 
-async def test_what_is_within_the_limits_is_converted(
+async def test_messages_within_the_limits_are_converted(
     reloaded: StartGateway, upstream: StartUpstream
 ) -> None:
     service = await upstream(OK)

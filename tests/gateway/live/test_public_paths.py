@@ -59,7 +59,7 @@ def program(reloaded: StartGateway, service: Scripted) -> Program:
     return reloaded(RULES.format(port=service.port))
 
 
-async def test_a_rest_takes_a_slash_at_its_end(program: Program, service: Scripted) -> None:
+async def test_a_tail_capture_includes_a_final_slash(program: Program, service: Scripted) -> None:
     served = {
         "/api/v2/orders/": "/orders/",
         "/api/v2/orders/5/items/": "/orders/5/items/",
@@ -240,7 +240,7 @@ async def test_a_port_in_the_forwarded_host_wins_over_the_forwarded_port(prefixe
         assert answer.one("Location").decode() == f"{origin}/shop/api/v2/items/7", lines
 
 
-async def test_a_slash_at_the_end_passes_no_sunset_of_a_more_exact_path(
+async def test_a_final_slash_does_not_bypass_the_sunset_of_a_more_exact_path(
     reloaded: StartGateway, service: Scripted
 ) -> None:
     program = reloaded(f"""\

@@ -45,12 +45,12 @@ class TestMethods:
         assert got.members("Vary") == vary
         assert got.all("Content-Length") == got.all("Transfer-Encoding") == []
 
-    def test_post_and_get_where_the_other_is_meant(self, stack: Stack) -> None:
+    def test_post_and_get_are_405_where_only_the_other_is_allowed(self, stack: Stack) -> None:
         assert ask(stack.gateway, "POST", "/v1/person", body=b"{}").status == 405
         assert get(stack.gateway, "/users").one("Allow") == b"POST, OPTIONS"
         assert ask(stack.gateway, "HEAD", "/users").status == 405
 
-    def test_unknown_paths_have_no_methods(self, stack: Stack) -> None:
+    def test_unknown_paths_are_404_without_allow(self, stack: Stack) -> None:
         for method in ("GET", "POST", "OPTIONS", "DELETE"):
             got = ask(stack.gateway, method, "/nowhere")
             assert got.refusal() == (404, "not_found")
@@ -171,7 +171,7 @@ def test_a_request_head_that_is_too_large_is_refused(
     assert house.service.asked == []
 
 
-def test_what_is_just_not_too_large(house: House) -> None:
+def test_a_request_head_at_the_limit_is_accepted(house: House) -> None:
     target = f"/plain?{'a' * 8000}"
     lines = [f"X-Large: {'a' * 16_000}", *["X-Many: a"] * 100]
     assert get(house.gateway, target, *lines).status == 200
@@ -180,13 +180,13 @@ def test_what_is_just_not_too_large(house: House) -> None:
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
 @pytest.mark.parametrize("expectation", ["200-ok", "100-continue, 200-ok", "x", '100-continue="1"'])
-def test_expectations_that_cannot_be_met(house: House, method: str, expectation: str) -> None:
+def test_unsupported_expectations_are_417(house: House, method: str, expectation: str) -> None:
     got = ask(house.gateway, method, "/plain", f"Expect: {expectation}", body=b"abc")
     assert got.refusal() == (417, "expectation_failed")
     assert house.service.asked == []
 
 
-def test_nobody_learns_where_the_service_is(house: House) -> None:
+def test_refusals_do_not_reveal_the_service_address(house: House) -> None:
     got = get(house.gateway, "/gone/v1")
     assert got.status == 502
     assert b"127.0.0.1" not in got.body

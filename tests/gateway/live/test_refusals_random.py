@@ -175,7 +175,7 @@ def test_a_random_document_is_joined_or_refused(
     st.sampled_from(["/plain", "/down/v1", "/up/v2", "/native/accept"]),
     st.sampled_from(["GET", "HEAD"]),
 )
-def test_a_random_response_passes_or_is_502(
+def test_a_random_response_is_forwarded_or_is_502(
     house: House, status: int, lines: list[str], body: bytes, path: str, method: str
 ) -> None:
     lines = [line for line in lines if not line.lower().startswith(FRAMING)]

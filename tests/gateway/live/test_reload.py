@@ -62,7 +62,7 @@ def has_loaded(program: Program, times: int) -> bool:
 
 
 @pytest.mark.parametrize("edit", [in_place, by_rename, by_removal, by_symlink])
-async def test_an_edit_takes_effect(
+async def test_an_edited_configuration_takes_effect(
     edit: Callable[[Path, str], None], standing: Program, upstream: StartUpstream
 ) -> None:
     assert standing.config is not None
@@ -74,14 +74,14 @@ async def test_an_edit_takes_effect(
         assert (await get(standing)).body == (b"one", b"two")[turn]
 
 
-async def test_a_hangup_loads_an_unchanged_file_again(standing: Program) -> None:
+async def test_sighup_reloads_an_unchanged_file(standing: Program) -> None:
     for _ in range(3):
         loaded = len(standing.log("config_loaded")) + 1
         standing.process.send_signal(signal.SIGHUP)
         wait_for(partial(has_loaded, standing, loaded))
 
 
-async def test_a_change_is_loaded_once(gateway: StartGateway) -> None:
+async def test_a_signalled_file_change_is_loaded_once(gateway: StartGateway) -> None:
     """Told of a change and seeing it is one change, not two."""
     program = gateway(rules(1))
     for port in (2, 3, 4):
@@ -112,7 +112,7 @@ BROKEN: dict[str, tuple[str, str, str, str]] = {
 
 
 @pytest.mark.parametrize(("old", "new", "mark", "remedy"), BROKEN.values(), ids=BROKEN)
-async def test_a_broken_file_is_reported_and_the_old_rules_stay(
+async def test_a_broken_file_is_reported_and_the_old_configuration_stays(
     old: str,
     new: str,
     mark: str,
@@ -140,7 +140,7 @@ async def test_a_broken_file_is_reported_and_the_old_rules_stay(
     assert (await get(standing)).body == b"mended"
 
 
-async def test_a_nest_of_any_depth_is_reported(gateway: StartGateway) -> None:
+async def test_a_deeply_nested_configuration_is_reported(gateway: StartGateway) -> None:
     program = gateway(rules(1))
     assert program.config is not None
     by_rename(program.config, "[" * 100_000 + "]" * 100_000)
@@ -150,7 +150,7 @@ async def test_a_nest_of_any_depth_is_reported(gateway: StartGateway) -> None:
     program.reload(rules(1))
 
 
-async def test_bytes_that_are_not_text_are_reported(standing: Program) -> None:
+async def test_a_configuration_that_is_not_utf_8_is_reported(standing: Program) -> None:
     assert standing.config is not None
     before = len(standing.log("config_rejected"))
     standing.config.write_bytes(b"services: \xff\xfe\n")
@@ -160,7 +160,7 @@ async def test_bytes_that_are_not_text_are_reported(standing: Program) -> None:
 
 
 @pytest.mark.parametrize("gone", ["removed", "a folder"])
-async def test_rules_that_are_gone_stay_in_force(
+async def test_a_deleted_configuration_stays_in_force(
     gone: str, standing: Program, upstream: StartUpstream
 ) -> None:
     assert standing.config is not None
@@ -177,7 +177,7 @@ async def test_rules_that_are_gone_stay_in_force(
     standing.reload(rules(1))
 
 
-async def test_a_request_goes_by_the_rules_of_its_beginning(
+async def test_a_request_keeps_the_configuration_of_its_start(
     standing: Program, upstream: StartUpstream
 ) -> None:
     new = await upstream(named("new"))
@@ -201,7 +201,7 @@ async def test_a_request_goes_by_the_rules_of_its_beginning(
 
 
 @pytest.mark.slow
-async def test_fifty_switches_under_load_leave_every_answer_right(
+async def test_fifty_reloads_under_load_leave_every_response_correct(
     standing: Program, upstream: StartUpstream
 ) -> None:
     """Version 1 goes to and fro between its own service and version 2's, converted."""
@@ -269,7 +269,7 @@ async def write_slowly(config: Path, text: str) -> float:
     return longest
 
 
-async def test_no_half_of_an_edit_reaches_a_worker(
+async def test_workers_never_load_a_partly_written_file(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
     """An editor writes in place, for longer than there is between two looks at the file."""
@@ -291,7 +291,7 @@ async def test_no_half_of_an_edit_reaches_a_worker(
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-async def test_modules_that_end_or_keep_who_imports_them(
+async def test_a_module_that_fails_or_hangs_on_import_stops_no_request(
     gateway: StartGateway, upstream: StartUpstream, workers: int
 ) -> None:
     up = await upstream(reply(OK, "close"))

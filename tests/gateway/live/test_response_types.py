@@ -89,7 +89,7 @@ async def test_a_response_keeps_the_content_type_of_the_service(program: Program
         assert (got.status, got["content-type"], got.body) == (200, expected, body), (path, accept)
 
 
-async def test_a_vendor_response_type_is_the_type_that_was_asked_for(program: Program) -> None:
+async def test_a_vendor_content_type_matches_the_accepted_type(program: Program) -> None:
     full = "application/vnd.github.v2.full+json"
     table = [
         (V(3), "application/json", V(3)),
@@ -106,7 +106,7 @@ async def test_a_vendor_response_type_is_the_type_that_was_asked_for(program: Pr
         assert (got.status, got["content-type"]) == (200, expected), (accept, kind)
 
 
-async def test_media_types_of_one_endpoint_are_one_list(
+async def test_media_type_patterns_of_an_endpoint_are_weighed_together(
     program: Program, service: Scripted
 ) -> None:
     """The highest weight wins, whatever pattern it is of; the service reads its own version."""

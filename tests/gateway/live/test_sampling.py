@@ -74,7 +74,7 @@ async def test_violations_of_the_document_are_counted(
     assert b'"x"' not in program.output.read_bytes()
 
 
-async def test_a_document_that_cannot_be_had_is_said_once(
+async def test_an_unavailable_openapi_document_is_logged_once(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
     service = await upstream(answer({"a": "x"}))
@@ -90,7 +90,7 @@ async def test_a_document_that_cannot_be_had_is_said_once(
     )
 
 
-async def test_a_large_document_is_not_loaded_and_its_answers_count_as_unchecked(
+async def test_a_too_large_openapi_document_leaves_responses_unchecked(
     gateway: StartGateway, upstream: StartUpstream, tmp_path: Path
 ) -> None:
     document = tmp_path / "v1.json"
@@ -131,7 +131,7 @@ def of_title(limit: int, status: str) -> dict[str, object]:
     return {"responses": {status: {"content": {"application/json": {"schema": schema}}}}}
 
 
-async def test_answers_of_operations_that_differ_are_validated_as_the_client_has_them(
+async def test_responses_are_validated_by_the_operation_of_the_client(
     gateway: StartGateway, upstream: StartUpstream, tmp_path: Path
 ) -> None:
     """By the path, the method and the status of the client's own version."""

@@ -33,7 +33,7 @@ def lane(program: Program) -> Lane:
     return Lane(program, next(APIS))
 
 
-async def test_responses_that_agree_are_no_difference(lane: Lane, upstream: StartUpstream) -> None:
+async def test_equal_responses_are_not_a_difference(lane: Lane, upstream: StartUpstream) -> None:
     """The own service is asked twice, the other one once; both know that nobody waits."""
     old, new = await upstream(OLD), await upstream(NEW)
     lane.lead(old.port, new.port, shadow())
@@ -129,7 +129,9 @@ async def test_fields_that_vary_on_the_own_service_are_noise(
     assert now["differing"] == 1
 
 
-async def test_what_is_ignored_and_what_is_chosen(lane: Lane, upstream: StartUpstream) -> None:
+async def test_ignored_fields_are_not_compared_and_chosen_headers_are(
+    lane: Lane, upstream: StartUpstream
+) -> None:
     old = await upstream(answer({"items": [{"a": 1, "b": 1.0}]}, "X-Kind: one"))
     new = await upstream(answer({"items": [{"a": 2, "b": 1}]}, "X-Kind: two", "X-Other: 3"))
     more = ", ignore: [/items/*/a], headers: [x-kind]"
@@ -166,7 +168,9 @@ async def test_a_failure_of_the_shadow_is_a_difference_of_the_status(
     assert sample["new"].startswith(would_get)
 
 
-async def test_a_service_that_never_answers(lane: Lane, upstream: StartUpstream) -> None:
+async def test_a_shadow_service_that_never_responds_delays_no_client(
+    lane: Lane, upstream: StartUpstream
+) -> None:
     """Comparisons queue up to a bound and are given up; answers go on, on one connection too."""
     old = await upstream(OLD)
 
@@ -181,10 +185,10 @@ async def test_a_service_that_never_answers(lane: Lane, upstream: StartUpstream)
     assert now["differing"] == now["compared"] > 0
 
 
-async def test_a_busy_gateway_compares_nothing(
+async def test_a_busy_gateway_sends_no_shadow_requests(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """One that may use no processor at all is always busy, once that has been measured."""
+    """With a load limit of 0, the gateway is busy as soon as its load has been measured."""
     old, new = await upstream(OLD), await upstream(NEW)
     lane = Lane(
         gateway(rules("person", old.port, new.port, shadow()), GATEWAY_SHADOW_LOAD="0"), "person"
@@ -196,7 +200,9 @@ async def test_a_busy_gateway_compares_nothing(
     assert (now["compared"], now["shed"].keys()) == (before["compared"], {"load"})
 
 
-async def test_bodies_go_along_where_that_is_told(lane: Lane, upstream: StartUpstream) -> None:
+async def test_unsafe_requests_are_shadowed_with_bodies_if_configured(
+    lane: Lane, upstream: StartUpstream
+) -> None:
     """What is not safe is asked once of each; the other service gets the body converted."""
     old, new = await upstream(OLD), await upstream(NEW)
     lane.lead(old.port, new.port, shadow(", methods: [POST]"))
@@ -213,7 +219,9 @@ async def test_bodies_go_along_where_that_is_told(lane: Lane, upstream: StartUps
     assert sent.endswith(b'{"name":{"firstName":"Bob","lastName":"Charlie"}}')
 
 
-async def test_who_leaves_early_is_not_compared(lane: Lane, upstream: StartUpstream) -> None:
+async def test_a_response_that_the_client_aborts_is_not_compared(
+    lane: Lane, upstream: StartUpstream
+) -> None:
     async def slow(scripted: Scripted, reader: Reader, writer: Writer) -> None:
         await scripted.take(reader)
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf")
@@ -237,7 +245,9 @@ async def test_a_304_is_not_compared(lane: Lane, upstream: StartUpstream) -> Non
     assert (now["compared"], now["shed"], asked(new)) == (0, {"partial": 1}, [])
 
 
-async def test_large_bodies_pass_and_are_not_compared(lane: Lane, upstream: StartUpstream) -> None:
+async def test_large_bodies_are_forwarded_and_not_compared(
+    lane: Lane, upstream: StartUpstream
+) -> None:
     large = answer({"name": "x" * 300_000})
     old, new = await upstream(large), await upstream(NEW)
     lane.lead(old.port, new.port, shadow())
@@ -286,7 +296,9 @@ async def put(lane: Lane, body: bytes, *, method: str = "PUT") -> None:
         assert (await client.answer()).body == b'{"name": "Bob Charlie"}'
 
 
-async def test_writes_are_validated_and_not_sent(lane: Lane, upstream: StartUpstream) -> None:
+async def test_shadowed_writes_are_validated_but_not_sent(
+    lane: Lane, upstream: StartUpstream
+) -> None:
     """What would be refused is listed by field, and so is what was never compared."""
     old, new = await upstream(OLD), await upstream(told(documented))
     lane.lead(old.port, new.port, shadow(", validate: true"))
@@ -316,7 +328,9 @@ async def test_writes_are_validated_and_not_sent(lane: Lane, upstream: StartUpst
     assert (now["validated"], now["uncompared"]) == (5, [])
 
 
-async def test_operations_that_were_never_compared(lane: Lane, upstream: StartUpstream) -> None:
+async def test_operations_that_were_never_compared_are_listed(
+    lane: Lane, upstream: StartUpstream
+) -> None:
     old, new = await upstream(told(documented)), await upstream(NEW)
     lane.lead(old.port, new.port, shadow(', percent: 100, dry_run: { query: try, value: "1" }'))
     missing = [f"{method} /v{{version}}/person" for method in ("GET", "PUT")]

@@ -60,7 +60,7 @@ def vary(answer: Answer) -> set[str]:
         ("{ api_key: { query: key } }, { header: X-Client }", {"x-client"}),
     ],
 )
-async def test_vary_names_what_names_an_exempt_client(
+async def test_vary_lists_the_fields_that_identify_an_exempt_client(
     reloaded: StartGateway, upstream: StartUpstream, by: str, names: set[str]
 ) -> None:
     service = await upstream(PUBLIC)
@@ -83,7 +83,7 @@ async def test_vary_names_what_names_an_exempt_client(
         assert vary(await get(program, f"GET {path}")) == set(), "nobody is exempt"
 
 
-async def test_no_shared_cache_stores_what_depends_on_the_address(
+async def test_responses_that_depend_on_the_address_are_not_cached(
     reloaded: StartGateway, upstream: StartUpstream
 ) -> None:
     service = await upstream(PUBLIC)
@@ -99,7 +99,7 @@ async def test_no_shared_cache_stores_what_depends_on_the_address(
     assert shared["surrogate-control"] == "max-age=600"
 
 
-async def test_a_refusal_by_the_address_is_not_stored(
+async def test_refusals_that_depend_on_the_address_are_not_cached(
     reloaded: StartGateway, upstream: StartUpstream
 ) -> None:
     service = await upstream(PUBLIC)

@@ -44,7 +44,7 @@ def command(program: Program, *words: str) -> tuple[int, str]:
     return run_command(program, shlex.join(words))
 
 
-async def test_the_same_clients_are_moved_always(
+async def test_a_cutover_always_moves_the_same_clients(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
     """And more of them as the percentage grows; all of them get version 1."""
@@ -65,7 +65,9 @@ async def test_the_same_clients_are_moved_always(
     assert (status, problem["detail"]) == (404, refused)
 
 
-async def test_a_bad_service_is_left_again(tmp_path: Path, upstream: StartUpstream) -> None:
+async def test_a_cutover_to_a_failing_service_is_rolled_back(
+    tmp_path: Path, upstream: StartUpstream
+) -> None:
     """It says why; a restart does not forget it; an operator has the last word."""
     old, new = await upstream(OLD), await upstream(FAILING)
     text = rules(
@@ -107,7 +109,7 @@ async def test_a_bad_service_is_left_again(tmp_path: Path, upstream: StartUpstre
         assert lane.cutover("DELETE")["percent"] == 50
 
 
-async def test_what_hung_before_it_was_cleared_is_not_held_against_it(
+async def test_requests_from_before_a_clear_do_not_roll_a_cutover_back(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
     mended, given_up = asyncio.Event(), asyncio.Event()
@@ -144,7 +146,9 @@ async def test_what_hung_before_it_was_cleared_is_not_held_against_it(
     assert (stands["state"], stands["new"]["failures"]) == ("rules", 0)
 
 
-async def test_answers_that_differ_hold_it(gateway: StartGateway, upstream: StartUpstream) -> None:
+async def test_differing_responses_hold_a_cutover(
+    gateway: StartGateway, upstream: StartUpstream
+) -> None:
     """While they do, the rules cannot raise it; when they do no more, it goes on."""
     old, new = await upstream(OLD), await upstream(WRONG)
     gates = 'gates: { differences: "1%", minimum: 2, window: 4s, then: hold }'
@@ -282,7 +286,7 @@ async def test_cutover_wait_rewrites_one_line_on_a_terminal(
     assert re.fullmatch(r"\x1b\[K\S+Z person 1: 100% is reached", last)
 
 
-async def test_all_workers_follow_a_command_when_it_returns(
+async def test_all_workers_apply_a_command_before_it_returns(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
     """When the command returns, every process goes by it."""

@@ -52,7 +52,7 @@ def counted(program: Program) -> int:
     return sum(line["count"] for line in admin(program, "GET", "/usage")[1]["usage"])
 
 
-def test_what_is_lost_with_it_is_known(start: Start) -> None:
+def test_counts_lost_with_a_killed_supervisor_are_reported(start: Start) -> None:
     former = start()
     call(former, 3)
     wait_for(lambda: counted(former) == 3)
@@ -76,7 +76,7 @@ def test_what_is_lost_with_it_is_known(start: Start) -> None:
     assert start().log("state_went_back") == []
 
 
-def test_nothing_is_lost_where_it_wakes(start: Start) -> None:
+def test_no_count_is_lost_if_the_supervisor_resumes(start: Start) -> None:
     program = start()
     program.process.send_signal(signal.SIGSTOP)
     call(program, 5)

@@ -67,7 +67,7 @@ async def test_a_client_that_reads_nothing_is_cut(
 
 
 @pytest.mark.parametrize("path", ["/plain", "/v1/person"], ids=["passed on", "converted"])
-async def test_who_takes_slowly_gets_all_of_it_and_the_next_answer(
+async def test_a_slow_reader_gets_its_response_and_the_next_one(
     gateway: StartGateway, upstream: StartUpstream, path: str
 ) -> None:
     """However long it takes: here longer than a client may do nothing."""
@@ -88,7 +88,7 @@ async def test_who_takes_slowly_gets_all_of_it_and_the_next_answer(
     assert bound(program, "stall_seconds") == 0
 
 
-async def test_an_unknown_status_ends_no_connection(
+async def test_an_unknown_status_does_not_end_the_connection(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
     """A status that no recorder has a class for is the service's mistake, and costs nobody."""
@@ -105,7 +105,7 @@ async def test_an_unknown_status_ends_no_connection(
 @pytest.mark.parametrize(
     "framing", ["Content-Length: 100", "Transfer-Encoding: chunked", "Content-Length: 70000"]
 )
-async def test_slow_senders_leave_room_at_the_service(
+async def test_slow_senders_do_not_occupy_the_service(
     gateway: StartGateway, upstream: StartUpstream, framing: str
 ) -> None:
     """Forty of them, where eight requests may be in flight: fresh requests are answered."""
@@ -121,7 +121,7 @@ async def test_slow_senders_leave_room_at_the_service(
             assert (await get(program)).status == 200
 
 
-async def test_slow_small_bodies_keep_no_small_body_out(
+async def test_slow_small_uploads_do_not_block_another_small_upload(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
     """Three hundred clients send a byte and wait; another sends its head, then its body."""
@@ -141,7 +141,7 @@ async def test_slow_small_bodies_keep_no_small_body_out(
             assert (await client.answer()).status == 200
 
 
-async def test_a_slow_upload_gives_way_to_one_that_waits(
+async def test_a_slow_upload_yields_its_slot_to_a_waiting_upload(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
     """Six take all places that uploads may have, and keep back a byte."""
@@ -159,7 +159,7 @@ async def test_a_slow_upload_gives_way_to_one_that_waits(
             assert (await client.answer()).status == 200
 
 
-async def test_uploads_that_come_fast_leave_their_places_soon(
+async def test_fast_uploads_do_not_block_a_slow_upload(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
     """All of them are taken by a service that has few places, and the slow one as well."""
@@ -181,7 +181,7 @@ async def test_uploads_that_come_fast_leave_their_places_soon(
         assert {await other for other in others} == {200}
 
 
-async def test_slow_readers_leave_room_at_the_service(
+async def test_slow_readers_do_not_occupy_the_service(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
     """What they have not taken yet waits in the gateway, and the service is free."""
@@ -203,7 +203,7 @@ async def test_slow_readers_leave_room_at_the_service(
         assert await asyncio.to_thread(take, connections[0], len(body)) == body
 
 
-async def test_slow_readers_of_large_answers_give_way(
+async def test_a_slow_reader_of_a_large_response_yields_its_slot(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
     """They have all places of the service. One of them loses its own to somebody who waits.
@@ -232,7 +232,9 @@ def take(connection: socket.socket, size: int) -> bytes:
 LITTLE = "limits: { stall_seconds: 0.6, min_rate: 2000, idle_seconds: 30 }\n"
 
 
-async def test_who_takes_too_little_is_cut(gateway: StartGateway, upstream: StartUpstream) -> None:
+async def test_a_client_that_reads_too_slowly_is_cut(
+    gateway: StartGateway, upstream: StartUpstream
+) -> None:
     """A byte now and then is not enough."""
     program = gateway(LITTLE + rules((await upstream(large)).port))
     with deaf(program, ask()) as connection:
@@ -244,7 +246,7 @@ async def test_who_takes_too_little_is_cut(gateway: StartGateway, upstream: Star
         await soon(is_cut)
 
 
-async def test_who_sends_too_little_is_refused(
+async def test_a_client_that_sends_too_slowly_is_refused(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
     program = gateway(LITTLE + rules((await upstream(large)).port))

@@ -129,7 +129,7 @@ async def test_no_failure_of_a_function_ends_a_worker(
         await soon(lambda: "ended its process" in causes(program))
 
 
-async def test_a_time_limit_holds_in_c_code(
+async def test_a_time_limit_ends_a_function_in_c_code(
     gateway: StartGateway, upstream: StartUpstream, tmp_path: Path
 ) -> None:
     """A regular expression that backtracks keeps no other request waiting, and is ended."""
@@ -196,7 +196,7 @@ apis:
 """
 
 
-async def test_clients_that_leave_end_no_process_of_functions(
+async def test_clients_that_leave_do_not_end_function_processes(
     gateway: StartGateway, upstream: StartUpstream, tmp_path: Path
 ) -> None:
     """The function runs to its end or its time limit; those that wait for a process leave at once.

@@ -216,7 +216,7 @@ LAST = {
 
 @pytest.mark.parametrize("behind", [SMUGGLED, b"\0", b"POST / HTTP/1.1\r\nHost"])
 @pytest.mark.parametrize("data", LAST.values(), ids=LAST)
-def test_what_follows_the_last_request(
+def test_bytes_after_the_last_request_are_ignored(
     data: bytes, behind: bytes, tapped: Program, tap: Tap
 ) -> None:
     """It is ignored (RFC 9112, section 9.6), also in the same segment."""
@@ -235,7 +235,9 @@ def test_what_follows_the_last_request(
 
 
 @pytest.mark.parametrize("data", LAST.values(), ids=LAST)
-def test_what_follows_the_last_of_several_requests(data: bytes, tapped: Program, tap: Tap) -> None:
+def test_bytes_after_the_last_pipelined_request_are_ignored(
+    data: bytes, tapped: Program, tap: Tap
+) -> None:
     """They are pipelined in one segment, some with bodies that look like ends of heads."""
     several = get() + post(b"Content-Length: 10", body=b"a\r\n\r\nb\r\n\r\n") + get()
     answer = send(tapped, several + data + SMUGGLED)
@@ -245,7 +247,7 @@ def test_what_follows_the_last_of_several_requests(data: bytes, tapped: Program,
 
 @pytest.mark.parametrize("bad", [b"\0", get(b"Host : b"), get().replace(b"HTTP/1.1", b"HTTP/1.10")])
 @pytest.mark.parametrize("before", [get(), post(b"Content-Length: 3", body=b"abc")])
-def test_what_comes_before_a_refused_request(
+def test_requests_before_a_refused_request_are_answered(
     before: bytes, bad: bytes, tapped: Program, tap: Tap
 ) -> None:
     """It is answered first, also in the same segment, and nothing behind is read."""
@@ -259,7 +261,7 @@ def test_what_comes_before_a_refused_request(
     assert len(tap.asked) == 3
 
 
-def test_rtsp_is_not_taken_for_http(tapped: Program, tap: Tap) -> None:
+def test_rtsp_requests_are_refused(tapped: Program, tap: Tap) -> None:
     """The parser takes it; one that came with others is refused in its turn."""
     rtsp = get().replace(b"HTTP/1.1", b"RTSP/1.0")
     assert statuses(send(tapped, rtsp)) == [b"400"]
@@ -268,7 +270,7 @@ def test_rtsp_is_not_taken_for_http(tapped: Program, tap: Tap) -> None:
 
 
 @pytest.mark.parametrize("data", LAST.values(), ids=LAST)
-def test_a_last_request_in_two_segments(data: bytes, tapped: Program, tap: Tap) -> None:
+def test_a_last_request_in_two_segments_is_answered(data: bytes, tapped: Program, tap: Tap) -> None:
     with socket.create_connection(("127.0.0.1", tapped.port), 5) as client:
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         client.sendall(data)
@@ -486,7 +488,7 @@ GOOD: dict[str, tuple[bytes, bytes, bytes | None]] = {
 
 
 @pytest.mark.parametrize(("data", "line", "body"), GOOD.values(), ids=GOOD)
-def test_a_request_that_is_made_unambiguous(
+def test_an_ambiguous_framing_is_forwarded_unambiguously(
     data: bytes, line: bytes, body: bytes | None, tapped: Program, tap: Tap
 ) -> None:
     """Exactly one framing reaches the service; what stands behind it is a request of its own."""
@@ -501,7 +503,9 @@ def test_a_request_that_is_made_unambiguous(
 @pytest.mark.parametrize(
     "size", [2**31, 2**32 + 3, 2**63 - 1, 2**63, 2**64 - 1], ids=lambda size: f"{size:x}"
 )
-def test_a_chunk_larger_than_will_ever_come(size: int, tapped: Program, tap: Tap) -> None:
+def test_a_huge_chunk_size_does_not_start_another_request(
+    size: int, tapped: Program, tap: Tap
+) -> None:
     """Whatever follows is its data, in chunks of the size that they have."""
     with socket.create_connection(("127.0.0.1", tapped.port), 5) as client:
         client.sendall(post(CHUNKED, body=b"%x\r\nabc\r\n0\r\n\r\n" % size) + SMUGGLED)

@@ -104,7 +104,7 @@ AMBIGUOUS: dict[str, bytes] = {
 
 @pytest.mark.parametrize("target", ["/plain", "/v1/person"], ids=["streamed", "converted"])
 @pytest.mark.parametrize("data", AMBIGUOUS.values(), ids=AMBIGUOUS)
-def test_an_ambiguous_head_is_a_problem(
+def test_an_ambiguous_response_head_is_a_problem_detail(
     data: bytes, target: str, gateway: Program, tap: Tap
 ) -> None:
     """And its connection, forged answer and all, is nobody's from there on."""
@@ -141,7 +141,9 @@ BAD_CHUNKS: dict[str, bytes] = {
 
 
 @pytest.mark.parametrize("body", BAD_CHUNKS.values(), ids=BAD_CHUNKS)
-def test_chunks_that_are_ambiguous_break_off(body: bytes, gateway: Program, tap: Tap) -> None:
+def test_ambiguous_response_chunks_cut_the_response(
+    body: bytes, gateway: Program, tap: Tap
+) -> None:
     tap.answer = response(CHUNKED, body=body) + FORGED
     received = b""
     with pytest.raises(ConnectionResetError):  # RST: an end in order could look whole
@@ -153,7 +155,9 @@ def test_chunks_that_are_ambiguous_break_off(body: bytes, gateway: Program, tap:
 
 
 @pytest.mark.parametrize("body", BAD_CHUNKS.values(), ids=BAD_CHUNKS)
-def test_chunks_to_be_converted_that_are_ambiguous(body: bytes, gateway: Program, tap: Tap) -> None:
+def test_ambiguous_chunks_of_a_converted_response_are_502(
+    body: bytes, gateway: Program, tap: Tap
+) -> None:
     tap.answer = response(CHUNKED, b"Content-Type: application/json", body=body)
     got = parse_answer(send(gateway, request("GET", "/v1/person"), seconds=5))
     assert got.refusal() == (502, "upstream_protocol")
@@ -178,9 +182,7 @@ def test_chunks_arrive_as_the_gateway_writes_them(body: bytes, gateway: Program,
         assert re.fullmatch(rb"(?:2\r\nok\r\n|1\r\no\r\n1\r\nk\r\n)0\r\n\r\n", framed)
 
 
-def test_a_connection_that_ends_by_its_trailer_is_not_used_again(
-    gateway: Program, tap: Tap
-) -> None:
+def test_a_connection_with_close_in_its_trailer_is_not_reused(gateway: Program, tap: Tap) -> None:
     tap.answer = response(CHUNKED, body=b"2\r\nok\r\n0\r\nConnection: close\r\n\r\n")
     for _ in range(3):
         assert parse_answer(send(gateway, request("GET", "/plain"), seconds=5)).body == b"ok"
@@ -191,7 +193,7 @@ def test_a_connection_that_ends_by_its_trailer_is_not_used_again(
 @pytest.mark.parametrize(
     ("line", "body"), [(LENGTH, b"ok"), (CHUNKED, CHUNKS), (b"X: y", FORGED)], ids=str
 )
-def test_a_body_where_there_is_none_is_dropped(
+def test_a_body_after_a_bodiless_response_is_dropped(
     status: bytes, line: bytes, body: bytes, gateway: Program, tap: Tap
 ) -> None:
     tap.answer = response(line, body=body, status=b"HTTP/1.1 " + status)

@@ -106,7 +106,7 @@ async def test_a_piece_of_a_request_arrives_before_the_next_is_sent(
             assert await seen.get() == sent
 
 
-async def test_a_response_streams_while_its_request_still_comes(
+async def test_a_response_streams_while_its_request_is_still_arriving(
     standing: Program, through: StartUpstream
 ) -> None:
     """An answer may begin, and go on, while its request still comes."""
@@ -132,7 +132,9 @@ async def test_a_response_streams_while_its_request_still_comes(
 # Interim responses.
 
 
-async def test_interim_responses_are_passed_on(standing: Program, through: StartUpstream) -> None:
+async def test_interim_responses_are_forwarded_to_the_client(
+    standing: Program, through: StartUpstream
+) -> None:
     await through(
         b"HTTP/1.1 103 Early Hints\r\nLink: </a>; rel=preload\r\nConnection: x-hop\r\nX-Hop: 1\r\n"
         b"Keep-Alive: 5\r\nContent-Length: 7\r\n\r\n"
@@ -159,7 +161,7 @@ async def test_a_client_of_http_1_0_gets_no_interim_response(
 
 
 @pytest.mark.parametrize("final", [OK, b"HTTP/1.1 417 Expectation Failed\r\n\r\n"])
-async def test_expect_is_the_services_to_meet(
+async def test_the_service_decides_about_expect_100_continue(
     final: bytes, standing: Program, through: StartUpstream
 ) -> None:
     meets = final is OK
@@ -246,7 +248,9 @@ async def test_an_empty_body_that_ends_with_its_connection(
             assert (await client.answer()).body == b""
 
 
-async def test_no_content_has_no_length(standing: Program, through: StartUpstream) -> None:
+async def test_a_204_response_has_no_content_length(
+    standing: Program, through: StartUpstream
+) -> None:
     """RFC 9110, section 8.6: a client could wait for the body that the length promises."""
     await through(b"HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\n")
     answer = await get(standing)
@@ -270,7 +274,7 @@ async def test_a_length_without_a_body_is_kept(
 
 @pytest.mark.parametrize("framing", ["chunked", "length"])
 @pytest.mark.parametrize("closes", [True, False], ids=["client closes", "client stays"])
-async def test_an_answer_while_the_request_still_comes(
+async def test_an_early_response_reaches_the_client_whole(
     framing: str, closes: bool, standing: Program, through: StartUpstream
 ) -> None:
     """It reaches the client whole, though the rest of the request is nobody's by then."""
@@ -300,10 +304,10 @@ async def test_an_answer_while_the_request_still_comes(
 
 
 @pytest.mark.parametrize("keeps", [True, False], ids=["service stays", "service closes"])
-async def test_the_rest_of_a_request_may_follow_its_answer(
+async def test_the_rest_of_a_request_may_follow_its_response(
     keeps: bool, standing: Program, through: StartUpstream
 ) -> None:
-    """And behind it, on the same connection, the next request."""
+    """The next request may follow on the same connection."""
     end = b"" if keeps else b"Connection: close\r\n"
     early = b"HTTP/1.1 413 Content Too Large\r\nContent-Length: 3\r\n%b\r\nno!" % end
 
@@ -321,7 +325,7 @@ async def test_the_rest_of_a_request_may_follow_its_answer(
         assert (await client.answer()).status == 404
 
 
-async def test_a_refusal_while_the_request_still_comes(standing: Program) -> None:
+async def test_an_early_refusal_reaches_a_client_that_still_sends(standing: Program) -> None:
     """The gateway's own refusals reach whoever first sends all and then reads, too."""
     async with connect(standing) as client:
         client.send(ask("POST /nowhere", "Content-Length: 10000000", "Connection: close"))
@@ -330,7 +334,7 @@ async def test_a_refusal_while_the_request_still_comes(standing: Program) -> Non
         assert (await client.answer()).status == 404
 
 
-async def test_a_head_past_the_limit_is_refused_while_it_still_comes(standing: Program) -> None:
+async def test_a_head_beyond_the_limit_is_refused_before_its_end(standing: Program) -> None:
     async with connect(standing) as client:
         client.send(b"GET /plain HTTP/1.1\r\nHost: a\r\nA: " + b"a" * 2_000_000)
         await client.writer.drain()
@@ -381,7 +385,7 @@ async def test_a_client_that_leaves_with_requests_ahead_ends_the_first(
     assert len(scripted.requests) == 1
 
 
-async def test_a_client_that_leaves_an_upload_that_nobody_takes_ends_it(
+async def test_a_client_that_leaves_a_blocked_upload_ends_its_request(
     standing: Program, through: StartUpstream
 ) -> None:
     over = asyncio.Event()
@@ -404,7 +408,7 @@ async def test_a_client_that_leaves_an_upload_that_nobody_takes_ends_it(
 
 
 @pytest.mark.parametrize("how", ["close", "reset"])
-async def test_a_client_that_leaves_ends_its_answer(
+async def test_a_client_that_leaves_ends_its_response(
     how: str, standing: Program, through: StartUpstream
 ) -> None:
     left = asyncio.Event()
@@ -507,7 +511,9 @@ async def test_pipelined_requests_are_answered_in_order(
             assert (await client.answer()).body == b"/tail/%d" % n
 
 
-async def test_a_bad_request_behind_good_ones(standing: Program, through: StartUpstream) -> None:
+async def test_a_bad_request_after_good_ones_is_refused_last(
+    standing: Program, through: StartUpstream
+) -> None:
     """The good ones are answered first, then the bad one is, and then it ends."""
     await through(OK)
     async with connect(standing) as client:
@@ -519,7 +525,7 @@ async def test_a_bad_request_behind_good_ones(standing: Program, through: StartU
         assert await client.rest() == b""
 
 
-async def test_a_request_to_upgrade_that_is_not_met_is_the_last_of_its_connection(
+async def test_a_declined_upgrade_request_ends_its_connection(
     standing: Program, through: StartUpstream
 ) -> None:
     await through(OK)
@@ -559,7 +565,7 @@ async def test_a_slow_client_makes_the_service_wait(
                 left -= len(await client.reader.read(2**20))
 
 
-async def test_a_client_that_asks_ahead_and_does_not_read_waits(
+async def test_a_pipelining_client_that_does_not_read_is_paused(
     standing: Program, through: StartUpstream
 ) -> None:
     """Small answers, each of them whole at once, pile up no further than the buffers hold."""

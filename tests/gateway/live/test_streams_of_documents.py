@@ -74,7 +74,7 @@ def program(configured: StartGateway, house: House) -> Program:
         b'data: {"b":2}\n: inside\n\n',
     ],
 )
-def test_an_event_that_no_change_applies_to_passes_and_the_stream_goes_on(
+def test_an_event_without_changes_is_forwarded_and_the_stream_continues(
     program: Program, house: House, event: bytes
 ) -> None:
     house.service.answer = answer(NEW + event + NEW, content_type=EVENTS)
@@ -92,7 +92,7 @@ def test_an_event_that_no_change_applies_to_passes_and_the_stream_goes_on(
         (b'id: 1\ndata: {\ndata: "total":1}\n', b'id: 1\ndata: {\ndata: "amount":1}\n'),
     ],
 )
-def test_the_bytes_around_the_data_of_an_event_stay(
+def test_bytes_around_the_data_of_an_event_are_unchanged(
     program: Program, house: House, event: bytes, expected: bytes
 ) -> None:
     house.service.answer = answer(event, content_type=EVENTS)
@@ -103,7 +103,7 @@ def test_the_bytes_around_the_data_of_an_event_stay(
 
 
 @pytest.mark.parametrize("line", [b"oops", b"{oops", b"", b"  ", b"5", b"null", b'"total"', b"[1]"])
-def test_a_line_that_no_change_applies_to_passes_both_ways(
+def test_a_line_without_changes_is_forwarded_both_ways(
     program: Program, house: House, line: bytes
 ) -> None:
     newer, older = (b'{"%s":1}\r\n' % name for name in (b"total", b"amount"))
@@ -127,7 +127,9 @@ def test_a_line_that_no_change_applies_to_passes_both_ways(
         "application/ndjson",
     ],
 )
-def test_names_of_streams_of_documents(program: Program, house: House, content_type: str) -> None:
+def test_every_media_type_of_a_document_stream_is_converted(
+    program: Program, house: House, content_type: str
+) -> None:
     house.service.answer = answer(b'{"total":1}\n{"total":2}\n', content_type=content_type)
     assert get(program, "/v1/a").body == b'{"amount":1}\n{"amount":2}\n'
     typed = f"Content-Type: {content_type}"
@@ -326,7 +328,7 @@ def head_of(content_type: str | None, *lines: str) -> bytes:
     ],
     ids=lambda lines: lines[0][:9],
 )
-def test_text_that_is_not_json_passes_as_it_comes(
+def test_non_json_text_is_forwarded_as_it_arrives(
     program: Program, house: House, content_type: str | None, lines: tuple[bytes, bytes]
 ) -> None:
     got = in_turn(program, house, head_of(content_type), *((line, line[-9:]) for line in lines))
@@ -337,7 +339,7 @@ def test_text_that_is_not_json_passes_as_it_comes(
     ("text", "passed"),
     [(b'{"total":1}\n', b'{"amount":1}'), (b"[1]", b"[1]"), (b"5\n", b"5")],
 )
-def test_text_that_begins_as_json_and_goes_on_is_not_held(
+def test_text_that_only_begins_as_json_is_not_buffered(
     program: Program, house: House, text: bytes, passed: bytes
 ) -> None:
     got = in_turn(program, house, head_of("text/plain"), (text, passed), (b" later", b"later"))
@@ -346,7 +348,7 @@ def test_text_that_begins_as_json_and_goes_on_is_not_held(
 
 @pytest.mark.parametrize("text", [b"ok", b"ok\n" * 100_000])
 @pytest.mark.parametrize("content_type", ["text/plain", None])
-def test_fields_beside_text_that_is_not_json_are_converted(
+def test_header_fields_of_non_json_text_are_converted(
     program: Program, house: House, content_type: str | None, text: bytes
 ) -> None:
     house.service.answer = answer(text, "X-New: 1", content_type=content_type)
@@ -355,7 +357,7 @@ def test_fields_beside_text_that_is_not_json_are_converted(
     assert got.one("Content-Length") == b"%d" % len(text)
 
 
-def test_text_keeps_its_length_and_its_coding(program: Program, house: House) -> None:
+def test_non_json_text_keeps_its_length_and_coding(program: Program, house: House) -> None:
     text = b"a,b\n" * 300_000
     for body, *lines in ((text,), (gzip.compress(text), "Content-Encoding: gzip")):
         house.service.answer = answer(body, *lines, content_type="text/plain")
@@ -366,7 +368,7 @@ def test_text_keeps_its_length_and_its_coding(program: Program, house: House) ->
 
 @pytest.mark.parametrize("coded", [False, True])
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16-le", "utf-32"])
-def test_json_as_text_is_converted_however_it_is_cut(
+def test_json_sent_as_text_is_converted_in_any_segments(
     program: Program, house: House, encoding: str, coded: bool
 ) -> None:
     text = json.dumps({"total": 1, "x": "y" * 100_000}).encode(encoding)
@@ -412,7 +414,7 @@ def test_the_head_arrives_before_the_first_document_is_sent(
     assert got.all("Content-Encoding") == []
 
 
-def test_a_body_whose_fields_depend_on_it_is_awaited(program: Program, house: House) -> None:
+def test_a_body_that_determines_header_fields_is_read_first(program: Program, house: House) -> None:
     def late(_: Message) -> Iterator[bytes]:
         yield CHUNKED + b"\r\n"
         time.sleep(1.2)
@@ -489,7 +491,7 @@ def test_a_stream_is_utf_8_whatever_its_charset_is_called(
     assert get(program, "/v1/a").body == old
 
 
-def test_what_a_coded_stream_holds_is_bounded_and_its_end_is_needed(
+def test_a_compressed_stream_is_bounded_and_must_be_complete(
     program: Program, house: House
 ) -> None:
     """A line of 50 MB in 50 kB, and a body that breaks off."""
@@ -506,7 +508,7 @@ def test_what_a_coded_stream_holds_is_bounded_and_its_end_is_needed(
 
 
 @pytest.mark.parametrize("content_type", [EVENTS, LINES, "text/plain", None])
-def test_a_coding_that_nobody_knows_passes(
+def test_a_stream_in_an_unknown_coding_is_forwarded(
     program: Program, house: House, content_type: str | None
 ) -> None:
     lines = "Content-Encoding: x-own", "Content-Digest: sha-256=:AA==:"
@@ -538,7 +540,7 @@ def test_lines_before_the_data_of_an_event_do_not_wait_for_it(
         ("application/json", ADDED * 2),
     ],
 )
-def test_a_stream_that_is_cut_at_every_byte(
+def test_a_stream_split_at_every_byte_is_converted(
     program: Program, house: House, content_type: str, sent: bytes
 ) -> None:
     def bytewise(_: Message) -> Iterator[bytes]:

@@ -88,7 +88,7 @@ async def failures(program: Program, reason: str) -> None:
     await counted(program, f'gateway_client_handshake_failures_total{{reason="{reason}"}}')
 
 
-async def test_tls_is_spoken_on_both_sides(
+async def test_tls_works_with_clients_and_services(
     gateway: StartGateway, upstream: StartUpstream, authority: Authority
 ) -> None:
     """The service learns that the client used https."""
@@ -250,7 +250,7 @@ async def test_a_client_of_http_2_is_told_to_use_http_1_1(
         await counted(program, 'gateway_client_bounds_total{bound="http_2"}')
 
 
-async def test_several_addresses_are_listened_on(
+async def test_the_gateway_listens_on_several_addresses(
     gateway: StartGateway, upstream: StartUpstream, authority: Authority
 ) -> None:
     """One of them by TLS; GATEWAY_PORT is not used then, and a warning says so."""

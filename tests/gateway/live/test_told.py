@@ -36,7 +36,7 @@ async def service(standing: Program, upstream: StartUpstream) -> Scripted:
 
 
 @pytest.mark.parametrize(("target", "fields", "asked", "told"), PLACES.values(), ids=PLACES)
-async def test_the_version_that_the_service_speaks(
+async def test_a_service_gets_its_own_version_in_the_request(
     standing: Program,
     service: Scripted,
     target: str,
@@ -54,7 +54,7 @@ async def test_the_version_that_the_service_speaks(
     assert set(told) <= set(lines)
 
 
-async def test_what_a_body_is_called_in_either_direction(
+async def test_the_content_type_names_the_version_of_the_receiver(
     standing: Program, service: Scripted
 ) -> None:
     async with connect(standing) as client:
@@ -69,7 +69,7 @@ async def test_what_a_body_is_called_in_either_direction(
     assert request.endswith(BODY)
 
 
-async def test_the_answer_names_the_version_that_the_client_gets(
+async def test_the_response_names_the_version_of_the_client(
     standing: Program, service: Scripted
 ) -> None:
     async with connect(standing) as client:
@@ -79,7 +79,9 @@ async def test_the_answer_names_the_version_that_the_client_gets(
         assert (await client.answer())["x-api-version"] == "2"
 
 
-async def test_a_native_version_passes_as_it_came(standing: Program, service: Scripted) -> None:
+async def test_a_request_for_a_native_version_is_forwarded_unchanged(
+    standing: Program, service: Scripted
+) -> None:
     async with connect(standing) as client:
         client.send(ask("GET /param?%76ersion=2"))
         await client.answer()
@@ -91,7 +93,7 @@ async def test_a_native_version_passes_as_it_came(standing: Program, service: Sc
     ['shadow: { via: "2" }', 'cutover: { via: "2", percent: 100, sticky_by: request }'],
     ids=["in the background", "on the new route"],
 )
-async def test_each_of_two_services_is_told_its_own(
+async def test_each_of_two_services_gets_its_own_version(
     standing: Program, upstream: StartUpstream, beside: str
 ) -> None:
     old = await upstream(ANSWER.replace(b"v2", b"v1").replace(b": 2", b": 1"))

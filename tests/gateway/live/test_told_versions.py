@@ -187,7 +187,7 @@ TOLD: dict[str, tuple[str, list[str], str, list[str]]] = {
 }
 
 
-async def test_a_service_is_told_the_version_that_was_decided_on(
+async def test_a_service_gets_the_selected_version(
     reloaded: StartGateway, upstream: StartUpstream
 ) -> None:
     service = await upstream(ANSWER)
@@ -223,7 +223,7 @@ apis:
     ['shadow: {{ via: "2" }}', 'cutover: {{ via: "2", percent: 100, sticky_by: request }}'],
     ids=["shadow", "cutover"],
 )
-async def test_the_other_service_is_told_its_own_version(
+async def test_the_service_of_a_shadow_or_cutover_gets_its_own_version(
     standing: Program, upstream: StartUpstream, beside: str
 ) -> None:
     old, new = await upstream(ANSWER), await upstream(ANSWER)

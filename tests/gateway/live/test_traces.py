@@ -184,7 +184,7 @@ async def test_a_shadow_has_a_trace_of_its_own(
     assert sent == {trace: [span, "01"] for trace, span in traces.items()}
 
 
-async def test_so_has_the_shadow_of_what_is_not_sampled(
+async def test_a_shadow_of_an_unsampled_request_has_its_own_trace(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
     service = await upstream(OK)
@@ -234,7 +234,7 @@ async def test_an_unsampled_request_exports_no_span_and_keeps_its_trace(
     assert {span["trace"] for span in collector.spans} == {TRACE}
 
 
-async def test_without_tracing_a_trace_passes(
+async def test_the_trace_context_is_forwarded_without_tracing(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
     service = await upstream(OK)
@@ -250,7 +250,7 @@ async def test_without_tracing_a_trace_passes(
     assert not any("trace_id" in line for line in program.log("request"))
 
 
-async def test_a_collector_that_is_gone_and_comes_back(
+async def test_a_collector_outage_drops_spans_but_delays_no_request(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
     """Meanwhile requests are answered, and lost spans are counted; nothing is logged."""

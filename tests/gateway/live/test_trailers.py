@@ -44,7 +44,7 @@ async def test_trailers_go_to_clients_that_accept_them(
             assert await behind_the_head(client) == BODY + expected + b"\r\n"
 
 
-async def test_they_follow_a_body_in_pieces(standing: Program, through: StartUpstream) -> None:
+async def test_trailers_follow_a_streamed_body(standing: Program, through: StartUpstream) -> None:
     async def in_pieces(scripted: Scripted, reader: Reader, writer: Writer) -> None:
         while True:
             await scripted.take(reader)
@@ -59,7 +59,7 @@ async def test_they_follow_a_body_in_pieces(standing: Program, through: StartUps
             assert await behind_the_head(client) == BODY + b"X-Sum: 1\r\n\r\n"
 
 
-async def test_http_1_0_has_no_place_for_them(standing: Program, through: StartUpstream) -> None:
+async def test_http_1_0_clients_get_no_trailers(standing: Program, through: StartUpstream) -> None:
     await through(HEAD + BODY + TRAILERS + b"\r\n")
     async with connect(standing) as client:
         client.send(ask("GET /plain", "TE: trailers", http="1.0"))

@@ -15,20 +15,20 @@ from tests.gateway.live.raw import ask, get
         *("..%00", "..%20", "%09..", ".%0a.", "..%0d%2fadmin", "..%3f", "..%23"),
     ],
 )
-def test_no_captured_segment_leaves_its_path(house: House, climbing: str) -> None:
+def test_a_captured_segment_cannot_leave_its_folder(house: House, climbing: str) -> None:
     for path in ("/users", "/tail", "/tail/a"):
         assert get(house.gateway, f"{path}/{climbing}").refusal() == (404, "not_found")
     assert house.service.asked == []
 
 
 @pytest.mark.parametrize("name", ["X-Original-URL", "x-rewrite-url", "X_Original_Url"])
-def test_no_field_names_another_path(house: House, name: str) -> None:
-    """Symfony and Zend had requests go by it, which a rewriting server in front of them sets."""
+def test_request_fields_cannot_replace_the_path(house: House, name: str) -> None:
+    """Symfony and Zend used to route by these fields, which a rewriting server sets."""
     assert get(house.gateway, "/plain", f"{name}: /admin").status == 200
     assert b"/admin" not in dict(house.service.last.fields).values()
 
 
-def test_a_trusted_proxy_may_say_what_path_it_was(house: House) -> None:
+def test_a_trusted_proxy_may_send_the_original_path(house: House) -> None:
     line = "X-Original-URL: /before"
     assert ask(house.gateway, "GET", "/plain", line, source="127.0.0.2").status == 200
     assert house.service.last.one("X-Original-URL") == b"/before"

@@ -64,7 +64,7 @@ async def test_an_idle_tunnel_is_cut(gateway: StartGateway, upstream: StartUpstr
     await soon(lambda: bound(program, "tunnel_seconds") == 1)
 
 
-def test_bytes_that_wait_in_all_tunnels_are_bounded(gateway: StartGateway) -> None:
+def test_buffered_bytes_of_all_tunnels_are_bounded(gateway: StartGateway) -> None:
     """Both sides send and take nothing: it is bounded in all, by the end of some."""
     with ExitStack() as stack:
         service = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=16))
@@ -93,7 +93,9 @@ def test_bytes_that_wait_in_all_tunnels_are_bounded(gateway: StartGateway) -> No
         assert process.memory_info().rss - before < 120e6
 
 
-async def test_a_service_that_takes_nothing(gateway: StartGateway, upstream: StartUpstream) -> None:
+async def test_a_tunnel_to_a_service_that_does_not_read_is_cut(
+    gateway: StartGateway, upstream: StartUpstream
+) -> None:
     async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
         await scripted.take(reader)
         writer.transport.pause_reading()  # type: ignore[attr-defined]  # of sockets
@@ -112,7 +114,7 @@ async def test_a_service_that_takes_nothing(gateway: StartGateway, upstream: Sta
     assert (entry["code"], entry["aborted"]) == ("upstream_timeout", True)
 
 
-async def test_a_tunnel_is_no_request_in_flight(
+async def test_a_tunnel_does_not_count_as_a_request_in_flight(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
     scripted = await upstream(echo)

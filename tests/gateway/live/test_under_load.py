@@ -49,7 +49,7 @@ async def test_a_killed_worker_costs_only_its_own_requests(house: House) -> None
 
 
 @pytest.mark.parametrize("backend", ["person_v1", "person_v2_a", "mirror"])
-async def test_a_backend_is_killed_and_started_again(house: House, backend: str) -> None:
+async def test_a_killed_backend_costs_only_its_own_requests(house: House, backend: str) -> None:
     load = house.load
     async with load.running(CLIENTS, partial(any_of, Random(1))):
         await house.restart(backend)
@@ -57,7 +57,7 @@ async def test_a_backend_is_killed_and_started_again(house: House, backend: str)
     check(load, explained=True)
 
 
-async def test_the_rules_are_reloaded_200_times(house: House) -> None:
+async def test_two_hundred_reloads_cost_no_request(house: House) -> None:
     load = house.load
     async with load.running(CLIENTS, partial(person, Random(1))):
         for _ in range(200):
@@ -65,7 +65,7 @@ async def test_the_rules_are_reloaded_200_times(house: House) -> None:
     check(load)
 
 
-async def test_targets_are_rolled_in_and_out(house: House) -> None:
+async def test_adding_and_removing_targets_costs_no_request(house: House) -> None:
     load = house.load
     every = house.rules.targets
     async with load.running(CLIENTS, partial(any_of, Random(1))):

@@ -56,7 +56,7 @@ async def test_a_head_that_is_sent_ahead_is_refused_in_its_turn(
 
 
 @pytest.mark.parametrize("fields", [FIELD * 5, b"X-A: " + b"a" * 5000 + b"\r\n"], ids=["5", "1"])
-async def test_a_whole_head_is_counted_like_one_that_is_not(
+async def test_complete_and_incomplete_heads_have_the_same_limits(
     gateway: StartGateway, service: Scripted, fields: bytes
 ) -> None:
     program = gateway(SMALL + rules(service.port))
@@ -67,9 +67,7 @@ async def test_a_whole_head_is_counted_like_one_that_is_not(
     await soon(lambda: bound(program, "header_bytes") == 1)
 
 
-async def test_whole_heads_that_are_sent_ahead_are_measured_too(
-    client: Client, service: Scripted
-) -> None:
+async def test_pipelined_heads_have_the_same_limits(client: Client, service: Scripted) -> None:
     heavy = b"GET /plain HTTP/1.1\r\nHost: a\r\n" + b"X-A: " + b"a" * 2000 + b"\r\n"
     client.send(ask() * 2 + heavy + b"X-B: " + b"b" * 2200 + b"\r\n\r\n" + ask())
     statuses = [(await client.answer()).status for _ in range(3)]
@@ -77,7 +75,7 @@ async def test_whole_heads_that_are_sent_ahead_are_measured_too(
     assert len(service.requests) == 2
 
 
-async def test_the_clock_runs_for_every_head(client: Client) -> None:
+async def test_every_request_head_has_its_own_time_limit(client: Client) -> None:
     """The start of the second comes with the first: it has `header_seconds`, not `idle_seconds`."""
     client.send(ask() + b"GET /plain HTTP/1.1\r\n")
     assert (await client.answer()).status == 200
@@ -85,7 +83,7 @@ async def test_the_clock_runs_for_every_head(client: Client) -> None:
     assert await client.rest() == b""
 
 
-async def test_a_body_in_one_piece_leaves_no_head_behind(client: Client) -> None:
+async def test_a_body_in_one_piece_does_not_start_the_next_head(client: Client) -> None:
     client.send(ask("POST /plain", "Content-Length: 3000", body=b"x" * 3000))
     assert (await client.answer()).status == 200
     await asyncio.sleep(1.2)

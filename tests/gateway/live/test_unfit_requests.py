@@ -42,7 +42,7 @@ JSON = "Content-Type: application/json"
         (b"<a/>", "Content-Type: application/xml", b"<a/>"),
     ],
 )
-def test_a_body_that_does_not_fit_is_left_to_the_service(
+def test_a_body_that_changes_do_not_fit_is_forwarded_to_the_service(
     reloaded: StartGateway, house: House, sent: bytes, line: str, arrives: bytes
 ) -> None:
     program = reloaded(RULES.format(port=house.service.port))
@@ -52,7 +52,7 @@ def test_a_body_that_does_not_fit_is_left_to_the_service(
     assert (got.status, got.body) == (400, b'{"field":"sum"}')
 
 
-def test_what_passes_keeps_its_coding(reloaded: StartGateway, house: House) -> None:
+def test_a_forwarded_body_keeps_its_coding(reloaded: StartGateway, house: House) -> None:
     program = reloaded(RULES.format(port=house.service.port))
     sent = gzip.compress(b"<a/>")
     ask(program, "POST", "/v1/a", "Content-Type: text/xml", "Content-Encoding: gzip", body=sent)
@@ -76,7 +76,7 @@ def test_query_parameters_that_fit_are_renamed(reloaded: StartGateway, house: Ho
     ],
     ids=["two places", "a key twice", "coded"],
 )
-def test_what_a_service_could_misread_is_refused(
+def test_a_request_that_a_service_could_misread_is_refused(
     reloaded: StartGateway, house: House, sent: bytes, lines: list[str], code: str
 ) -> None:
     program = reloaded(RULES.format(port=house.service.port))
@@ -84,14 +84,14 @@ def test_what_a_service_could_misread_is_refused(
     assert (got.status, got.json["code"]) == (400, code)
 
 
-def test_an_answer_that_does_not_fit(reloaded: StartGateway, house: House) -> None:
+def test_a_response_that_changes_do_not_fit_is_502(reloaded: StartGateway, house: House) -> None:
     program = reloaded(RULES.format(port=house.service.port))
     house.service.answer = answer(b'{"size":"x"}')
     assert get(program, "/v1/a").json["code"] == "conversion_failed"
 
 
 @pytest.mark.parametrize("line", [JSON, "Content-Type: text/plain"])
-def test_what_surrounds_a_body_that_is_no_json_is_converted(
+def test_header_fields_and_query_of_a_non_json_body_are_converted(
     reloaded: StartGateway, house: House, line: str
 ) -> None:
     first = "{ rename: { field: size, to: sum } }"

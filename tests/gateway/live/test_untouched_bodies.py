@@ -39,7 +39,7 @@ def program(configured: StartGateway, house: House) -> Program:
 @pytest.mark.parametrize(
     "body", [b"null", b"true", b"5", b"-0", b"1.50", b'"ok"', b"[1,2,3]", b"[null]", b"[[],[1]]"]
 )
-def test_a_body_without_objects_passes_both_ways(
+def test_a_body_without_objects_is_forwarded_both_ways(
     program: Program, house: House, path: str, body: bytes
 ) -> None:
     """FastAPI answers null to a DELETE, for example."""
@@ -78,7 +78,7 @@ SIGNED = [*DIGESTS, "Signature: a=:eA==:", 'Signature-Input: a=("content-digest"
 
 @pytest.mark.parametrize("path", ["/v1/a", "/v1/cased"])
 @pytest.mark.parametrize("body", UNTOUCHED.values(), ids=UNTOUCHED)
-def test_a_body_that_no_change_alters_leaves_as_the_bytes_that_came(
+def test_an_unaltered_body_is_forwarded_byte_for_byte(
     program: Program, house: House, path: str, body: bytes
 ) -> None:
     """With its digests and signatures, and its content coding."""
@@ -92,15 +92,13 @@ def test_a_body_that_no_change_alters_leaves_as_the_bytes_that_came(
             assert got.one(name) == house.service.last.one(name) == value.encode()
 
 
-def test_a_patch_that_no_change_alters_leaves_as_the_bytes_that_came(
-    program: Program, house: House
-) -> None:
+def test_an_unaltered_patch_is_forwarded_byte_for_byte(program: Program, house: House) -> None:
     patch = b'[ {"op": "add", "path":"/a\\/b", "value": { "x":1 }}, {"path":"/c","op":"remove"} ]\n'
     ask(program, "PATCH", "/v1/a", "Content-Type: application/json-patch+json", body=patch)
     assert house.service.last.body == patch
 
 
-def test_what_no_change_alters_keeps_its_text_in_a_body_that_one_does(
+def test_unaltered_values_keep_their_spelling_in_an_altered_body(
     program: Program, house: House
 ) -> None:
     newer = b'{"a": 1.50, "total":1e2, "a":{ "b":1,"b" : 2}, "lines": [{"x": 1}, {"sum":1}]}'

@@ -37,7 +37,9 @@ async def echo() -> AsyncIterator[int]:
     await runner.cleanup()
 
 
-async def test_messages_pass_both_ways(reloaded: StartGateway, echo: int) -> None:
+async def test_websocket_messages_are_forwarded_both_ways(
+    reloaded: StartGateway, echo: int
+) -> None:
     program = reloaded(rules(echo))
     async with (
         ClientSession(program.url) as client,
@@ -150,7 +152,7 @@ async def test_a_converted_request_ignores_an_upgrade_that_is_no_websocket_hands
     assert not any(b"upgrade" in request.lower() for request in service.requests)
 
 
-async def test_a_client_that_leaves_is_missed_by_the_service(
+async def test_a_service_notices_that_a_websocket_client_has_left(
     reloaded: StartGateway, upstream: StartUpstream
 ) -> None:
     left = asyncio.Event()
@@ -190,7 +192,7 @@ NOT_ASKED_FOR = {
 
 @pytest.mark.parametrize("case", NOT_ASKED_FOR)
 @pytest.mark.parametrize("asked", [(), ("Connection: Upgrade", "Upgrade: websocket")])
-async def test_a_switch_that_was_not_asked_for(
+async def test_an_unrequested_protocol_switch_is_502(
     reloaded: StartGateway, upstream: StartUpstream, case: str, asked: tuple[str, ...]
 ) -> None:
     """RFC 9110, section 7.8: what follows is of an unknown protocol, so nothing of it is passed."""
@@ -207,7 +209,7 @@ async def test_a_switch_that_was_not_asked_for(
 
 
 @pytest.mark.parametrize("line", ["Content-Length: 5", "Transfer-Encoding: chunked"])
-async def test_a_switch_before_the_end_of_the_body_takes_the_rest_of_it(
+async def test_a_switch_before_the_end_of_the_body_forwards_the_rest(
     reloaded: StartGateway, upstream: StartUpstream, line: str
 ) -> None:
     """What the client sends next is the rest of its body (RFC 9110, section 7.8)."""
@@ -228,7 +230,7 @@ async def test_a_switch_before_the_end_of_the_body_takes_the_rest_of_it(
 
 
 @pytest.mark.parametrize("protocol", ["websocket", "WebSocket"])
-async def test_protocols_have_names_of_any_case(
+async def test_upgrade_protocol_names_are_case_insensitive(
     reloaded: StartGateway, upstream: StartUpstream, protocol: str
 ) -> None:
     switched = b"HTTP/1.1 101 X\r\nConnection: keep-alive, UPGRADE\r\nUpgrade: WEBSOCKET\r\n\r\nhi"
@@ -242,7 +244,7 @@ async def test_protocols_have_names_of_any_case(
 
 @pytest.mark.parametrize("length", [0, 2, 9])
 @pytest.mark.parametrize("first", [b"", b"hi"], ids=["the client", "the service"])
-async def test_the_length_of_a_switch_is_not_passed_on(
+async def test_a_content_length_in_a_101_response_is_dropped(
     reloaded: StartGateway, upstream: StartUpstream, length: int, first: bytes
 ) -> None:
     """It means nothing there, is not passed on (RFC 9110, section 8.6), and nobody waits for it."""
@@ -263,7 +265,9 @@ async def test_the_length_of_a_switch_is_not_passed_on(
         assert await client.rest() == first + b"bye"
 
 
-async def test_an_old_client_cannot_switch(reloaded: StartGateway, upstream: StartUpstream) -> None:
+async def test_an_http_1_0_client_cannot_switch_protocols(
+    reloaded: StartGateway, upstream: StartUpstream
+) -> None:
     """RFC 9110, section 7.8: Upgrade is ignored in a request of HTTP/1.0."""
     scripted = await upstream(OK)
     program = reloaded(rules(scripted.port))
@@ -303,7 +307,7 @@ async def test_the_end_of_one_side_ends_the_other(
         await asyncio.wait_for(left.wait(), 10)
 
 
-async def test_a_service_that_declines_answers_as_ever(
+async def test_a_declined_upgrade_returns_an_ordinary_response(
     reloaded: StartGateway, upstream: StartUpstream
 ) -> None:
     scripted = await upstream(b"HTTP/1.1 426 Upgrade Required\r\nContent-Length: 2\r\n\r\nno")

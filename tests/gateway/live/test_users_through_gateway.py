@@ -33,7 +33,7 @@ def test_a_created_user_is_found_at_its_location(stack: Stack) -> None:
     assert (found.status, found.json) == (200, user)
 
 
-def test_location_resolves_as_it_is(stack: Stack) -> None:
+def test_the_location_of_a_new_user_resolves_unchanged(stack: Stack) -> None:
     authority = f"127.0.0.1:{stack.gateway.port}"
     location = post(stack, BOB, JSON, f"Host: {authority}").one("Location").decode()
     assert location.startswith(f"http://{authority}/users/")
@@ -45,7 +45,7 @@ def test_the_location_of_a_user_has_no_query(stack: Stack) -> None:
     assert re.fullmatch(rb"http://api\.test/users/\d+", got.one("Location"))
 
 
-def test_location_of_an_absolute_target(stack: Stack) -> None:
+def test_the_location_uses_the_host_of_an_absolute_target(stack: Stack) -> None:
     got = post(stack, BOB, JSON, "Host: other.test", target="http://api.test:81/users?x")
     assert re.fullmatch(rb"http://api\.test:81/users/\d+", got.one("Location"))
 
@@ -59,7 +59,7 @@ def test_the_location_without_a_host_has_the_address_of_the_gateway(stack: Stack
     assert location in data
 
 
-def test_location_is_not_what_a_client_claims(stack: Stack) -> None:
+def test_the_location_ignores_forwarding_fields_of_clients(stack: Stack) -> None:
     got = post(
         stack,
         BOB,
@@ -72,7 +72,7 @@ def test_location_is_not_what_a_client_claims(stack: Stack) -> None:
     assert got.one("Location").startswith(b"http://api.test/users/")
 
 
-def test_location_is_what_a_trusted_proxy_says(house: House) -> None:
+def test_the_location_uses_forwarding_fields_of_trusted_proxies(house: House) -> None:
     lines = [JSON, "X-Forwarded-Host: public.test", "X-Forwarded-Proto: https"]
     got = ask(house.gateway, "POST", "/users", *lines, body=BOB, source="127.0.0.2")
     assert got.one("Location") == b"https://public.test/users/%d" % got.json["id"]
@@ -180,7 +180,7 @@ def test_a_user_with_an_expectation_is_created(stack: Stack) -> None:
     assert (got.status, got.interim) == (201, (100,))
 
 
-def test_a_doomed_body_is_not_asked_for(stack: Stack) -> None:
+def test_a_body_that_will_be_refused_gets_no_100_continue(stack: Stack) -> None:
     head = (
         b"POST /users HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Type: text/plain\r\n"
     )

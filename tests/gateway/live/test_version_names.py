@@ -66,7 +66,7 @@ async def get(to: Program, target: str, *fields: str) -> Answer:
         ("latest", "2026-01-31"),
     ],
 )
-async def test_a_name_is_a_version_wherever_it_stands(
+async def test_an_alias_selects_its_version_in_every_mechanism(
     program: Program, service: Scripted, asked: str, served: str
 ) -> None:
     for target, *fields in (
@@ -91,18 +91,18 @@ async def test_an_answer_has_the_media_type_that_its_client_accepts(
         assert answer["content-type"] == f"application/vnd.orders.{named}+json"
 
 
-async def test_an_alias_and_its_version_are_one(program: Program) -> None:
+async def test_an_alias_agrees_with_its_version_in_another_mechanism(program: Program) -> None:
     assert (await get(program, "/orders?v=v2", "X-API-Version: 2")).status == 200
     assert (await get(program, "/orders?v=latest", "X-API-Version: v2")).status == 400
 
 
-async def test_a_link_names_the_successor_itself(program: Program) -> None:
+async def test_a_successor_link_names_the_version_not_its_alias(program: Program) -> None:
     answer = await get(program, "/v2/orders")
     assert answer["link"] == '</2024-06-15/orders>; rel="successor-version"'
 
 
 @pytest.mark.parametrize("asked", ["newest", "0", "v1", "2026-02-30", "Latest"])
-async def test_names_that_no_version_has_are_refused(
+async def test_unknown_version_names_are_refused(
     program: Program, service: Scripted, asked: str
 ) -> None:
     assert (await get(program, f"/{asked}/orders")).status == 404
@@ -155,7 +155,7 @@ apis:
         ("/legacy/stats?v=3", ("X-V: 3", "X-Client: acme"), 200, "1", ""),
     ],
 )
-async def test_an_endpoint_that_some_versions_have(
+async def test_an_endpoint_serves_only_its_own_versions(
     service: Scripted,
     reloaded: StartGateway,
     target: str,

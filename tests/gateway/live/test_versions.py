@@ -245,7 +245,7 @@ def test_one_valid_header_line_selects_the_version(
         pytest.param([b"X-API-VERSION: 1", b"\x0bX-API-VERSION: 2"], id="vertical tab"),
     ],
 )
-def test_header_lines_that_are_not_http(stack: Stack, lines: list[bytes]) -> None:
+def test_malformed_header_lines_are_a_bad_request(stack: Stack, lines: list[bytes]) -> None:
     assert get(stack.gateway, "/person/header", *lines).refusal() == (400, "bad_request")
 
 
@@ -274,7 +274,7 @@ def test_other_mechanisms_are_ignored(
         ("/person/accept?version=1", ["X-API-VERSION: 1"], 406),
     ],
 )
-def test_other_mechanisms_do_not_help(
+def test_a_version_in_another_mechanism_does_not_replace_a_missing_one(
     stack: Stack, target: str, lines: list[str], status: int
 ) -> None:
     refused(get(stack.gateway, target, *lines), status, "version_missing")
@@ -318,7 +318,7 @@ class TestDefaults:
             assert answer.refusal() == expected
             assert house.service.asked == []
 
-    def test_a_default_is_not_what_the_client_refuses(self, house: House) -> None:
+    def test_a_default_version_that_accept_excludes_is_not_served(self, house: House) -> None:
         answer = get(
             house.gateway, "/native/default/accept", "Accept: application/vnd.t-v2+json;q=0, */*"
         )
@@ -363,7 +363,7 @@ class TestSeveral:
         assert answer.members("Vary") == ["x-api-version", "accept"]
         assert house.service.asked == []
 
-    def test_one_malformed_version_refuses_the_request(self, house: House) -> None:
+    def test_a_malformed_version_in_one_mechanism_refuses_the_request(self, house: House) -> None:
         answer = get(house.gateway, "/native/any?version=1", "X-API-VERSION: one")
         refused(answer, 400, "version_malformed")
 
@@ -377,7 +377,7 @@ class TestSeveral:
         refused(get(house.gateway, "/native/both/v3"), 404, "version_unknown")
 
 
-def test_options_passes_without_a_version_where_the_service_decides(house: House) -> None:
+def test_options_without_a_version_is_forwarded_where_the_service_decides(house: House) -> None:
     # A CORS preflight cannot carry the header that it asks leave for.
     got = ask(house.gateway, "OPTIONS", "/native/header", "Access-Control-Request-Method: PUT")
     assert got.status == 200

@@ -55,7 +55,9 @@ async def send(to: Program, line: str, body: bytes, *fields: str) -> Answer:
         return await client.answer(bodiless=line.startswith("HEAD"))
 
 
-async def test_each_body_is_taken_in_its_version(program: Program, service: Scripted) -> None:
+async def test_each_request_body_is_read_in_its_version(
+    program: Program, service: Scripted
+) -> None:
     new = await send(program, "POST /person", NEW, f"Content-Type: {V(2)}")
     assert (new.status, new.body, new["vary"]) == (200, NEW, "Content-Type")
     assert service.requests[-1].endswith(NEW)
@@ -97,7 +99,9 @@ async def test_head_needs_a_content_type_and_options_does_not(program: Program) 
     assert (options.status, options["allow"]) == (204, "GET, HEAD, POST, OPTIONS")
 
 
-async def test_body_and_accept_must_agree(program: Program, service: Scripted) -> None:
+async def test_content_type_and_accept_must_name_the_same_version(
+    program: Program, service: Scripted
+) -> None:
     said = f"Content-Type: {V(1)}"
     old = await send(program, "POST /both", OLD, said, f"Accept: {V(1)}")
     assert (old.body, old["content-type"]) == (OLD, V(1))

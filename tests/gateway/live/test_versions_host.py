@@ -75,7 +75,7 @@ async def test_an_absolute_target_names_the_host(program: Program) -> None:
         (", host: client", "v2.api.test"),
     ],
 )
-async def test_the_policy_of_the_service_comes_first(
+async def test_the_host_policy_of_the_service_overrides_the_version_host(
     reloaded: StartGateway, service: Scripted, policy: str, host: str
 ) -> None:
     program = reloaded(RULES.format(port=service.port, policy=policy))
@@ -103,14 +103,16 @@ async def test_a_host_without_a_version_served_is_404(
         assert (problem["code"], problem["supportedVersions"]) == (code, ["1", "2"])
 
 
-async def test_head_and_options_follow_the_host(program: Program) -> None:
+async def test_head_and_options_select_the_version_by_host(program: Program) -> None:
     assert (await get(program, "v1.api.test", "HEAD /person")).status == 200
     options = await get(program, "v1.api.test", "OPTIONS /person")
     assert (options.status, options["allow"]) == (204, "GET, HEAD, POST, OPTIONS")
     assert (await get(program, "v2.api.test", "DELETE /person")).status == 405
 
 
-async def test_host_and_path_must_agree(program: Program, service: Scripted) -> None:
+async def test_host_and_path_must_name_the_same_version(
+    program: Program, service: Scripted
+) -> None:
     old = await get(program, "v1.api.test", "GET /any/v1")
     assert (old.status, old.body) == (200, b'{"name":"Bob Charlie"}')
     assert old["link"] == '<//v2.api.test/any/v2>; rel="successor-version"'

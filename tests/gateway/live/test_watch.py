@@ -39,7 +39,7 @@ def admin(program: Program, path: str, method: str = "GET", body: str | None = N
         connection.close()
 
 
-def test_a_page_of_a_stranger_changes_nothing(gateway: StartGateway) -> None:
+def test_a_foreign_web_page_cannot_change_the_gateway(gateway: StartGateway) -> None:
     """Neither by a name that resolves to this machine, nor by a form."""
     program = gateway(KEPT + rules(1))
     for name, value, status in (
@@ -112,7 +112,7 @@ def again(start: StartGateway, program: Program, text: str, **variables: str) ->
 
 
 @WORKERS
-async def test_a_gateway_that_is_told_to_stop_forgets_nothing(
+async def test_a_stopped_gateway_keeps_all_counts(
     workers: str, gateway: StartGateway, upstream: StartUpstream
 ) -> None:
     text = KEPT + rules((await upstream(OK)).port)
@@ -126,7 +126,7 @@ async def test_a_gateway_that_is_told_to_stop_forgets_nothing(
     await until(second, {("acme", "1"): 6, ("globex", "2"): 3})
 
 
-async def test_what_a_worker_has_reported_outlives_it(
+async def test_counts_reported_by_a_worker_outlive_it(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
     program = gateway(KEPT + rules((await upstream(OK)).port), GATEWAY_WORKERS="2")
@@ -139,7 +139,7 @@ async def test_what_a_worker_has_reported_outlives_it(
     await until(program, {("acme", "1"): 10})
 
 
-async def test_what_was_written_outlives_a_gateway_that_is_killed(
+async def test_written_counts_outlive_a_killed_gateway(
     gateway: StartGateway, upstream: StartUpstream, command: Command
 ) -> None:
     text = KEPT + rules((await upstream(OK)).port)
@@ -161,7 +161,7 @@ async def test_what_was_written_outlives_a_gateway_that_is_killed(
     assert counts(second) == {("acme", "1"): 5}
 
 
-async def test_names_that_are_hashed_stand_nowhere_else(
+async def test_hashed_client_names_appear_nowhere_in_plain(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
     hashed = KEPT.replace("} ] }", '} ], hash: "salt" }')
@@ -174,7 +174,7 @@ async def test_names_that_are_hashed_stand_nowhere_else(
         assert b"acme" not in kept.read_bytes()
 
 
-async def test_orders_are_obeyed_when_the_command_returns_and_after_a_restart(
+async def test_overrides_apply_when_the_command_returns_and_after_a_restart(
     gateway: StartGateway, upstream: StartUpstream, command: Command
 ) -> None:
     text = KEPT + rules((await upstream(OK)).port)
@@ -242,7 +242,7 @@ async def test_usage_shows_clients_and_whether_a_version_can_be_retired(
     assert json.loads(command(program, "usage", "--retire", "1", "--json")[0])["answer"] == "no"
 
 
-async def test_who_is_refused_is_told_from_who_is_served(
+async def test_usage_separates_refused_clients_from_served_clients(
     gateway: StartGateway, upstream: StartUpstream, command: Command
 ) -> None:
     text = rules((await upstream(OK)).port)
@@ -309,7 +309,7 @@ async def test_who_is_refused_is_told_from_who_is_served(
         ),
     ],
 )
-def test_a_command_for_what_is_not_there_says_so(
+def test_a_command_for_an_unknown_version_reports_it(
     standing: Program, command: Command, words: str, said: str, status: int
 ) -> None:
     acts = {"pause", "resume", "set", "clear", "reset"} & set(words.split())
@@ -338,7 +338,7 @@ def test_refusals_are_problem_details(
     assert problem["instance"] == path.partition("?")[0]
 
 
-def test_a_command_without_a_gateway_says_where_it_asked(
+def test_a_command_without_a_gateway_names_the_address_it_tried(
     standing: Program, command: Command, tmp_path: Path
 ) -> None:
     nobody = Program(standing.process, tmp_path / "log", admin=1)
@@ -351,7 +351,7 @@ def test_a_command_without_a_gateway_says_where_it_asked(
     )
 
 
-async def test_a_command_refuses_a_port_of_something_else(
+async def test_a_command_reports_a_port_of_another_program(
     standing: Program, upstream: StartUpstream, command: Command, tmp_path: Path
 ) -> None:
     clients = Program(standing.process, tmp_path / "log", admin=standing.port)
@@ -428,7 +428,7 @@ async def test_metrics_count_the_requests_of_all_workers(
 
 
 @WORKERS
-async def test_a_reset_shadow_forgets_what_all_workers_counted(
+async def test_resetting_a_shadow_clears_the_counts_of_all_workers(
     workers: str, gateway: StartGateway, upstream: StartUpstream, command: Command
 ) -> None:
     """What workers counted before is handed on before it is forgotten, for good."""

@@ -79,7 +79,7 @@ def doubled(worker: psutil.Process) -> int:
     return sum(times > 1 for link, times in links.items() if link.startswith("socket:")) - 1
 
 
-async def test_nobody_waits_for_a_worker_that_cannot_be_replaced(
+async def test_clients_do_not_wait_for_a_worker_that_cannot_be_replaced(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
     """No descriptor is left to start one with; no slot is lost by that."""
@@ -102,7 +102,7 @@ async def test_nobody_waits_for_a_worker_that_cannot_be_replaced(
     await soon(lambda: doubled(third) == 0)
 
 
-async def test_a_worker_that_dies_is_replaced_whatever_the_file_holds(
+async def test_a_dead_worker_is_replaced_even_if_the_file_has_mistakes(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
     """A mistake changes nothing: the replacement has the rules that the others have."""
@@ -137,7 +137,7 @@ def refuses(program: Program) -> bool:
         return client.connect_ex(("127.0.0.1", program.port)) == errno.ECONNREFUSED
 
 
-async def test_all_end_when_told_and_finish_first(
+async def test_all_workers_finish_their_requests_on_sigterm(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
     go = asyncio.Event()
@@ -163,7 +163,7 @@ async def test_all_end_when_told_and_finish_first(
     assert [entry["event"] for entry in program.log()][-1] == "stopped"
 
 
-async def test_workers_leave_when_their_supervisor_is_killed(
+async def test_workers_exit_when_their_supervisor_is_killed(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
     scripted = await upstream(ANSWER)
@@ -197,7 +197,7 @@ async def test_a_worker_that_hangs_is_replaced(
     assert hanging not in workers(program)
 
 
-async def test_rules_that_change_as_a_worker_dies_reach_its_successor(
+async def test_a_replaced_worker_loads_a_configuration_changed_meanwhile(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
     scripted = await upstream(JSON % (len(PERSON), PERSON))
@@ -214,7 +214,7 @@ async def test_rules_that_change_as_a_worker_dies_reach_its_successor(
     assert [died["exit_status"] for died in program.log("worker_died")] == [-signal.SIGKILL] * 3
 
 
-async def test_all_end_when_told_while_one_waits_to_be_replaced(
+async def test_all_workers_end_on_sigterm_while_a_replacement_is_pending(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
     program = gateway(rules((await upstream(ANSWER)).port), GATEWAY_WORKERS="2")
