@@ -14,7 +14,7 @@ SCRIPT = Path(__file__).resolve().parents[2] / "stack/audit.py"
 FINDING = "Name Version ID\nuv   0.0.1   X-1\n"
 
 
-def test_without_an_index_one_line_says_so(
+def test_an_unreachable_package_index_gives_one_line_and_status_69(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def create(folder: Path, **_: object) -> None:
@@ -61,14 +61,14 @@ def audit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[dict[str
     return run
 
 
-def test_nothing_is_known(
+def test_without_known_vulnerabilities_the_status_is_0(
     audit: Callable[[dict[str, str]], int], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert audit({}) == 0
     assert capsys.readouterr().out == "make audit: no vulnerability of a pinned package is known.\n"
 
 
-def test_findings(
+def test_known_vulnerabilities_are_printed_and_the_status_is_1(
     audit: Callable[[dict[str, str]], int], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert audit({"lock": FINDING, "test": FINDING}) == 1
@@ -76,7 +76,7 @@ def test_findings(
     assert shown == f"requirements/lock.txt:\n{FINDING}\nrequirements/test.txt:\n{FINDING}\n"
 
 
-def test_packages_that_cannot_be_looked_up(
+def test_an_error_of_pip_audit_gives_status_69(
     audit: Callable[[dict[str, str]], int], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert audit({"lock": ""}) == 69

@@ -56,7 +56,7 @@ def make(venv: Path) -> Make:
     return make
 
 
-def test_refuses_a_python_that_is_too_old(make: Make, tmp_path: Path, venv: Path) -> None:
+def test_make_refuses_a_python_that_is_too_old(make: Make, tmp_path: Path, venv: Path) -> None:
     old = script(tmp_path / "old", "#!/bin/sh\nexit 1\n")
 
     refused = make("run", f"PYTHON={old}")
@@ -67,7 +67,7 @@ def test_refuses_a_python_that_is_too_old(make: Make, tmp_path: Path, venv: Path
     assert not venv.exists()
 
 
-def test_a_half_made_environment_is_made_anew(make: Make, tmp_path: Path, venv: Path) -> None:
+def test_an_incomplete_environment_is_created_again(make: Make, tmp_path: Path, venv: Path) -> None:
     python = script(tmp_path / "python", FAKE_PYTHON.format(folder=shlex.quote(str(tmp_path))))
     log = tmp_path / "log"
     goal = (f"PYTHON={python}", f"{venv}/run.stamp")
@@ -85,7 +85,7 @@ def test_a_half_made_environment_is_made_anew(make: Make, tmp_path: Path, venv: 
     assert make("--question", *changed, *goal).returncode == 1, "the lock is newer"
 
 
-def test_ctrl_c_ends_make_run_without_noise(tmp_path: Path, venv: Path) -> None:
+def test_ctrl_c_ends_make_run_without_error_output(tmp_path: Path, venv: Path) -> None:
     script(venv / "bin/python", f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n')
     (venv / "run.stamp").touch()
     prefixes = ("BACKEND_V1", "BACKEND_V2", "USERS", "GATEWAY", "GATEWAY_ADMIN")

@@ -153,7 +153,9 @@ def curl(line: str) -> tuple[int, Any]:
         pytest.param(lambda pid: os.kill(pid, signal.SIGHUP), id="SIGHUP"),
     ],
 )
-def test_ends_all_four_when_asked(start: Start, ask: Callable[[int], None]) -> None:
+def test_a_signal_to_the_runner_ends_all_four_programs(
+    start: Start, ask: Callable[[int], None]
+) -> None:
     stack = start(stand_in=True)
     stack.wait_until_ready()
     programs = stack.programs()
@@ -167,7 +169,7 @@ def test_ends_all_four_when_asked(start: Start, ask: Callable[[int], None]) -> N
     assert not any(program.is_running() for program in programs.values())
 
 
-def test_ctrl_c_while_starting_ends_all_four(start: Start) -> None:
+def test_ctrl_c_during_the_start_ends_all_four_programs(start: Start) -> None:
     stack = start()
     until(stack.programs)
 
@@ -185,7 +187,7 @@ def test_ctrl_c_while_starting_ends_all_four(start: Start) -> None:
         ("gateway", signal.SIGTERM, "exit status 0"),
     ],
 )
-def test_ends_the_others_when_one_ends(
+def test_when_one_program_ends_the_others_are_ended(
     start: Start, program: str, how: signal.Signals, told: str
 ) -> None:
     stack = start(stand_in=True)
@@ -199,7 +201,7 @@ def test_ends_the_others_when_one_ends(
     assert not any(program.is_running() for program in programs.values())
 
 
-def test_ends_the_others_when_one_cannot_start(start: Start) -> None:
+def test_when_one_program_cannot_start_the_others_are_ended(start: Start) -> None:
     stack = start(stand_in=True, USERS_GRACE="soon")
 
     assert stack.status() == 1
@@ -207,7 +209,7 @@ def test_ends_the_others_when_one_cannot_start(start: Start) -> None:
     assert "curl" not in stack.output
 
 
-def test_from_the_first_request_to_ctrl_c(start: Start) -> None:
+def test_the_stack_serves_requests_and_finishes_them_after_ctrl_c(start: Start) -> None:
     """The curl commands in the banner work, and the gateway ends before the services."""
     stack = start()
     stack.wait_until_ready()
@@ -236,7 +238,7 @@ def test_from_the_first_request_to_ctrl_c(start: Start) -> None:
     assert not any(program.is_running() for program in programs.values())
 
 
-def test_a_second_ctrl_c_kills_what_does_not_end(start: Start) -> None:
+def test_a_second_ctrl_c_kills_programs_that_have_not_ended(start: Start) -> None:
     stack = start(stand_in=True)
     stack.wait_until_ready()
     programs = stack.programs()
@@ -252,7 +254,7 @@ def test_a_second_ctrl_c_kills_what_does_not_end(start: Start) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a child of its parent's end")
-def test_no_program_outlives_a_runner_that_is_killed(start: Start) -> None:
+def test_programs_end_when_the_runner_is_killed(start: Start) -> None:
     stack = start(stand_in=True)
     stack.wait_until_ready()
     programs = stack.programs()
@@ -263,7 +265,7 @@ def test_no_program_outlives_a_runner_that_is_killed(start: Start) -> None:
     until(lambda: not any(program.is_running() for program in programs.values()))
 
 
-def test_says_which_ports_are_taken_and_starts_nothing(start: Start) -> None:
+def test_taken_ports_are_reported_and_no_program_is_started(start: Start) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         stack = start(BACKEND_V2_PORT=port, GATEWAY_ADMIN_PORT=port)
@@ -281,7 +283,7 @@ def test_says_which_ports_are_taken_and_starts_nothing(start: Start) -> None:
 
 
 @pytest.mark.parametrize("port", ["abc", "65536", "-1", "٨٠", " 80"])
-def test_refuses_what_is_no_port(start: Start, port: str) -> None:
+def test_an_invalid_port_is_refused(start: Start, port: str) -> None:
     stack = start(USERS_PORT=port)
 
     assert (stack.status(), stack.output) == (2, "")

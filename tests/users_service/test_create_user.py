@@ -70,7 +70,7 @@ def nothing_stored(stored: Callable[[], list[Any]]) -> Iterator[None]:
         {"name": "' OR 1=1 --", "birthDate": "1999-12-31"},
     ],
 )
-def test_a_user_is_created_and_is_where_the_location_says(
+def test_a_created_user_can_be_read_at_its_location(
     sent: dict[str, str], ask: Ask, described: Callable[..., Any]
 ) -> None:
     created = ask("POST", "/users?a=b", json.dumps(sent))
@@ -85,7 +85,7 @@ def test_a_user_is_created_and_is_where_the_location_says(
     assert described("/users/{id}", "get", found) == user
 
 
-def test_the_location_is_in_the_terms_of_the_gateways_client(ask: Ask) -> None:
+def test_the_location_has_the_scheme_and_host_of_the_gateways_client(ask: Ask) -> None:
     forwarded = {"X-Forwarded-Proto": "https", "X-Forwarded-Host": "api.example.com:8443"}
     _, headers, body = ask("POST", "/users", json.dumps(BOB), JSON | forwarded)
     assert headers["Location"] == f"https://api.example.com:8443/users/{json.loads(body)['id']}"
@@ -97,7 +97,7 @@ def test_id_and_unknown_fields_are_ignored(post: Callable[..., Any]) -> None:
     assert post(BOB | unknown, 201) == {"id": first["id"] + 1, **BOB}
 
 
-def test_a_huge_integer_is_as_ignored_as_any(ask: Ask) -> None:
+def test_an_unknown_field_with_a_huge_integer_is_ignored(ask: Ask) -> None:
     body = json.dumps(BOB).replace("{", '{"id": ' + "9" * 5000 + ", ")
     assert ask("POST", "/users", body)[0] == 201
 
@@ -112,12 +112,12 @@ def test_a_huge_integer_is_as_ignored_as_any(ask: Ask) -> None:
         'application/json; charset="UTF8"',
     ],
 )
-def test_json_in_utf_8_is_welcome(content_type: str, ask: Ask) -> None:
+def test_any_spelling_of_json_in_utf_8_is_accepted(content_type: str, ask: Ask) -> None:
     assert ask("POST", "/users", json.dumps(BOB), {"Content-Type": content_type})[0] == 201
 
 
 @pytest.mark.parametrize("coding", ["identity", "Identity", "", "identity, identity"])
-def test_content_encoding_identity_is_no_encoding(coding: str, ask: Ask) -> None:
+def test_the_content_encoding_identity_is_accepted(coding: str, ask: Ask) -> None:
     headers = JSON | {"Content-Encoding": coding}
     assert ask("POST", "/users", json.dumps(BOB), headers)[0] == 201
 
@@ -158,14 +158,14 @@ def test_content_encoding_identity_is_no_encoding(coding: str, ask: Ask) -> None
         ],
     ],
 )
-def test_every_violation_is_told_at_once(
+def test_a_response_has_all_violations_of_a_request(
     sent: object, violations: dict[str, str], post: Callable[..., Any]
 ) -> None:
     assert post(sent, 400) == violations
 
 
 @pytest.mark.usefixtures("nothing_stored")
-def test_tomorrow_is_not_past(post: Callable[..., Any]) -> None:
+def test_a_birth_date_of_tomorrow_is_refused(post: Callable[..., Any]) -> None:
     tomorrow = (datetime.now(UTC) + timedelta(days=1)).date().isoformat()
     assert post(BOB | {"birthDate": tomorrow}, 400) == {"birthDate": BIRTH_DATE_PAST}
 
@@ -197,7 +197,7 @@ def test_tomorrow_is_not_past(post: Callable[..., Any]) -> None:
         json.dumps(BOB).encode("utf-16"),
     ],
 )
-def test_what_is_not_json_is_a_400_problem(
+def test_a_body_that_is_not_valid_json_gets_a_400_problem(
     body: bytes, ask: Ask, described: Callable[..., Any]
 ) -> None:
     answer = ask("POST", "/users", body)
@@ -218,7 +218,9 @@ def test_what_is_not_json_is_a_400_problem(
         ("[" * 65 + "]" * 65, "arrays and objects may nest at most 64 deep"),
     ],
 )
-def test_a_refused_body_has_the_reason(body: str | bytes, reason: str, ask: Ask) -> None:
+def test_the_problem_for_a_malformed_body_has_the_reason(
+    body: str | bytes, reason: str, ask: Ask
+) -> None:
     problem = json.loads(ask("POST", "/users", body)[2])
     assert problem["detail"] == f"Send valid JSON: {reason}."
 
@@ -241,7 +243,7 @@ def test_a_refused_body_has_the_reason(body: str | bytes, reason: str, ask: Ask)
         (JSON | {"Content-Encoding": "identity, gzip"}, "unsupported_encoding"),
     ],
 )
-def test_another_kind_of_body_is_a_415_problem(
+def test_an_unsupported_type_or_encoding_gets_a_415_problem(
     headers: Mapping[str, str], code: str, ask: Ask, described: Callable[..., Any]
 ) -> None:
     answer = ask("POST", "/users", json.dumps(BOB), headers)
@@ -253,7 +255,7 @@ def test_another_kind_of_body_is_a_415_problem(
 
 @pytest.mark.parametrize("chunked", [False, True])
 @pytest.mark.parametrize(("size", "status"), [(65536, 201), (65537, 413), (200_000, 413)])
-def test_a_body_over_the_limit_is_a_413_problem(
+def test_a_body_over_the_limit_gets_a_413_problem(
     chunked: bool,
     size: int,
     status: int,
@@ -273,7 +275,9 @@ def test_a_body_over_the_limit_is_a_413_problem(
     assert len(stored()) - before == (status == 201)
 
 
-def test_a_body_that_is_too_large_is_not_asked_for(exchange: Callable[[bytes], bytes]) -> None:
+def test_an_announced_body_over_the_limit_gets_413_instead_of_100_continue(
+    exchange: Callable[[bytes], bytes],
+) -> None:
     body = json.dumps(BOB).encode()
     expecting = HEAD + b"Expect: 100-continue\r\nContent-Length: %d\r\n\r\n"
     assert exchange(expecting % len(body) + body).startswith(

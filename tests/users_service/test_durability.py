@@ -68,7 +68,7 @@ def _read(port: int, ids: set[int]) -> dict[int, tuple[str, str]]:
     return found
 
 
-def test_acknowledged_users_survive_kill_9_and_there_are_no_half_ones(
+def test_acknowledged_users_survive_kill_9_and_no_user_is_stored_partially(
     launch: Launch, wait_for: WaitFor, tmp_path: Path
 ) -> None:
     load = Load()

@@ -26,7 +26,7 @@ BOB = {"name": "Bob", "birthDate": "2000-01-31"}
         *("01", "+1", "-1", "1.0", "1e0", "0x1", "one", "1%20", "%31"),
     ],
 )
-def test_an_unknown_id_is_a_404_problem(
+def test_an_unknown_id_gets_a_404_problem(
     unknown: str, ask: Ask, described: Callable[..., Any]
 ) -> None:
     answer = ask("GET", f"/users/{unknown}")
@@ -42,7 +42,7 @@ def test_an_unknown_id_is_a_404_problem(
         *("/users/../users", "/./users", "/%75sers", "/users%00", "/users;a=1", "/{id}"),
     ],
 )
-def test_an_unknown_path_is_a_404_problem_for_every_method(
+def test_an_unknown_path_gets_a_404_problem_for_every_method(
     path: str, ask: Ask, described: Callable[..., Any]
 ) -> None:
     for method in ("GET", "POST", "OPTIONS", "DELETE"):
@@ -64,7 +64,7 @@ def test_an_unknown_path_is_a_404_problem_for_every_method(
         ("/openapi.json", "GET, HEAD, OPTIONS"),
     ],
 )
-def test_another_method_is_a_405_problem_and_options_tells_which_are_possible(
+def test_a_wrong_method_gets_a_405_problem_and_options_lists_the_methods(
     path: str, allowed: str, ask: Ask, described: Callable[..., Any]
 ) -> None:
     for method in {"GET", "POST", "PUT", "PATCH", "DELETE", "TRACE", "QUERY"} - {
@@ -89,7 +89,7 @@ def test_another_method_is_a_405_problem_and_options_tells_which_are_possible(
         b"\x16\x03\x01\x02\x00\x01\x00",
     ],
 )
-def test_what_is_not_http_is_a_400_problem(
+def test_invalid_http_gets_a_400_problem(
     request_line: bytes, exchange: Callable[[bytes], bytes]
 ) -> None:
     head, _, body = exchange(request_line + b"\r\nHost: a\r\n\r\n").partition(b"\r\n\r\n")
@@ -108,7 +108,7 @@ def test_what_is_not_http_is_a_400_problem(
         (b"POST http://a/nothing", "/nothing"),
     ],
 )
-def test_a_target_that_is_no_path_of_ours_is_a_404_problem(
+def test_a_target_in_another_form_gets_a_404_problem(
     target: bytes, instance: str, exchange: Callable[[bytes], bytes]
 ) -> None:
     answer = exchange(target + b" HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
@@ -121,7 +121,7 @@ def test_a_target_that_is_no_path_of_ours_is_a_404_problem(
 # Other requests.
 
 
-def test_head_is_get_without_its_body(ask: Ask) -> None:
+def test_head_returns_the_headers_of_get_without_a_body(ask: Ask) -> None:
     user_id = json.loads(ask("POST", "/users", json.dumps(BOB))[2])["id"]
     for path in (
         f"/users/{user_id}",
@@ -138,7 +138,7 @@ def test_head_is_get_without_its_body(ask: Ask) -> None:
 
 
 @pytest.mark.parametrize(("path", "status"), [("/healthz", "ok"), ("/readyz", "ready")])
-def test_it_is_alive_and_ready(
+def test_the_health_checks_report_a_healthy_service(
     path: str, status: str, ask: Ask, described: Callable[..., Any]
 ) -> None:
     answer = ask("GET", path)
@@ -146,7 +146,7 @@ def test_it_is_alive_and_ready(
     assert described(path, "get", answer) == {"status": status}
 
 
-def test_the_description_is_openapi_3_1_with_sound_schemas(ask: Ask) -> None:
+def test_the_published_document_is_openapi_3_1_with_valid_schemas(ask: Ask) -> None:
     status, headers, body = ask("GET", "/openapi.json")
     assert (status, headers["Content-Type"]) == (200, "application/json")
     document = json.loads(body)
@@ -163,7 +163,7 @@ def test_the_description_is_openapi_3_1_with_sound_schemas(ask: Ask) -> None:
     assert schemas["NewUser"]["properties"]["birthDate"]["format"] == "date"
 
 
-def test_the_description_accepts_what_the_model_accepts(ask: Ask) -> None:
+def test_the_published_schema_accepts_the_same_users_as_the_model(ask: Ask) -> None:
     schemas = json.loads(ask("GET", "/openapi.json")[2])["components"]["schemas"]
     model = NewUser.model_json_schema()
     assert set(schemas["NewUser"]["properties"]) == set(model["properties"])
@@ -183,13 +183,13 @@ def test_the_description_accepts_what_the_model_accepts(ask: Ask) -> None:
 
 
 @pytest.mark.parametrize("given", ["a", "gw-1:~/x=1@b+c.d_e", "x" * 128])
-def test_a_sane_request_id_is_kept(given: str, ask: Ask) -> None:
+def test_a_valid_request_id_is_returned(given: str, ask: Ask) -> None:
     for path in ("/healthz", "/nothing"):
         assert ask("GET", path, headers={"X-Request-Id": given})[1]["X-Request-Id"] == given
 
 
 @pytest.mark.parametrize("given", ["", "x" * 129, "a b", "ä", '"'])
-def test_any_other_request_id_is_replaced(given: str, ask: Ask) -> None:
+def test_an_invalid_request_id_is_replaced(given: str, ask: Ask) -> None:
     made = {
         ask("GET", "/healthz", headers={"X-Request-Id": given})[1]["X-Request-Id"] for _ in "12"
     }

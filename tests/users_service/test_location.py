@@ -30,7 +30,7 @@ PROTO, FORWARDED, HOST = "X-Forwarded-Proto", "X-Forwarded-Host", "Host"
         ([(HOST, "users"), (FORWARDED, "a"), (FORWARDED, "b")], "http://users/users/7"),
     ],
 )
-def test_scheme_and_authority_are_the_clients(
+def test_the_location_has_the_scheme_and_authority_of_the_client(
     headers: list[tuple[str, str]], expected: str
 ) -> None:
     assert _location(*headers) == expected
@@ -54,6 +54,6 @@ def test_scheme_and_authority_are_the_clients(
         "a\n",
     ],
 )
-def test_what_is_no_sane_authority_is_passed_over(authority: str) -> None:
+def test_a_malformed_authority_is_ignored(authority: str) -> None:
     assert _location((FORWARDED, authority), (HOST, "users")) == "http://users/users/7"
     assert _location((HOST, authority)) == "http://127.0.0.1:8003/users/7"

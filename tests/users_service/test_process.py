@@ -138,13 +138,13 @@ def _events(log: Path) -> list[str]:
         ),
     ],
 )
-def test_what_it_cannot_start_with_is_one_line_and_an_exit_status(
+def test_an_invalid_setting_gives_one_line_and_an_exit_status(
     environment: dict[str, str], status: int, said: str, tmp_path: Path
 ) -> None:
     assert _run(tmp_path, **environment) == (status, f"users_service: {said}\n")
 
 
-def test_a_pipe_is_no_database(tmp_path: Path) -> None:
+def test_a_named_pipe_is_refused_as_a_database(tmp_path: Path) -> None:
     """Opening a named pipe for writing would otherwise wait for a reader."""
     os.mkfifo(tmp_path / "pipe")
     status, said = _run(tmp_path, USERS_DATABASE_URL=f"sqlite+aiosqlite:///{tmp_path}/pipe")
@@ -152,7 +152,7 @@ def test_a_pipe_is_no_database(tmp_path: Path) -> None:
     assert "No such device or address" in said
 
 
-def test_a_taken_port_is_one_line_and_an_exit_status(tmp_path: Path) -> None:
+def test_a_taken_port_gives_one_line_and_an_exit_status(tmp_path: Path) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
         port = taken.getsockname()[1]
         status, said = _run(tmp_path, USERS_PORT=str(port))
@@ -161,21 +161,21 @@ def test_a_taken_port_is_one_line_and_an_exit_status(tmp_path: Path) -> None:
     assert said.count("\n") == 1
 
 
-def test_a_host_that_cannot_be_one_is_one_line_and_an_exit_status(tmp_path: Path) -> None:
+def test_an_invalid_host_gives_one_line_and_an_exit_status(tmp_path: Path) -> None:
     status, said = _run(tmp_path, USERS_HOST="a..b")
     assert status == 1
     assert said.startswith("users_service: cannot listen on a..b:0: ")
     assert said.count("\n") == 1
 
 
-def test_several_that_start_at_once_share_one_new_database(launch: Launch, ask: Ask) -> None:
+def test_programs_that_start_at_once_share_one_new_database(launch: Launch, ask: Ask) -> None:
     with ThreadPoolExecutor() as starters:
         ports = [service[1] for service in starters.map(lambda _: launch(), range(3))]
     ids = [json.loads(ask("POST", "/users", BOB, port=port)[2])["id"] for port in ports]
     assert ids == [1, 2, 3]
 
 
-def test_users_are_in_the_folder_that_it_was_started_in(standing: Standing, ask: Ask) -> None:
+def test_the_default_database_is_in_the_working_folder(standing: Standing, ask: Ask) -> None:
     ask("POST", "/users", BOB, port=standing.port)
     assert (standing.folder / "users.db").exists()
 
@@ -183,7 +183,9 @@ def test_users_are_in_the_folder_that_it_was_started_in(standing: Standing, ask:
 # Log.
 
 
-def test_every_request_is_one_line_of_json(launch: Launch, ask: Ask, wait_for: WaitFor) -> None:
+def test_every_request_is_logged_as_one_line_of_json(
+    launch: Launch, ask: Ask, wait_for: WaitFor
+) -> None:
     process, port, log = launch()
     user = '{"name": "Bob", "birthDate": "s3cret"}'
     for method, path, given in (("POST", "/users?q=s3cret", "r1"), ("GET", "/nothing", "")):
@@ -215,9 +217,7 @@ def test_every_request_is_one_line_of_json(launch: Launch, ask: Ask, wait_for: W
     assert "s3cret" not in log.read_text()
 
 
-def test_what_is_not_http_is_logged_without_a_traceback(
-    standing: Standing, wait_for: WaitFor
-) -> None:
+def test_invalid_http_is_logged_without_a_traceback(standing: Standing, wait_for: WaitFor) -> None:
     with socket.create_connection(("127.0.0.1", standing.port), 20) as connection:
         connection.sendall(b"GARBAGE\r\n\r\n")
         assert connection.recv(20).startswith(b"HTTP/1.0 400 ")
@@ -225,7 +225,9 @@ def test_what_is_not_http_is_logged_without_a_traceback(
     assert "traceback" not in _entries(standing.log)[-1]
 
 
-def test_a_fault_is_a_500_problem_and_a_logged_traceback(launch: Launch, ask: Ask) -> None:
+def test_an_unexpected_error_gets_a_500_problem_and_a_logged_traceback(
+    launch: Launch, ask: Ask
+) -> None:
     _, port, log = launch()
     with closing(sqlite3.connect(log.parents[1] / "users.db")) as database:
         database.execute("INSERT INTO users VALUES (1, 's3cret', 'no date')")
@@ -246,7 +248,7 @@ def test_a_fault_is_a_500_problem_and_a_logged_traceback(launch: Launch, ask: As
 
 
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
-def test_told_to_stop_it_finishes_what_is_in_flight(
+def test_after_a_signal_the_program_finishes_requests_in_flight(
     signum: int, launch: Launch, ask: Ask, wait_for: WaitFor, tmp_path: Path
 ) -> None:
     process, port, log = launch()
@@ -279,7 +281,7 @@ def _refuses(port: int) -> bool:
     return False
 
 
-def test_what_does_not_finish_within_the_grace_is_given_up(
+def test_a_request_that_exceeds_the_grace_period_is_given_up(
     launch: Launch, ask: Ask, wait_for: WaitFor
 ) -> None:
     process, port, log = launch(USERS_GRACE="0.2")
@@ -301,7 +303,7 @@ def test_what_does_not_finish_within_the_grace_is_given_up(
         (HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"no chunk\r\n"),
     ],
 )
-def test_a_body_that_does_not_come_is_a_408_problem(
+def test_a_body_that_does_not_arrive_gets_a_408_problem(
     head: bytes, part: bytes, strict: Standing, ask: Ask
 ) -> None:
     with socket.create_connection(("127.0.0.1", strict.port), 20) as slow:
@@ -314,7 +316,7 @@ def test_a_body_that_does_not_come_is_a_408_problem(
     assert "failed" not in _events(strict.log)
 
 
-def test_a_client_that_leaves_in_the_middle_is_not_our_fault(
+def test_a_client_that_disconnects_during_its_body_is_not_logged_as_an_error(
     standing: Standing, ask: Ask, wait_for: WaitFor
 ) -> None:
     known = len(_events(standing.log))
@@ -331,7 +333,7 @@ def _connections(process: Process) -> list[Any]:
     return [one for one in every if one.status == psutil.CONN_ESTABLISHED]
 
 
-def test_a_client_that_does_not_wait_for_the_answer_is_not_our_fault(
+def test_a_client_that_disconnects_before_the_response_is_not_logged_as_an_error(
     standing: Standing, wait_for: WaitFor
 ) -> None:
     wait_for(lambda: not _connections(standing.process))
@@ -354,14 +356,16 @@ def test_a_client_that_does_not_wait_for_the_answer_is_not_our_fault(
     ("body", "status"),
     [(BOB, 201), (BOB + " " * 10, 201), (BOB + " " * 11, 413), (BOB.replace("{", '{"x":[],'), 400)],
 )
-def test_the_limits_are_settings(body: str, status: int, strict: Standing, ask: Ask) -> None:
+def test_the_limits_of_bodies_are_configurable(
+    body: str, status: int, strict: Standing, ask: Ask
+) -> None:
     assert ask("POST", "/users", body, port=strict.port)[0] == status
 
 
 # Time zone.
 
 
-def test_past_is_before_today_in_the_time_zone(
+def test_a_birth_date_must_be_before_today_in_the_configured_time_zone(
     standing: Standing, strict: Standing, ask: Ask
 ) -> None:
     yesterday = (datetime.now(ZoneInfo(EAST)) - timedelta(days=1)).date().isoformat()
@@ -373,7 +377,7 @@ def test_past_is_before_today_in_the_time_zone(
 # Database errors.
 
 
-def test_writers_queue_while_the_database_is_locked_and_reads_go_on(
+def test_while_the_database_is_locked_writers_wait_and_readers_continue(
     launch: Launch, ask: Ask
 ) -> None:
     _, port, log = launch(USERS_DATABASE_TIMEOUT="20")
@@ -388,7 +392,7 @@ def test_writers_queue_while_the_database_is_locked_and_reads_go_on(
         assert sorted(each.result() for each in waiting) == [*range(2, 34)]
 
 
-def test_a_writer_that_waits_too_long_is_a_503_problem(launch: Launch, ask: Ask) -> None:
+def test_a_writer_that_waits_too_long_gets_a_503_problem(launch: Launch, ask: Ask) -> None:
     _, port, log = launch(USERS_DATABASE_TIMEOUT="0.2")
     lock = sqlite3.connect(log.parents[1] / "users.db", isolation_level=None)
     with closing(lock), ThreadPoolExecutor(4) as writers:
@@ -399,7 +403,7 @@ def test_a_writer_that_waits_too_long_is_a_503_problem(launch: Launch, ask: Ask)
     assert _create(ask, port) == 1
 
 
-def test_a_new_database_is_for_its_owner_only(launch: Launch) -> None:
+def test_only_the_owner_may_read_a_new_database(launch: Launch) -> None:
     mask = os.umask(0)
     try:
         log = launch()[2]
@@ -408,7 +412,7 @@ def test_a_new_database_is_for_its_owner_only(launch: Launch) -> None:
     assert (log.parents[1] / "users.db").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_readiness_probe_leaves_the_database_as_it_is(launch: Launch, ask: Ask) -> None:
+def test_a_readiness_probe_does_not_change_the_database(launch: Launch, ask: Ask) -> None:
     _, port, log = launch()
     file = log.parents[1] / "users.db"
     assert _create(ask, port) == 1
@@ -418,7 +422,7 @@ def test_a_readiness_probe_leaves_the_database_as_it_is(launch: Launch, ask: Ask
     assert _create(ask, port) == 2
 
 
-def test_a_full_disk_is_a_503_problem_until_there_is_room(
+def test_a_full_disk_gives_503_problems_until_there_is_room(
     launch: Launch, ask: Ask, tmp_path: Path
 ) -> None:
     process, port, log = launch(USERS_DATABASE_TIMEOUT="0.2")
@@ -433,7 +437,7 @@ def test_a_full_disk_is_a_503_problem_until_there_is_room(
     assert "storage_unavailable" in _events(log)
 
 
-def test_a_database_that_has_gone_is_a_503_problem_until_it_is_back(
+def test_a_missing_database_gives_503_problems_until_it_is_back(
     launch: Launch, ask: Ask, tmp_path: Path
 ) -> None:
     port = launch()[1]
@@ -462,7 +466,7 @@ def test_a_replaced_database_is_used_and_loses_no_acknowledged_user(
     assert _stored(file.parent, tmp_path / "killed") == [1, *ids] == [1, 2, 3, 4]
 
 
-def test_a_database_with_the_table_of_migrations_is_used_and_reuses_no_id(
+def test_a_database_of_an_earlier_release_is_used_without_reusing_ids(
     launch: Launch, ask: Ask, tmp_path: Path
 ) -> None:
     (tmp_path / "service").mkdir()
@@ -474,7 +478,7 @@ def test_a_database_with_the_table_of_migrations_is_used_and_reuses_no_id(
     assert _create(ask, port) == 3
 
 
-def test_a_table_of_another_shape_is_refused_at_the_start(tmp_path: Path) -> None:
+def test_a_table_with_other_columns_is_refused_at_the_start(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "users.db")) as database:
         database.execute("CREATE TABLE users (other)")
     status, said = _run(tmp_path)

@@ -8,7 +8,7 @@ import pytest
 from users_service.settings import Settings
 
 
-def test_the_defaults() -> None:
+def test_settings_without_variables_have_their_defaults() -> None:
     settings = Settings.from_environment({"PORT": "1", "USERS_OTHER": "x"})
     assert settings.database_url.render_as_string() == "sqlite+aiosqlite:///users.db"
     assert settings.model_dump(exclude={"database_url"}) == {
@@ -23,7 +23,7 @@ def test_the_defaults() -> None:
     }
 
 
-def test_every_setting_can_be_set() -> None:
+def test_every_setting_can_be_set_by_its_variable() -> None:
     settings = Settings.from_environment(
         {
             "USERS_HOST": "::1",
@@ -63,7 +63,7 @@ def test_every_setting_can_be_set() -> None:
         ("USERS_DATABASE_TIMEOUT", ["0", "inf"], "a number of seconds"),
     ],
 )
-def test_a_wrong_value_is_named_with_what_would_be_right(
+def test_the_error_for_a_wrong_value_describes_valid_values(
     variable: str, values: list[str], right: str
 ) -> None:
     for value in values:
@@ -106,9 +106,7 @@ def test_utc_needs_no_time_zone_database() -> None:
         ("postgresql+asyncpg://ann:s3cret@db/users?ssl=prefer", {"ssl": "prefer"}),
     ],
 )
-def test_a_url_as_postgresql_has_it_gets_a_driver_for_asyncio(
-    url: str, options: dict[str, str]
-) -> None:
+def test_a_postgresql_url_gets_the_asyncio_driver(url: str, options: dict[str, str]) -> None:
     found = Settings.from_environment({"USERS_DATABASE_URL": url}).database_url
     assert (found.drivername, found.database) == ("postgresql+asyncpg", "users")
     assert dict(found.query) == options

@@ -109,20 +109,20 @@ def _violations(value: object) -> dict[str, str]:
         ),
     ],
 )
-def test_every_violated_field_has_its_path_and_a_message(
+def test_every_invalid_field_has_a_message_under_its_path(
     value: object, expected: dict[str, str]
 ) -> None:
     assert _violations(value) == expected
 
 
-def test_a_violation_of_the_outermost_object_goes_by_its_name() -> None:
+def test_a_violation_of_the_outermost_object_is_under_the_name_of_the_object() -> None:
     guests = [{"firstName": name} for name in ("Ann", "Bob", "Cem")]
     assert _violations({"nights": 1, "address": ADDRESS, "guests": guests}) == {
         "booking": "Too many guests for one booking."
     }
 
 
-def test_a_violation_of_a_nested_object_goes_by_its_path_beside_those_of_fields() -> None:
+def test_a_violation_of_a_nested_object_is_under_the_path_of_the_object() -> None:
     ghosttown = {"city": "Ghosttown", "zipCode": "0"}
     guests = [{"firstName": "Ann"}, {"firstName": "Bob", "address": ghosttown}]
     assert _violations({"nights": True, "address": ghosttown, "guests": guests}) == {
@@ -133,16 +133,16 @@ def test_a_violation_of_a_nested_object_goes_by_its_path_beside_those_of_fields(
 
 
 @pytest.mark.parametrize("value", [None, [], "text", 1])
-def test_what_is_no_object_is_a_violation_of_the_whole(value: object) -> None:
+def test_a_value_that_is_not_an_object_violates_the_whole(value: object) -> None:
     assert _violations(value) == {"booking": "Booking must be an object."}
 
 
-def test_pydantic_speaks_where_nothing_better_is_known() -> None:
+def test_other_violations_have_the_message_of_pydantic() -> None:
     found = _violations({"nights": 0, "address": ADDRESS})
     assert found == {"nights": "Input should be greater than or equal to 1"}
 
 
-def test_several_violations_of_one_path_are_one_message() -> None:
+def test_several_violations_under_one_path_are_joined_to_one_message() -> None:
     error = ValidationError.from_exception_data(
         "Booking",
         [

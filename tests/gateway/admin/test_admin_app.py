@@ -45,7 +45,7 @@ async def test_failed_tasks_are_listed_on_readyz(
     assert await ask(operator, "/readyz") == (200, {"status": "ready"})
 
 
-async def test_an_unwritable_state_is_a_metric(operator: Operator) -> None:
+async def test_a_metric_shows_that_the_state_cannot_be_written(operator: Operator) -> None:
     assert "gateway_state_unwritten 0" in (await ask(operator, "/metrics"))[1]
     assert isinstance(operator.state, LocalState)
     operator.state._health.missed(StateError("full"))
@@ -63,7 +63,7 @@ async def test_a_head_request_for_metrics_has_no_body(operator: Operator) -> Non
 
 
 @pytest.mark.parametrize("path", ["/usage", "/page/callers/person/1"])
-async def test_a_large_response_yields_to_other_requests(
+async def test_other_tasks_run_while_a_large_response_is_sent(
     operator: Operator, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A gateway with one process serves clients on the same event loop."""

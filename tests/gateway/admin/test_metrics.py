@@ -85,7 +85,7 @@ def lines() -> list[str]:
         'gateway_reloads_total{result="rejected"} 1.0',
     ],
 )
-def test_each_metric_has_its_line(line: str) -> None:
+def test_a_scrape_contains_each_metric_with_its_labels(line: str) -> None:
     assert line in lines()
 
 
@@ -127,7 +127,7 @@ def counted_everything() -> Totals:
     return counted
 
 
-def test_the_exposition_follows_the_table_of_metrics() -> None:
+def test_a_scrape_has_the_metrics_of_the_table_in_its_order() -> None:
     found = families(counted_everything())
     assert [*found] == [row.name for row in METRICS]
     for row in METRICS:
@@ -156,11 +156,11 @@ def test_every_counter_that_processes_increment_is_in_the_table() -> None:
     assert named <= counted
 
 
-def test_unknown_targets_have_no_series() -> None:
+def test_targets_of_unknown_services_have_no_series() -> None:
     assert not any("127.0.0.1:8003" in line for line in lines())
 
 
-def test_client_names_are_no_labels() -> None:
+def test_client_names_do_not_appear_in_labels() -> None:
     assert not any("acme" in line for line in lines())
 
 

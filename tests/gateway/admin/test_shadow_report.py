@@ -23,7 +23,7 @@ def test_a_report_has_fields_and_samples() -> None:
     assert (found.old, found.new, found.uncompared) == (None, None, ["POST /p"])
 
 
-def test_fields_of_requests_and_answers_are_separate() -> None:
+def test_fields_of_requests_and_responses_are_reported_separately() -> None:
     made = totals()
     counts = [
         CounterDelta("validated", KEY, 4),
@@ -40,7 +40,7 @@ def test_fields_of_requests_and_answers_are_separate() -> None:
     }
 
 
-def test_a_report_has_the_latency_of_both_services() -> None:
+def test_a_report_has_the_latency_of_a_service_with_compared_responses() -> None:
     made = totals()
     buckets = {latency_bucket(0.01): 94, latency_bucket(0.02): 4, latency_bucket(1.0): 2}
     for _ in range(2):  # from two workers

@@ -131,7 +131,7 @@ def test_a_cutover_table_has_state_and_routes() -> None:
     ("seconds", "counted_from"),
     [(0.0, "1970-01-01T00:01:42Z"), (3.9, "1970-01-01T00:01:42Z"), (4.0, None)],
 )
-def test_a_new_cutover_report_has_the_time_of_its_first_count(
+def test_a_report_of_a_new_percentage_has_the_time_when_counting_begins(
     seconds: float, counted_from: str | None
 ) -> None:
     """Requests in the first seconds do not count, and counts arrive with a delay."""

@@ -72,7 +72,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("command", "printed"),
     [pytest.param(command.removeprefix("$ "), text, id=command) for command, _, text in COMMANDS],
 )
-def test_command(command: str, printed: str, folder: Path) -> None:
+def test_a_command_prints_the_output_in_commands_txt(
+    command: str, printed: str, folder: Path
+) -> None:
     status, out, err = typed(command, folder)
     shown = f"[{status}]\n" if status else ""
     assert f"{out}{err}{shown}" == (f"{printed}\n" if printed else "")
@@ -80,7 +82,7 @@ def test_command(command: str, printed: str, folder: Path) -> None:
     assert not out if status else not err
 
 
-def test_as_a_program(folder: Path) -> None:
+def test_a_command_run_as_a_process_has_the_same_status_and_output(folder: Path) -> None:
     """A real process gives the same exit status and outputs as a run in this process."""
     status, out, err = _in_a_shell(
         "python -m gateway check broken.yaml", folder, dict(os.environ), sys.executable
@@ -90,7 +92,7 @@ def test_as_a_program(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("variable", ["GATEWAY_PORT", "GATEWAY_ADMIN_PORT"])
-def test_a_port_that_is_taken(variable: str, folder: Path) -> None:
+def test_serve_fails_with_one_line_if_a_port_is_taken(variable: str, folder: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         ports = {"GATEWAY_PORT": 0, "GATEWAY_ADMIN_PORT": 0, variable: port}
@@ -106,7 +108,9 @@ def test_a_port_that_is_taken(variable: str, folder: Path) -> None:
     ("host", "reason"),
     [("192.0.2.1", "cannot assign requested address"), ("a..b", "no host has such a name")],
 )
-def test_a_host_that_is_not_ours(host: str, reason: str, folder: Path) -> None:
+def test_serve_fails_with_one_line_for_an_invalid_host(
+    host: str, reason: str, folder: Path
+) -> None:
     settings = (
         f"GATEWAY_CONFIG=explain.yaml GATEWAY_PORT=0 GATEWAY_ADMIN_PORT=0 GATEWAY_HOST={host}"
     )
@@ -115,7 +119,7 @@ def test_a_host_that_is_not_ours(host: str, reason: str, folder: Path) -> None:
     assert err == f"cannot listen on {host}:0: {reason}\n"
 
 
-def test_what_is_no_trouble_of_the_output_is_not_called_so(
+def test_an_os_error_that_does_not_concern_the_output_is_raised(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def run(_: object) -> int:
@@ -128,7 +132,7 @@ def test_what_is_no_trouble_of_the_output_is_not_called_so(
 
 
 @pytest.mark.parametrize("arguments", ["--port 80", "launch", "check --strictly", "explain"])
-def test_asked_wrongly(arguments: str) -> None:
+def test_wrong_usage_prints_the_usage_and_exits_with_2(arguments: str) -> None:
     """The messages come from argparse and differ between versions of Python."""
     status, out, err = typed(f"python -m gateway {arguments}", ROOT)
     assert (status, out) == (2, "")
@@ -146,7 +150,7 @@ def test_help_names_every_command_and_variable() -> None:
         assert word in out
 
 
-def test_the_version_says_that_modules_are_compiled(
+def test_the_version_option_shows_that_modules_are_compiled(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     compiled = ModuleSpec(

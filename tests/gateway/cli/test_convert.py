@@ -28,7 +28,7 @@ class Input(io.StringIO):
 @pytest.mark.parametrize(
     ("command", "printed"), [pytest.param(command, text, id=command) for command, _, text in BLOCKS]
 )
-def test_command(
+def test_convert_prints_the_output_in_convert_txt(
     command: str,
     printed: str,
     monkeypatch: pytest.MonkeyPatch,

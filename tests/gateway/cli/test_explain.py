@@ -23,7 +23,7 @@ COMMANDS = [
         for rules, command, _, text in COMMANDS
     ],
 )
-def test_explain(
+def test_explain_prints_the_expected_output(
     rules: Path,
     command: str,
     printed: str,

@@ -39,7 +39,7 @@ NEW = "the new route: 50% of the clients go via version 2"
         ),
     ],
 )
-def test_explain(
+def test_explain_shows_the_route_of_a_cutover(
     asked: str,
     fields: list[str],
     facts: dict[str, str],
@@ -55,7 +55,7 @@ def test_explain(
     assert ("shadow" in printed) == ("shadow" in facts or "old route" in facts["cutover"])
 
 
-def test_explain_a_brownout_beside_a_cutover(
+def test_explain_shows_a_brownout_together_with_a_cutover(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A brownout applies to the version on both routes."""
@@ -108,7 +108,7 @@ apis:
         ),
     ],
 )
-def test_explain_shadows(
+def test_explain_shows_how_a_shadow_would_send_the_request(
     shadow: str,
     asked: str,
     fact: str,

@@ -45,7 +45,9 @@ def run(folder: Path, *words: str) -> int:
     return parse(["export", "kubernetes", str(folder / "rules.yaml"), *words])()
 
 
-def test_one_stream(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_out_the_objects_are_printed_as_one_stream(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(folder) == 0
     output, errors = capsys.readouterr()
     documents = list(yaml.safe_load_all(output))
@@ -55,7 +57,9 @@ def test_one_stream(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "pods with the label version-gateway/operator: 'true' may ask the admin port" in errors
 
 
-def test_routes_of_the_gateway_api(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_httproute_is_exported_for_the_gateway_api(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     options = ("--gateway-api", "--parent", "edge/public", "--hostname", "api.example.com")
     assert run(folder, *options, "--name", "api", "--namespace", "shop") == 0
     output, _ = capsys.readouterr()
@@ -68,7 +72,9 @@ def test_routes_of_the_gateway_api(folder: Path, capsys: pytest.CaptureFixture[s
     assert rule["backendRefs"] == [{"name": "api", "port": 8080}]
 
 
-def test_a_folder(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_with_out_the_objects_are_files_and_old_ones_are_removed(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     out = folder / "out" / "objects"
     assert run(folder, "--out", str(out), "--gateway-api") == 0
     assert capsys.readouterr().out == ""
@@ -112,7 +118,9 @@ def test_values_of_variables_are_not_written(
     assert f"holds what is not exported: {secrets}" in errors
 
 
-def test_a_dollar_sign_is_no_variable(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_dollar_sign_without_braces_is_not_a_variable(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     rules = RULES.replace("/users/me", "/users/$me").replace("path: /users,", "path: /us$$ers,")
     (folder / "rules.yaml").write_text(rules)
     assert run(folder) == 0
@@ -120,7 +128,7 @@ def test_a_dollar_sign_is_no_variable(folder: Path, capsys: pytest.CaptureFixtur
     assert "holds what is not exported: GATEWAY_ADMIN_TOKEN\n" in errors
 
 
-def test_a_file_whose_name_is_no_key_is_refused(
+def test_a_file_whose_name_cannot_be_a_key_is_refused(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (folder / "v 3.json").write_text('{"openapi": "3.1.0"}')
@@ -130,7 +138,7 @@ def test_a_file_whose_name_is_no_key_is_refused(
     assert capsys.readouterr().err.startswith("v 3.json: no key of a ConfigMap or a Secret; rename")
 
 
-def test_secrets_that_are_written_out_are_refused(
+def test_a_configuration_that_contains_a_secret_is_refused(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rules = RULES + f'admin: {{ tokens: {{ ann: {{ right: read, token: "{SECRET * 2}" }} }} }}\n'
@@ -141,7 +149,7 @@ def test_secrets_that_are_written_out_are_refused(
     assert f"has secrets written out, in line {rules.count(chr(10))}, and a ConfigMap" in errors
 
 
-def test_comments_that_may_hold_secrets_are_told(
+def test_a_note_lists_comments_that_may_contain_secrets(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (folder / "rules.yaml").write_text(f"# token: {SECRET}\n{RULES}")
@@ -149,7 +157,7 @@ def test_comments_that_may_hold_secrets_are_told(
     assert "look whether they hold a secret, in line 1\n" in capsys.readouterr().err
 
 
-def test_tokens_of_the_rules_are_used(
+def test_configured_tokens_are_exported_instead_of_a_new_one(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If the admin port has TLS, the probes use TLS, too."""
@@ -182,7 +190,7 @@ admin:
     ],
     ids=["admin is there", "braces"],
 )
-def test_a_port_for_everybody_is_not_exported(
+def test_an_export_to_which_no_token_can_be_added_is_refused(
     folder: Path, capsys: pytest.CaptureFixture[str], rules: str
 ) -> None:
     write_certificate(folder)
@@ -191,7 +199,7 @@ def test_a_port_for_everybody_is_not_exported(
     assert "name tokens in 'admin'" in capsys.readouterr().err
 
 
-def test_documents_and_functions_beside_the_rules_come_along(
+def test_documents_and_functions_in_the_configuration_folder_are_exported(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (folder / "documents").mkdir()
@@ -221,7 +229,7 @@ def test_documents_and_functions_beside_the_rules_come_along(
         (("--grace", "-1"), "--grace -1: must be from 0 to 86400 seconds"),
     ],
 )
-def test_asked_wrongly(
+def test_an_invalid_option_is_refused_with_one_line(
     folder: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], message: str
 ) -> None:
     assert run(folder, *words) == 2
@@ -231,14 +239,16 @@ def test_asked_wrongly(
     assert errors.count("\n") == 1
 
 
-def test_a_folder_that_cannot_be_written(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_error_is_printed_if_the_folder_cannot_be_written(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (folder / "out").write_text("")
     assert run(folder, "--out", str(folder / "out")) == 2
     said = "out cannot be written: File exists; name another folder in --out"
     assert said in capsys.readouterr().err
 
 
-def test_a_folder_with_files_that_are_no_text(folder: Path) -> None:
+def test_other_files_in_the_folder_are_kept(folder: Path) -> None:
     """Files of other programs are kept, and so is a folder with the name of a manifest."""
     out = folder / "out"
     (out / "folder.yaml").mkdir(parents=True)
@@ -247,13 +257,17 @@ def test_a_folder_with_files_that_are_no_text(folder: Path) -> None:
     assert {"folder.yaml", "bytes.yaml", "configmap.yaml"} <= {one.name for one in out.iterdir()}
 
 
-def test_rules_that_cannot_be_used(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_configuration_is_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (folder / "rules.yaml").write_text("services: {}\n")
     assert run(folder) == 1
     assert "rules.yaml" in capsys.readouterr().err
 
 
-def test_a_document_elsewhere(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_document_outside_the_configuration_folder_is_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (folder / "v3.json").write_text('{"openapi": "3.1.0"}')
     (folder / "in").mkdir()
     rules = RULES.replace('"3": { service: one', '"3": { service: one, schema: ../v3.json')
@@ -265,7 +279,7 @@ def test_a_document_elsewhere(folder: Path, capsys: pytest.CaptureFixture[str]) 
 
 
 @pytest.mark.parametrize(("what", "begins"), [("grafana", "{"), ("alerts", "# Written by")])
-def test_what_watches(
+def test_a_dashboard_and_alerts_are_printed_or_written_to_a_file(
     what: str, begins: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The printed and the written text are equal. A missing folder is an error."""
@@ -282,6 +296,8 @@ def test_what_watches(
     assert said in capsys.readouterr().err
 
 
-def test_an_objective_that_is_none(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_objective_of_100_percent_is_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert parse(["export", "alerts", str(folder / "rules.yaml"), "--objective", "100"])() != 0
     assert "must be above 0 and below 100 percent" in capsys.readouterr().err

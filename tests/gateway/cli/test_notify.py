@@ -18,7 +18,7 @@ def notification(text: str, *deliveries: dict[str, Any]) -> dict[str, Any]:
     return {"at": when, "kind": "cutover.rolled_back", "text": text, "deliveries": [*deliveries]}
 
 
-def test_no_notification_is_reported() -> None:
+def test_an_empty_list_of_notifications_prints_one_sentence() -> None:
     assert notification_text([]) == "No notification was sent yet."
 
 

@@ -49,7 +49,7 @@ def verify(monkeypatch: pytest.MonkeyPatch, *arguments: str | Path) -> int:
     return main()
 
 
-def test_the_shipped_rules_hold(stack: Stack) -> None:
+def test_all_claims_about_the_shipped_configuration_hold(stack: Stack) -> None:
     done = subprocess.run(
         [fork_server().python, "-m", "gateway", "verify", "--examples", "10"],
         cwd=ROOT,
@@ -67,7 +67,7 @@ def test_the_shipped_rules_hold(stack: Stack) -> None:
     )
 
 
-def test_what_fails(
+def test_a_failed_claim_is_printed_with_its_smallest_example(
     pair: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert verify(monkeypatch, pair / "gateway.yaml", "--examples", "5") == 1
@@ -125,7 +125,7 @@ def test_what_fails(
         ),
     ],
 )
-def test_what_is_not_checked_is_said(
+def test_unchecked_operations_are_printed_with_the_reason(
     older: str,
     newer: str,
     lines: list[str],
@@ -153,7 +153,7 @@ def test_what_is_not_checked_is_said(
     assert [one["reason"] for one in told["claims"] if one["holds"] is None] == [reason]
 
 
-def test_what_is_not_reached_in_time(
+def test_claims_after_the_time_limit_are_not_proven(
     pair: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The result is then incomplete."""
@@ -168,7 +168,7 @@ def test_what_is_not_reached_in_time(
     assert claim["reason"].startswith("not proven: the time limit has passed")
 
 
-def test_progress_on_a_terminal(
+def test_progress_is_shown_on_a_terminal(
     pair: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
@@ -178,7 +178,7 @@ def test_progress_on_a_terminal(
     assert "1 of 1" not in printed.out
 
 
-def test_json(
+def test_the_json_report_has_claims_with_findings_and_examples(
     pair: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = ("--json", "--examples", "5", "--seed", "7", "--api", "things")
@@ -253,7 +253,7 @@ def test_a_chain_is_proven_through_a_version_without_a_document(
     ]
 
 
-def test_the_claims_of_a_version_without_a_document_are_not_known(
+def test_claims_about_a_version_without_a_document_are_unknown(
     pair: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rules = CHAIN.replace('"4": { service: t }', '"4": { via: "3" }')
@@ -283,7 +283,7 @@ def test_the_claims_of_a_version_without_a_document_are_not_known(
         (["--examples", "0"], "0 examples prove nothing; ask for 1 or more"),
     ],
 )
-def test_asked_for_what_is_not_there(
+def test_an_unknown_api_version_or_number_is_refused(
     arguments: list[str],
     said: str,
     pair: Path,
@@ -329,7 +329,7 @@ def test_asked_for_what_is_not_there(
         ),
     ],
 )
-def test_what_cannot_be_verified(
+def test_a_missing_or_invalid_document_is_an_error(
     old: str,
     new: str,
     said: str,
@@ -348,7 +348,7 @@ def test_what_cannot_be_verified(
     assert (printed.out, told[: len(said)]) == ("", said)
 
 
-def test_a_url_that_answers_otherwise(
+def test_a_document_url_that_returns_404_is_an_error(
     stack: Stack, pair: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     url = f"http://127.0.0.1:{stack.backend_v1.port}/nothing"

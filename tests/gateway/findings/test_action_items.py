@@ -296,7 +296,7 @@ CALM = {
 
 
 @pytest.mark.parametrize("seen", CALM.values(), ids=CALM)
-def test_a_calm_situation_has_no_action_items(seen: Situation) -> None:
+def test_a_situation_without_findings_has_no_action_items(seen: Situation) -> None:
     assert action_items(seen) == []
 
 
@@ -314,7 +314,7 @@ def test_the_most_urgent_item_comes_first() -> None:
     assert [each.finding.kind for each in found] == kinds
 
 
-def test_a_scheduled_brownout_comes_last() -> None:
+def test_among_items_of_one_urgency_a_brownout_comes_last() -> None:
     found = action_items(situation(OVER, summaries=CALLED, totals=violated(0.5)))
     kinds = ["Sunset is near", "Schema violated", "Brownout"]
     assert [each.finding.kind for each in found] == kinds
@@ -326,19 +326,19 @@ def test_versions_have_a_name_and_a_link() -> None:
     assert version_link(("a b", "1"), "#cutover") == "/page/versions/a%20b/1#cutover"
 
 
-def test_the_catalog_lists_the_oldest_version_first() -> None:
+def test_version_summaries_list_the_oldest_version_first() -> None:
     lifecycle = "{ lifecycle: { sunset: 1972-01-01 } }"
     text = edited('"2": { service: new }', f'"2": {lifecycle}').partition("    conversions:")[0]
     rules = loaded(f'{text}      "10": {{ service: new }}\n')
     assert list(version_summaries(rules)) == [("person", "1"), ("person", "2"), ("person", "10")]
 
 
-def test_equal_items_stay_in_the_order_of_the_configuration() -> None:
+def test_equally_urgent_items_stay_in_the_order_of_the_configuration() -> None:
     found = action_items(situation(retirable=[("person", "2"), ("person", "10")]))
     assert [each.subject for each in found] == ["person 2", "person 10"]
 
 
-def test_equal_mistakes_of_replicas_are_one_item() -> None:
+def test_replicas_with_equal_mistakes_share_one_item() -> None:
     others = [replica("heard", "a", "x"), replica("heard", "b", "x"), replica("heard", "c", "y")]
     fleet = FleetView([*others, replica("lost", "d", "z")], [])
     found = [

@@ -37,7 +37,7 @@ def moved(*states: tuple[float, DecidedBy]) -> list[tuple[str, str]]:
     return [(one.kind, one.text) for one in found]
 
 
-def test_cutovers_that_step_hold_or_roll_back_are_events() -> None:
+def test_a_step_a_hold_and_a_rollback_of_a_cutover_are_events() -> None:
     rules, held, back = DecidedBy.RULES, DecidedBy.HELD, DecidedBy.ROLLED_BACK
     assert moved(
         (1, rules), (1, rules), (5, rules), (5, held), (5, held), (5, rules), (0, back)
@@ -53,7 +53,7 @@ def test_cutovers_that_step_hold_or_roll_back_are_events() -> None:
     assert len(moved((1, held), (5, rules))) == 1
 
 
-def test_each_rollback_of_a_cutover_is_an_event() -> None:
+def test_repeated_rollbacks_of_a_cutover_have_different_ids() -> None:
     document, found = NotifyDocument(), list[Notification]()
     for at in range(6):
         by = (DecidedBy.RULES, DecidedBy.ROLLED_BACK)[at % 2]
@@ -77,7 +77,7 @@ def test_a_lost_replica_is_an_event() -> None:
 FIRST = FailoverRank(0, 0)
 
 
-def test_an_unreachable_store_is_an_event_after_a_while() -> None:
+def test_an_unreachable_store_is_an_event_with_one_id_for_each_outage() -> None:
     assert [*events.state_stale("a", None, NOW, FIRST)] == []
     assert [*events.state_stale("a", NOW, NOW + 29, FIRST)] == []
     (one,) = events.state_stale("a", NOW, NOW + 30, FIRST)
@@ -100,7 +100,9 @@ def test_an_unreachable_store_is_an_event_after_a_while() -> None:
     assert "has been unreachable since 15 Jan 2027, 08:00 UTC (seen by a)" in one.text
 
 
-def test_a_refused_configuration_is_one_event_of_all_replicas(operating: MakeOperator) -> None:
+def test_a_refused_configuration_has_the_same_event_id_on_all_replicas(
+    operating: MakeOperator,
+) -> None:
     def found(name: str, *issues: Issue) -> list[Notification]:
         operator = operating("")
         operator.state.replica = name
@@ -141,7 +143,7 @@ def test_a_failed_task_is_an_event_once_an_hour(
         (-1, 5, None),
     ],
 )
-def test_a_sunset_with_callers_is_an_event_in_three_stages(
+def test_a_version_with_clients_causes_three_events_before_its_sunset(
     days: float, callers: int, stage: str | None
 ) -> None:
     found = versions("lifecycle: { sunset: 2027-01-15T08:00:00Z }")
@@ -155,7 +157,7 @@ def test_a_sunset_with_callers_is_an_event_in_three_stages(
     assert [*events.version_events(found, {}, (), NOW - DAY)] == []
 
 
-def test_a_retirable_version_is_an_event_once_until_it_serves_again() -> None:
+def test_a_retirable_version_is_one_event_until_it_serves_a_request_again() -> None:
     def found(served: float) -> Notification:
         usage = {KEY: UsageSummary(served=served)} if served else {}
         (one,) = events.version_events({}, usage, [KEY], NOW)
@@ -168,7 +170,7 @@ def test_a_retirable_version_is_an_event_once_until_it_serves_again() -> None:
 WINDOW = "brownout: { windows: [{ from: 2027-01-15T08:00:00Z, to: 2027-01-15T09:00:00Z }] }"
 
 
-def test_the_begin_of_a_brownout_is_an_event_once() -> None:
+def test_the_begin_of_a_brownout_is_one_event() -> None:
     found, document, none = versions(WINDOW), NotifyDocument(), Overrides()
 
     def begun(now: float, overrides: Overrides = none) -> list[Notification]:
@@ -193,7 +195,7 @@ def test_a_brownout_without_an_end_has_no_end_event() -> None:
     assert [*events.brownout_begins(NotifyDocument(), over, Overrides(), NOW)] == []
 
 
-def test_the_end_of_a_version_ends_its_brownout() -> None:
+def test_a_brownout_ends_at_the_sunset_of_its_version() -> None:
     """It counts from its first check; without a history, the text has no numbers of requests."""
     document, none = NotifyDocument(), Overrides()
     found = versions("lifecycle: { sunset: 2027-01-18 }, brownout: { percent: 5 }")
@@ -207,7 +209,7 @@ def test_the_end_of_a_version_ends_its_brownout() -> None:
     assert [*events.brownout_begins(document, found, none, ends)] == []
 
 
-def test_the_end_of_a_brownout_has_its_effect() -> None:
+def test_the_event_for_the_end_of_a_brownout_has_refused_requests_and_clients() -> None:
     history = History()
     for minute, clients, refused in ((-15, "abc", 0), (-5, "abcd", 0), (3, "ab", 1), (12, "a", 0)):
         usages = [UsageDelta(*KEY, "/p", client, 2, refused, 0, 1) for client in clients]

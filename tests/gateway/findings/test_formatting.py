@@ -72,7 +72,7 @@ def test_anonymous_and_other_clients_have_a_text(client: str | None, text: str) 
         (1_798_761_599.0, "2026-12-31T23:59:59Z"),
     ],
 )
-def test_a_time_has_the_format_of_rfc_3339(seconds: float, text: str) -> None:
+def test_a_time_is_formatted_as_rfc_3339(seconds: float, text: str) -> None:
     assert format_time(seconds) == text
 
 
@@ -80,7 +80,7 @@ def test_a_time_has_the_format_of_rfc_3339(seconds: float, text: str) -> None:
     ("text", "told"),
     [("it is lost", "It is lost."), ("is it up?", "Is it up?"), ("A. B.", "A. B."), ("", ".")],
 )
-def test_a_sentence_has_a_capital_and_one_end(text: str, told: str) -> None:
+def test_a_sentence_has_an_initial_capital_and_one_final_mark(text: str, told: str) -> None:
     assert sentence(text) == told
 
 
@@ -105,6 +105,6 @@ def test_a_period_is_rounded_down(seconds: float, text: str) -> None:
     assert period_text(seconds) == text
 
 
-def test_compared_answers_are_counted_in_the_right_number() -> None:
+def test_the_count_of_compared_responses_uses_singular_and_plural() -> None:
     assert compared_text(1, 1) == "1 response compared, 1 differs"
     assert compared_text(2, 0) == "2 responses compared, 0 differ"

@@ -29,7 +29,7 @@ def state(*results: GateResult, percent: float = 5.0) -> State:
     return cast(State, cast(Any, found))
 
 
-async def test_points_keep_a_minimum_distance() -> None:
+async def test_points_of_a_curve_have_a_minimum_distance() -> None:
     curves = GateCurves()
     for now in range(100):
         await curves.look(state(result("5xx", 1, now / 100)), MOVING, float(now))
@@ -38,14 +38,14 @@ async def test_points_keep_a_minimum_distance() -> None:
     assert points[1] == GatePoint(10.0, 0.1, 0.0)
 
 
-async def test_points_are_bounded() -> None:
+async def test_the_number_of_points_of_a_curve_is_bounded() -> None:
     curves = GateCurves()
     for now in range(2 * POINTS):
         await curves.look(state(result("5xx", 1, 0.5)), MOVING, now * 10.0)
     assert len(curves.of(KEY)["errors", "5xx"]) == POINTS
 
 
-async def test_a_curve_begins_with_the_first_occurrence() -> None:
+async def test_a_curve_begins_with_the_first_counted_error() -> None:
     """The curve continues when the count falls back to 0."""
     curves = GateCurves()
     for now, count in ((0.0, 0), (10.0, 2), (20.0, 0)):
@@ -53,7 +53,7 @@ async def test_a_curve_begins_with_the_first_occurrence() -> None:
     assert [point.new for point in curves.of(KEY)["errors", "404"]] == [0.2, 0.0]
 
 
-async def test_a_curve_stays_at_zero_percent_and_restarts_after_it() -> None:
+async def test_a_curve_is_kept_at_zero_percent_and_cleared_when_it_rises() -> None:
     """It shows the reason of a rollback until the percentage rises again."""
     curves = GateCurves()
     for now, share, percent in ((0.0, 0.1, 5.0), (10.0, 0.6, 5.0), (20.0, 0.0, 0.0), (900, 0.0, 0)):

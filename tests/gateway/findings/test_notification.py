@@ -27,7 +27,7 @@ def states(document: NotifyDocument, webhook: str) -> list[str]:
     return [each.state for each in found if each is not None]
 
 
-def test_an_event_is_added_once_for_the_webhooks_of_its_kind() -> None:
+def test_an_event_is_added_once_for_the_webhooks_that_accept_its_kind() -> None:
     document = NotifyDocument()
     for _ in range(2):
         assert document.add([LOST, STEPPED, LOST], BOTH, 5.0) == 0
@@ -54,7 +54,7 @@ def test_an_id_depends_on_kind_subject_and_dedup_key() -> None:
     assert LOST.id == "evt_b3c18f3350ba3aa5606831da2bae3981"
 
 
-def test_a_message_is_retried_with_growing_intervals_and_given_up() -> None:
+def test_a_message_is_retried_at_growing_intervals_and_then_given_up() -> None:
     document = NotifyDocument()
     document.add([LOST], BOTH, 0.0)
     tried, now = [], 0.0
@@ -69,7 +69,7 @@ def test_a_message_is_retried_with_growing_intervals_and_given_up() -> None:
     assert states(document, "chat") == ["waiting"]
 
 
-def test_a_corrected_clock_delays_no_retry() -> None:
+def test_a_clock_that_is_set_back_does_not_delay_a_retry() -> None:
     document = NotifyDocument()
     one = LOST.id
     document.add([LOST], BOTH, 1e9)
@@ -78,7 +78,7 @@ def test_a_corrected_clock_delays_no_retry() -> None:
     assert document.waits("ops", 0.0) == {one: 5}
 
 
-def test_outcomes_are_recorded_once() -> None:
+def test_only_the_first_outcome_of_a_delivery_is_recorded() -> None:
     document = NotifyDocument()
     document.add([LOST, STEPPED], BOTH, 0.0)
     first, second = (one.id for one in document.items)
@@ -91,7 +91,7 @@ def test_outcomes_are_recorded_once() -> None:
     assert states(document, "chat") == ["failed"]
 
 
-def test_events_of_another_document_are_merged_once() -> None:
+def test_merging_a_document_twice_adds_its_events_once() -> None:
     document, other = NotifyDocument(), NotifyDocument()
     document.add([LOST], BOTH, 0.0)
     other.add([LOST, STEPPED], BOTH, 5.0)
@@ -102,7 +102,7 @@ def test_events_of_another_document_are_merged_once() -> None:
         assert document.known == [LOST.id, STEPPED.id]
 
 
-def test_deliveries_of_another_document_are_merged() -> None:
+def test_merging_a_document_adds_its_deliveries_to_known_events() -> None:
     document, other = NotifyDocument(), NotifyDocument()
     document.add([LOST], ONE, 0.0)
     other.add([LOST], BOTH, 5.0)
@@ -124,7 +124,7 @@ def test_the_oldest_notifications_are_dropped(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize("stored", [None, {}, {"items": 5}, [1]])
-def test_a_document_that_cannot_be_read_is_an_empty_one(stored: object) -> None:
+def test_an_unreadable_document_is_treated_as_empty(stored: object) -> None:
     assert read_document(stored) == NotifyDocument()
 
 
@@ -152,7 +152,7 @@ def two_events() -> NotifyDocument:
     return document
 
 
-def test_a_webhook_fails_from_its_third_attempt_until_it_takes_a_message() -> None:
+def test_a_webhook_fails_after_three_failed_attempts_until_it_accepts_a_message() -> None:
     document = two_events()
     for number in range(3):
         assert failures(document) == []
@@ -164,7 +164,7 @@ def test_a_webhook_fails_from_its_third_attempt_until_it_takes_a_message() -> No
     assert failures(document) == [(60.0, text("500", 1, 0))]
 
 
-def test_a_webhook_fails_once_a_message_is_given_up() -> None:
+def test_a_webhook_fails_when_a_message_is_given_up() -> None:
     """It fails even if another message was just accepted. A later accepted message ends it."""
     document = two_events()
     document.record({"ops": {FIRST: TAKEN, SECOND: GONE}}, 100.0)
@@ -174,14 +174,14 @@ def test_a_webhook_fails_once_a_message_is_given_up() -> None:
     assert failures(document) == []
 
 
-def test_a_webhook_that_was_removed_does_not_fail() -> None:
+def test_a_removed_webhook_does_not_count_as_failing() -> None:
     document = two_events()
     document.record({"ops": {FIRST: GONE}}, 100.0)
     document.forget_webhooks([])
     assert failures(document) == []
 
 
-def test_a_message_taken_by_another_document_counts() -> None:
+def test_a_message_accepted_in_a_merged_document_ends_the_failure() -> None:
     document, other = two_events(), NotifyDocument()
     document.record({"ops": {FIRST: GONE}}, 100.0)
     other.record_taken("ops", 101.0)

@@ -189,7 +189,7 @@ async def test_an_unreachable_store_is_reported_and_recorded_later(
     ("form", "rank", "most"),
     [("standard", 1, 1), ("standard", 2, 1), ("slack", 1, 1), ("slack", 2, 0), ("teams", 2, 0)],
 )
-async def test_another_replica_reports_an_unreachable_store_later(
+async def test_a_replica_that_is_not_the_leader_reports_an_unreachable_store_later(
     form: str,
     rank: int,
     most: int,
@@ -209,7 +209,7 @@ async def test_another_replica_reports_an_unreachable_store_later(
 
 
 @pytest.mark.parametrize("jump", [-90_000, 90_000])
-async def test_a_clock_that_is_set_changes_no_retry(
+async def test_setting_the_clock_does_not_change_the_time_of_a_retry(
     jump: int, operating: MakeOperator, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The next attempt follows after the configured interval, even if the clock is set."""
@@ -288,7 +288,7 @@ async def test_an_unwritable_state_file_is_reported(
     assert [kind for _, kind in receiver.got] == ["state.stale"]
 
 
-async def test_a_brownout_of_the_configuration_is_reported(
+async def test_the_begin_of_a_configured_brownout_is_reported(
     operating: MakeOperator, receiver: Receiver
 ) -> None:
     """The configuration of the test has a brownout without an end."""
@@ -316,7 +316,7 @@ async def test_a_test_message_needs_a_webhook(operator: Operator) -> None:
         chosen(operator.rules.notify, None)
 
 
-async def test_a_slow_receiver_delays_neither_others_nor_itself(
+async def test_a_slow_receiver_does_not_delay_messages_to_others(
     operating: MakeOperator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(notifier_module, "_PATIENCE", 0.5)

@@ -55,7 +55,7 @@ def test_a_version_without_callers_can_be_retired() -> None:
     assert said(found, "yes") == ["nobody has called it in the last 30 days"]
 
 
-def test_the_period_ends_when_all_is_counted() -> None:
+def test_the_period_ends_at_the_time_up_to_which_all_is_counted() -> None:
     """The counts of a replica's last second may be missing."""
     called = totals(("acme", 999), since=900)
     assert judged(called, within="1d").answer == "no"
@@ -81,7 +81,7 @@ def test_callers_within_the_period_prevent_retirement() -> None:
     assert judged(totals(("acme", 980)), within="10d").answer == "yes"
 
 
-def test_anonymous_callers_get_the_remedy_that_names_them() -> None:
+def test_the_remedy_for_anonymous_clients_is_to_identify_them() -> None:
     called = totals(("", 990), ("!", 991))
     unnamed = "configure 'clients' to see their names"
     silent = (
@@ -93,7 +93,7 @@ def test_anonymous_callers_get_the_remedy_that_names_them() -> None:
         assert judged(called, rules).reasons[0].remedy == remedy
 
 
-def test_many_callers_are_counted_after_the_first_five() -> None:
+def test_clients_after_the_first_five_are_only_counted() -> None:
     (text,) = said(judged(totals(*((f"c{day}", day) for day in range(980, 990)))), "no")
     assert text.startswith("10 clients called it")
     assert text.endswith("and 5 more")
@@ -136,7 +136,7 @@ def test_a_caller_served_and_then_refused_counts_as_served() -> None:
     assert said(early, "unknown")[0].startswith("it served no request since counting began")
 
 
-def test_a_short_history_gives_unknown() -> None:
+def test_the_verdict_is_unknown_if_counting_began_within_the_period() -> None:
     found = judged(totals(since=995))
     assert found.answer == "unknown"
     assert said(found, "unknown") == [
@@ -165,7 +165,7 @@ def test_differences_and_violations_prevent_retirement(
     assert remedy == f"correct {mend}; only the period 'within' counts"
 
 
-def test_answers_that_could_not_be_validated_are_no_evidence() -> None:
+def test_responses_that_could_not_be_validated_are_only_a_note() -> None:
     left_out = (CounterDelta("unchecked", SERVED, 7),)
     assert (
         "schema violations were not checked: 7 responses could not be validated; check_failed in"
@@ -173,7 +173,7 @@ def test_answers_that_could_not_be_validated_are_no_evidence() -> None:
     ) in said(judged(totals(counts=left_out)), "note")
 
 
-def test_control_characters_of_a_field_are_escaped() -> None:
+def test_control_characters_in_the_name_of_a_field_are_escaped() -> None:
     """The names of differing fields come from bodies, which clients may have written."""
     field = "/a\n  yes  nobody has called it\x1b[1A"
     found = judged(totals(counts=(CounterDelta("differences", (*SERVED, field), 2),)))
@@ -267,7 +267,7 @@ def test_a_partial_cutover_prevents_retirement() -> None:
     assert judged(totals(), rules, Overrides(percents={SERVED: 100.0})).answer == "yes"
 
 
-def test_the_text_has_each_reason_with_its_remedy() -> None:
+def test_the_printed_verdict_has_each_reason_with_its_remedy() -> None:
     head, first, remedy, *_ = sentence(judged(totals(("acme", 990)))).splitlines()
     assert head == "Version 1 of person cannot be retired yet:"
     assert first.startswith("  no       1 client called it in the last 30 days: acme at 1972-09-17")
@@ -320,7 +320,7 @@ SINCE = "since 1972-09-26T00:00:00Z"
         ),
     ],
 )
-def test_missing_data_gives_unknown(doubt: DataGap, text: str, remedy: str) -> None:
+def test_the_verdict_is_unknown_if_data_is_missing(doubt: DataGap, text: str, remedy: str) -> None:
     over = edited(
         "{ service: old }",
         "{ service: old, lifecycle: { deprecated: 1970-01-01, sunset: 1970-01-02 } }",
@@ -333,7 +333,7 @@ def test_missing_data_gives_unknown(doubt: DataGap, text: str, remedy: str) -> N
     assert called.answer == "no"
 
 
-def test_counts_of_one_replica_give_unknown() -> None:
+def test_the_verdict_is_unknown_with_the_counts_of_only_one_replica() -> None:
     found = judged(totals(), RULES, replica="b")
     assert [each for each in found.reasons if each.answer == "unknown"] == [
         Reason(
@@ -375,7 +375,7 @@ def needs(one: str) -> dict[str, str]:
     return {each.text: each.remedy for each in reasons if "it needs" in each.text}
 
 
-def test_every_service_of_a_version_is_named() -> None:
+def test_the_verdict_names_every_service_that_a_version_needs() -> None:
     operations = "operations that another version lacks"
     assert needs('{ via: "2" }') == {
         "it needs v2, as do version 0 of person, version 2 of person": "",
@@ -392,7 +392,7 @@ def test_every_service_of_a_version_is_named() -> None:
     }
 
 
-def test_a_service_without_another_user_may_be_switched_off() -> None:
+def test_a_service_that_no_other_version_needs_may_be_stopped() -> None:
     rules = HOTEL.replace('      "0": { via: "2" }\n', "").replace(
         '      - { between: ["0", "1"], changes: [] }\n', ""
     )
@@ -401,13 +401,13 @@ def test_a_service_without_another_user_may_be_switched_off() -> None:
     assert Reason("note", text, OFF.format("v1")) in reasons
 
 
-def test_a_version_that_answers_operations_of_others_cannot_be_retired() -> None:
+def test_a_version_that_serves_operations_of_others_cannot_be_retired() -> None:
     found = judged(totals(), HOTEL.replace("ONE", "{ service: v1 }"))
     text = "version 0 is served from it for operations that another version lacks"
     assert said(found, "no") == [text]
 
 
-def test_a_shadow_on_a_version_is_a_note() -> None:
+def test_a_shadow_that_uses_a_version_is_only_a_note() -> None:
     rules = edited("{ service: new }", '{ service: new, shadow: { via: "1" } }')
     found = judged(totals(), rules)
     assert found.answer == "yes"
@@ -423,7 +423,7 @@ def test_an_api_without_versions_has_no_lifecycle() -> None:
     assert not any("rules" in each.remedy or "sunset" in each.remedy for each in found.reasons)
 
 
-def test_verdicts_read_the_endpoints_of_a_configuration_once(
+def test_the_uses_of_services_are_computed_once_for_a_configuration(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     rules, view = loaded(RULES), StateView(totals(), NOW, NOW, None, ())

@@ -34,7 +34,7 @@ def test_a_failing_service_of_one_gateway_is_described() -> None:
     )
 
 
-def test_equal_failures_of_replicas_are_listed_once() -> None:
+def test_replicas_with_equal_failures_share_one_entry() -> None:
     """The text is that of the earliest failure. The targets may have failed in another order."""
     first = failing("h:2", "h:1", of=3, since=NOON - 60, error="")
     others = [replica(name, first) for name in "bcde"]
@@ -65,7 +65,7 @@ def test_failures_of_lost_replicas_are_ignored() -> None:
     assert found(None, mine, replica("b", failing("h:1", of=2), presence="lost")) == []
 
 
-def test_the_first_failing_targets_are_listed() -> None:
+def test_only_the_first_three_failing_targets_are_listed() -> None:
     (one,) = found(failing(*(f"h:{port}" for port in range(1, 6)), of=6))
     assert "(refused), and 2 more. The other targets" in one.text
     assert "h:4" not in one.text

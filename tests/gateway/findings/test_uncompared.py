@@ -19,7 +19,7 @@ def totals(seen: list[OperationName], compared: list[OperationName]) -> Totals:
     return made
 
 
-def test_seen_operations_without_a_comparison_are_listed() -> None:
+def test_without_a_document_used_operations_without_a_comparison_are_listed() -> None:
     seen = [("POST", PATH), ("HEAD", PATH), ("GET", "/param"), ("GET", "/gone")]
     seen += [("OPTIONS", PATH), ("_OTHER", PATH)]
     rules = loaded(RULES)
@@ -33,7 +33,7 @@ def test_seen_operations_without_a_comparison_are_listed() -> None:
     assert uncompared_operations(("person", "2"), counted, rules, None) == []
 
 
-def test_operations_of_the_document_replace_seen_ones() -> None:
+def test_with_a_document_its_operations_replace_those_that_clients_used() -> None:
     counted = totals([("GET", PATH), ("PUT", PATH)], [("GET", PATH)])
     documented = {("GET", PATH), ("DELETE", PATH), ("TRACE", PATH)}
     assert uncompared_operations(KEY, counted, loaded(RULES), documented) == [f"DELETE {PATH}"]
@@ -48,12 +48,14 @@ def test_operations_of_the_document_replace_seen_ones() -> None:
         ('{ service: old, cutover: { via: "2", percent: 5, sticky_by: request } }', True),
     ],
 )
-def test_a_shadow_or_cutover_makes_another_service_answer(version: str, expected: bool) -> None:
+def test_a_version_with_via_shadow_or_cutover_is_served_elsewhere(
+    version: str, expected: bool
+) -> None:
     rules = loaded(edited("{ service: old }", version))
     assert is_served_elsewhere(KEY, totals([("GET", PATH)], []), rules) is expected
     assert is_served_elsewhere(KEY, totals([], [("GET", PATH)]), rules)
 
 
-def test_a_list_names_the_first_operations() -> None:
+def test_a_list_names_five_operations_and_counts_the_rest() -> None:
     assert listed(["a", "b"]) == "a, b"
     assert listed([*"abcdef"]) == "a, b, c, d, e, and 1 more"

@@ -94,7 +94,9 @@ async def test_past_days_are_read_again_after_a_while(watched: Watched) -> None:
     assert (await latest(made)).requests == 7
 
 
-async def test_other_replicas_counts_stay_while_the_store_is_away(watched: Watched) -> None:
+async def test_the_previous_summary_is_kept_while_the_store_is_unreachable(
+    watched: Watched,
+) -> None:
     made = summaries(watched)
     count(watched.state, 5, 1)
     assert (await latest(made)).requests == 1
@@ -104,7 +106,9 @@ async def test_other_replicas_counts_stay_while_the_store_is_away(watched: Watch
     assert len(watched.spans) == asked
 
 
-async def test_the_history_of_one_replica_is_read_again_at_once(watched: Watched) -> None:
+async def test_a_history_of_only_one_replica_is_read_again_at_the_next_call(
+    watched: Watched,
+) -> None:
     """In this test, the store becomes unreachable during the first view."""
     made = summaries(watched)
     count(watched.state, 5, 1)

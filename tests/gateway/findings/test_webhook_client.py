@@ -48,7 +48,9 @@ async def send(url: str) -> Attempt:
         (410, Attempt(f"it answered 410{HINT}", final=True)),
     ],
 )
-async def test_a_success_is_taken_and_410_is_final(status: int, expected: Attempt) -> None:
+async def test_a_success_ends_the_delivery_and_410_ends_its_retries(
+    status: int, expected: Attempt
+) -> None:
     seen: list[tuple[str, bytes]] = []
 
     async def receive(request: web.Request) -> web.Response:
@@ -64,7 +66,7 @@ async def test_a_success_is_taken_and_410_is_final(status: int, expected: Attemp
     assert b"replica.lost" in body
 
 
-async def test_a_response_without_end_is_cut_at_64_kib() -> None:
+async def test_an_endless_response_head_is_cut_after_64_kib() -> None:
     """A receiver cannot fill the memory with interim responses, header fields or a body."""
     sent = 0
 
@@ -187,12 +189,12 @@ async def test_a_network_error_is_reported_without_the_url(
     assert "s3cret" not in found.error
 
 
-def test_a_signature_equals_that_of_the_reference_implementation() -> None:
+def test_the_signature_equals_that_of_the_reference_implementation() -> None:
     found = signature(RAW, "msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330", b'{"test": 2432232314}')
     assert found == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
 
 
-def test_the_standard_form_is_signed() -> None:
+def test_a_message_in_the_standard_form_is_signed_with_the_secret() -> None:
     body, fields = message(LINKED, Webhook(url="http://ops", secret=KEY), 7.9)
     assert json.loads(body) == {
         "type": "replica.lost",

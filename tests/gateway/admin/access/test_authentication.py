@@ -81,7 +81,9 @@ async def asked(operator: Operator, address: str = "127.0.0.1") -> AsyncIterator
         yield Asking(operator, session, str(server.make_url("")))
 
 
-async def test_no_body_is_read_without_the_right_to_send_it(operating: MakeOperator) -> None:
+async def test_a_request_without_the_needed_right_is_refused_before_its_body_is_read(
+    operating: MakeOperator,
+) -> None:
     async with asked(operating(TOKENS)) as asking:
         port = int(asking.url.rsplit(":", 1)[1].strip("/"))
         for line, field, expected in [
@@ -114,7 +116,7 @@ def bearer(token: str) -> Fields:
         ({"Via": "1.1 proxy"}, 403),
     ],
 )
-async def test_without_tokens_commands_operate_and_browsers_read(
+async def test_without_configured_tokens_commands_may_operate_and_browsers_may_only_read(
     operator: Operator, sent: Fields, status: int
 ) -> None:
     async with asked(operator) as asking:
@@ -145,7 +147,7 @@ async def test_without_tokens_commands_operate_and_browsers_read(
         ({**bearer(ANN), "Host": "evil.example"}, 421, 421),
     ],
 )
-async def test_only_a_token_has_a_right(
+async def test_a_request_has_the_rights_of_its_bearer_token(
     operating: MakeOperator, fields: Fields, read: int, operate: int
 ) -> None:
     async with asked(operating(TOKENS)) as asking:
@@ -172,14 +174,16 @@ async def test_an_action_without_a_reason_is_refused(operating: MakeOperator, qu
         assert not operator.state.in_force.paused
 
 
-async def test_without_tokens_a_command_needs_no_reason(operator: Operator) -> None:
+async def test_without_configured_tokens_a_command_may_omit_the_reason(operator: Operator) -> None:
     async with asked(operator) as asking:
         assert await asking.status("PUT", PAUSE, {}) == 200
         (entry,) = await operator.state.audit()
         assert entry.why == ""
 
 
-async def test_unknown_paths_and_methods_need_no_token(operating: MakeOperator) -> None:
+async def test_unknown_paths_and_methods_are_refused_without_asking_for_a_token(
+    operating: MakeOperator,
+) -> None:
     async with asked(operating(TOKENS)) as asking:
         assert await asking.status("GET", "/none", {}) == 404
         assert await asking.status("POST", "/usage", {}) == 405
@@ -189,7 +193,7 @@ async def test_unknown_paths_and_methods_need_no_token(operating: MakeOperator) 
     ("groups", "read", "operate"),
     [("platform", 200, 200), ("support, guests", 200, 403), ("guests", 403, 403), ("", 403, 403)],
 )
-async def test_groups_of_the_sign_on_have_its_rights(
+async def test_a_user_of_the_sign_on_has_the_rights_of_the_groups(
     operating: MakeOperator, groups: str, read: int, operate: int
 ) -> None:
     async with asked(operating(SIGN_ON), ELSEWHERE) as asking:
@@ -211,7 +215,7 @@ async def test_groups_of_the_sign_on_have_its_rights(
             )
 
 
-async def test_only_the_trusted_proxy_names_the_user(operating: MakeOperator) -> None:
+async def test_a_user_name_is_accepted_only_from_the_trusted_proxy(operating: MakeOperator) -> None:
     operator = operating(SIGN_ON)
     user = {"X-Forwarded-User": "ann", "X-Forwarded-Groups": "platform"}
     async with asked(operator) as asking:
@@ -241,7 +245,7 @@ async def test_a_form_without_the_form_token_is_refused(operating: MakeOperator)
         assert (await operator.state.audit())[-1].why == "a form"
 
 
-async def test_wrong_tokens_are_limited_and_a_right_one_of_the_same_address_works(
+async def test_an_address_with_too_many_wrong_tokens_can_still_use_the_right_token(
     operating: MakeOperator,
 ) -> None:
     async with asked(operating(TOKENS)) as asking:
@@ -257,7 +261,7 @@ async def test_wrong_tokens_are_limited_and_a_right_one_of_the_same_address_work
         }
 
 
-async def test_a_browser_without_a_session_gets_the_login(operating: MakeOperator) -> None:
+async def test_a_browser_without_a_session_gets_the_login_page(operating: MakeOperator) -> None:
     async with asked(operating(TOKENS)) as asking:
         html = {"Accept": "text/html,*/*"}
         assert await asking.status("GET", "/usage?api=%3Cb%3E", html) == 401
@@ -288,7 +292,7 @@ class Limited:
         return int(denied.value.fields.get("Retry-After", 0))
 
 
-def test_an_address_has_twenty_attempts_and_one_more_every_three_seconds(
+def test_an_address_may_send_twenty_wrong_tokens_and_one_more_every_three_seconds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     limited = Limited(monkeypatch)
@@ -301,7 +305,9 @@ def test_an_address_has_twenty_attempts_and_one_more_every_three_seconds(
     assert [each["unlogged"] for each in limited.events if "unlogged" in each] == [2, 1]
 
 
-def test_addresses_beyond_the_bound_share_their_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_new_addresses_beyond_the_bound_share_their_attempts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(authentication, "_MOST_ADDRESSES", 10)
     limited = Limited(monkeypatch)
     assert not any(limited.wait(f"192.0.2.{number}", 0.0) for number in range(10))
@@ -320,7 +326,7 @@ def test_addresses_beyond_the_bound_share_their_attempts(monkeypatch: pytest.Mon
         ("192.0.2.1", "192.0.2.2", False),
     ],
 )
-def test_addresses_of_an_ipv6_network_share_their_attempts(
+def test_addresses_in_the_same_ipv6_network_share_their_attempts(
     address: str, other: str, shared: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limited = Limited(monkeypatch)

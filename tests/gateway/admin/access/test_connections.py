@@ -88,7 +88,7 @@ async def ask(port: int, files: CertificateFiles | None = None) -> bytes:
         return await read_all(reader)
 
 
-async def test_new_connections_get_the_newest_certificate(tmp_path: Path) -> None:
+async def test_new_connections_use_the_latest_certificate(tmp_path: Path) -> None:
     first, second = (write_certificate(tmp_path, name) for name in ("first", "second"))
     contexts = [server_context(first.pair)]
     async with serving(tls=lambda: contexts[-1]) as port:
@@ -99,7 +99,7 @@ async def test_new_connections_get_the_newest_certificate(tmp_path: Path) -> Non
             await ask(port, first)
 
 
-async def test_a_new_tls_handshake_replaces_an_older_one(
+async def test_at_the_bound_a_new_tls_handshake_replaces_the_oldest_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connections, "max_admin_connections", lambda: 2)
@@ -153,7 +153,7 @@ async def test_an_idle_connection_is_closed(monkeypatch: pytest.MonkeyPatch) -> 
         assert await read_all(reader) == b""
 
 
-async def test_connections_are_parsed_piece_by_piece_in_turn(
+async def test_connections_take_turns_in_parsing_small_pieces(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Parsing a full socket buffer of one-byte chunks at once would block the loop for 0.2 s."""
@@ -179,7 +179,7 @@ async def test_connections_are_parsed_piece_by_piece_in_turn(
     assert all(one != other for one, other in itertools.pairwise(turns[2:-2]))
 
 
-async def test_a_body_waits_for_a_slow_handler_and_stays_in_order() -> None:
+async def test_a_large_body_for_a_slow_handler_arrives_complete_and_in_order() -> None:
     body = bytes(number % 251 for number in range(200_000))
     chunks = [body[start : start + 700] for start in range(0, len(body), 700)]
     chunked = b"".join(b"%x\r\n%s\r\n" % (len(chunk), chunk) for chunk in [*chunks, b""])
@@ -191,7 +191,7 @@ async def test_a_body_waits_for_a_slow_handler_and_stays_in_order() -> None:
                 assert await reader.readexactly(len(body)) == body
 
 
-async def test_a_new_connection_replaces_the_oldest_of_the_address_that_has_most() -> None:
+async def test_at_the_bound_a_new_connection_closes_the_oldest_one() -> None:
     counted = list[str]()
     async with serving(counted.append) as port, AsyncExitStack() as stack:
         held = [
@@ -209,7 +209,7 @@ async def test_a_new_connection_replaces_the_oldest_of_the_address_that_has_most
         assert counted == ["connections"]
 
 
-def test_places_replace_the_oldest_connection_of_the_address_that_has_most() -> None:
+def test_places_replace_the_oldest_connection_of_the_address_with_the_most() -> None:
     places = Places[int](5)
     for number, address in enumerate(["operator", "probe", "stranger", "stranger", "stranger"]):
         assert places.take(number, address) is None
@@ -232,7 +232,7 @@ async def test_a_client_that_does_not_read_its_response_is_disconnected(
         assert len(await read_all(reader)) < LARGE
 
 
-async def test_a_client_that_reads_late_gets_its_whole_response() -> None:
+async def test_a_client_that_starts_reading_late_gets_its_whole_response() -> None:
     async with serving() as port, connected(port) as (reader, writer):
         writer.write(LAST.replace(b"/ ", b"/large "))
         await asyncio.sleep(0.3)  # until the socket buffers are full

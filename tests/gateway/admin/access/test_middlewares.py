@@ -66,7 +66,7 @@ async def status(port: int, line: str, *fields: str, body: bytes = b"") -> int:
     return int((await ask(port, f"{line} HTTP/1.1", *fields, body=body))[0].split()[1])
 
 
-async def test_a_host_name_that_a_stranger_may_own_is_refused(operator: Operator) -> None:
+async def test_a_request_with_an_unknown_public_host_name_is_refused(operator: Operator) -> None:
     own = ["127.0.0.1:8090", "localhost", "[::1]:8090", "gateway:8090", "a.localhost"]
     own += ["admin.example.com", "ADMIN.example.com:1"]
     foreign = ["evil.example", "evil.example:8090", "127.0.0.1.evil.example", "example.com"]
@@ -77,7 +77,7 @@ async def test_a_host_name_that_a_stranger_may_own_is_refused(operator: Operator
             assert await status(port, "GET /readyz", f"Host: {host}") == 200
 
 
-async def test_a_page_of_another_site_is_refused(operator: Operator) -> None:
+async def test_a_request_from_a_page_of_another_site_is_refused(operator: Operator) -> None:
     link = ["Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: document"]
     table = [
         (["Origin: http://evil.example"], 403),
@@ -101,7 +101,7 @@ async def test_a_page_of_another_site_is_refused(operator: Operator) -> None:
             assert await status(port, *put) == 403, fields
 
 
-async def test_an_unfinished_body_is_refused(
+async def test_a_body_that_does_not_arrive_in_time_is_refused(
     operator: Operator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(middlewares, "REQUEST_SECONDS", 0.1)
@@ -110,7 +110,7 @@ async def test_an_unfinished_body_is_refused(
         assert await status(port, *put, body=b"half") == 408
 
 
-async def test_a_body_is_bounded_and_readable(operator: Operator) -> None:
+async def test_an_unreadable_or_too_large_body_is_refused(operator: Operator) -> None:
     table: list[tuple[str, list[str], bytes, int]] = [
         ("/page/rules", [f"{FORM}; charset=none"], b"a=b", 400),
         ("/page/rules", [FORM], b"a=\xff", 400),
@@ -130,7 +130,7 @@ async def test_a_body_is_bounded_and_readable(operator: Operator) -> None:
             assert await status(port, *sent, body=body) == expected, fields
 
 
-async def test_a_new_large_body_replaces_the_oldest_of_four(
+async def test_a_fifth_large_body_replaces_the_oldest_one(
     operator: Operator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(middlewares, "REQUEST_SECONDS", 60.0)
@@ -170,7 +170,9 @@ async def test_an_unknown_expectation_is_refused(operator: Operator) -> None:
             assert json.loads(lines[-1])["detail"] == "Only 100-continue can be expected."
 
 
-async def test_expectations_and_unknown_paths_are_answered(operator: Operator) -> None:
+async def test_known_expectations_are_accepted_and_unknown_paths_get_a_problem_detail(
+    operator: Operator,
+) -> None:
     table = {
         ("GET /overrides HTTP/1.1", "Expect: 100-Continue"): b"HTTP/1.1 100 Continue",
         ("GET /overrides HTTP/1.0", "Expect: 200-ok"): b"HTTP/1.0 200 OK",
@@ -223,7 +225,7 @@ def test_an_error_of_a_handler_becomes_a_problem_detail(
         (KeyError("ours"), (), None),
     ],
 )
-def test_only_a_fault_of_the_gateway_is_logged_with_a_traceback(
+def test_only_an_error_of_the_gateway_is_logged_with_a_traceback(
     error: Exception,
     args: tuple[str, ...],
     event: dict[str, str] | None,

@@ -59,7 +59,9 @@ async def test_a_session_has_the_right_of_its_token(operating: MakeOperator) -> 
         assert "monitor has no right to operate" in asking.text
 
 
-async def test_a_session_ends_with_its_token(operating: MakeOperator) -> None:
+async def test_a_session_is_valid_on_other_replicas_until_its_token_changes(
+    operating: MakeOperator,
+) -> None:
     async with asked(operating(TOKENS)) as asking:
         assert await log_in(asking, ANN) == 303
         (cookie,) = (each for each in asking.session.cookie_jar if each.key == SESSION)
@@ -77,7 +79,7 @@ async def test_a_session_ends_with_its_token(operating: MakeOperator) -> None:
         ("admin: { sign_on: { proxies: [10.0.0.0/8] } }\n", "use the single sign-on"),
     ],
 )
-async def test_without_tokens_the_login_names_the_other_way_in(
+async def test_without_configured_tokens_the_login_suggests_another_way(
     operating: MakeOperator, rules: str, instead: str
 ) -> None:
     async with asked(operating(rules)) as asking:
@@ -86,7 +88,9 @@ async def test_without_tokens_the_login_names_the_other_way_in(
         assert f"in the configuration has no tokens; {instead}." in asking.text
 
 
-async def test_a_wrong_token_begins_no_session(operating: MakeOperator) -> None:
+async def test_a_login_with_a_wrong_token_does_not_create_a_session(
+    operating: MakeOperator,
+) -> None:
     async with asked(operating(TOKENS)) as asking:
         assert await log_in(asking, "<b>wrong</b>") == 401
         assert "The token is none of" in asking.text
@@ -98,13 +102,15 @@ async def test_a_wrong_token_begins_no_session(operating: MakeOperator) -> None:
 
 
 @pytest.mark.parametrize("after", ["//evil.example", "/\\evil.example", "http://evil", "", "/\n/"])
-async def test_the_login_redirects_to_this_port_only(operating: MakeOperator, after: str) -> None:
+async def test_the_login_redirects_only_to_paths_of_this_port(
+    operating: MakeOperator, after: str
+) -> None:
     async with asked(operating(TOKENS)) as asking:
         assert await log_in(asking, ANN, after) == 303
         assert asking.fields["Location"] == "/"
 
 
-async def test_without_tokens_a_browser_may_not_operate(operating: MakeOperator) -> None:
+async def test_without_configured_tokens_a_browser_may_not_operate(operating: MakeOperator) -> None:
     async with asked(operating("")) as asking:
         assert await log_in(asking, ANN) == 401
         assert await asking.act({"Origin": asking.url, "X-Form-Token": await form(asking)}) == 403
@@ -125,7 +131,7 @@ async def test_a_malformed_form_token_is_replaced(operating: MakeOperator, cooki
     assert b"Set-Cookie: gateway_form=" in answer
 
 
-def test_a_session_is_valid_for_its_token_and_time() -> None:
+def test_a_session_is_valid_only_with_its_token_and_until_it_expires() -> None:
     cookie = new_session(HOLDER, NOW)
     assert session_holder(cookie, [OTHER, HOLDER], NOW + SECONDS - 1) is HOLDER
     assert session_holder(cookie, [OTHER, HOLDER], NOW + SECONDS) is None

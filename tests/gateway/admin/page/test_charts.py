@@ -19,7 +19,7 @@ def test_a_line_has_gaps_where_values_are_missing(values: list[float | None], pa
     assert line(values, 10, 10) == path
 
 
-def test_an_area_ends_at_the_base_line() -> None:
+def test_an_area_extends_down_to_the_base_line() -> None:
     assert area([0, 10], 10, 10) == "M0 10L0.00 10.00L100.00 0.00L100 10Z"
     assert area([], 10, 10) == ""
 
@@ -32,7 +32,7 @@ def test_the_top_of_a_chart_is_a_round_number(values: list[float | None], top: f
     assert top_of(values) == pytest.approx(top)
 
 
-def test_marks_are_placed_within_the_time_line() -> None:
+def test_marks_outside_the_time_line_are_clamped_to_its_edges() -> None:
     span = TimeLine(100, 300)
     assert [span.x(moment) for moment in (0, 100, 200, 400)] == [0, 0, 50, 100]
     assert span.mark("end", "ends", 200) == Mark(50, 0, "end", "ends")

@@ -33,7 +33,9 @@ def page(**query: str) -> Listing[int]:
         ({"find": "11"}, 119, 11, 1),
     ],
 )
-def test_a_page_has_its_rows(query: dict[str, str], first: int, length: int, number: int) -> None:
+def test_a_page_has_the_rows_that_the_query_selects(
+    query: dict[str, str], first: int, length: int, number: int
+) -> None:
     found = page(**query)
     assert (found.rows[0], len(found.rows), found.page) == (first, length, number)
 

@@ -32,7 +32,7 @@ def rules() -> str:
     return f'services: {{ s: {{ targets: ["http://127.0.0.1:1"] }} }}\napis:{apis}'
 
 
-async def test_next_shows_twenty_of_many_brownouts_and_folds_the_rest(tmp_path: Path) -> None:
+async def test_the_next_view_shows_twenty_brownouts_and_collapses_the_rest(tmp_path: Path) -> None:
     (tmp_path / "gateway.yaml").write_text(rules())
     reloader = Reloader(tmp_path / "gateway.yaml", {})
     state = LocalState(Membership("a", lambda: reloader.latest, lambda: "hash"))

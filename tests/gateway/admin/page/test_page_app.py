@@ -108,7 +108,9 @@ async def test_an_api_without_versions_has_no_verdict(page: TestClient) -> None:
 
 
 @pytest.mark.parametrize("path", VIEWS)
-async def test_each_view_is_html_with_a_strict_policy(page: TestClient, path: str) -> None:  # type: ignore[type-arg]
+async def test_each_view_is_html_with_a_strict_content_security_policy(
+    page: TestClient, path: str
+) -> None:  # type: ignore[type-arg]
     answer = await page.get(path)
     text = await answer.text()
     assert (answer.status, answer.content_type) == (200, "text/html")
@@ -153,7 +155,7 @@ async def test_the_page_is_imported_in_a_thread(operator: Operator) -> None:
     assert threading.main_thread() not in threads
 
 
-async def test_counts_of_one_gateway_are_marked_in_place(
+async def test_parts_with_the_counts_of_only_one_gateway_have_a_note(
     page: TestClient,  # type: ignore[type-arg]
     operator: Operator,
     monkeypatch: pytest.MonkeyPatch,
@@ -174,7 +176,7 @@ async def test_counts_of_one_gateway_are_marked_in_place(
     assert disposition == 'attachment; filename="callers-person-1-a-alone.csv"'
 
 
-async def test_the_verdict_has_a_form_for_its_period(page: TestClient) -> None:  # type: ignore[type-arg]
+async def test_the_verdict_has_a_form_to_change_its_period(page: TestClient) -> None:  # type: ignore[type-arg]
     """Each form keeps the parameters that other forms have set."""
     path = "/page/versions/person/1"
     text = await (await page.get(path)).text()
@@ -196,7 +198,7 @@ async def test_the_verdict_has_a_form_for_its_period(page: TestClient) -> None: 
     assert f'<a class="button" href="{path}">Back to person 1</a>' in wrong
 
 
-async def test_hostile_names_are_escaped(page: TestClient) -> None:  # type: ignore[type-arg]
+async def test_client_names_with_markup_are_escaped(page: TestClient) -> None:  # type: ignore[type-arg]
     text = await (await page.get("/page/versions/person/1")).text()
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
     assert "{{ 7 * 7 }}" in text
@@ -230,7 +232,7 @@ def odd(operator: Operator) -> Operator:
 
 
 @pytest.mark.parametrize("name", ODD, ids=range(len(ODD)))
-async def test_any_client_name_is_found_and_shown_as_text(
+async def test_any_client_name_can_be_searched_and_is_shown_as_text(
     odd: Operator,
     page: TestClient,  # type: ignore[type-arg]
     name: str,
@@ -273,7 +275,7 @@ async def test_any_client_name_is_found_and_shown_as_text(
         ("/page/versions/%3Cscript%3E", 404, "&#39;&lt;script&gt;&#39;"),
     ],
 )
-async def test_an_unknown_version_is_a_page_with_a_suggestion(
+async def test_an_unknown_address_or_parameter_gets_an_error_page_with_details(
     page: TestClient,  # type: ignore[type-arg]
     path: str,
     status: int,
@@ -284,13 +286,13 @@ async def test_an_unknown_version_is_a_page_with_a_suggestion(
     assert detail in await answer.text()
 
 
-async def test_a_wrong_method_is_refused_with_allow(page: TestClient) -> None:  # type: ignore[type-arg]
+async def test_a_wrong_method_is_refused_with_an_allow_header(page: TestClient) -> None:  # type: ignore[type-arg]
     answer = await page.delete("/page/audit")
     assert (answer.status, answer.content_type) == (405, "text/html")
     assert answer.headers["Allow"] == "GET, HEAD"
 
 
-async def test_a_page_of_another_site_is_refused(page: TestClient) -> None:  # type: ignore[type-arg]
+async def test_a_form_from_a_page_of_another_site_is_refused(page: TestClient) -> None:  # type: ignore[type-arg]
     headers = {"Origin": "http://evil.example"}
     answer = await page.post("/page/rules", data={"draft": "a: b"}, headers=headers)
     assert answer.status == 403
@@ -305,7 +307,7 @@ async def test_a_page_of_another_site_is_refused(page: TestClient) -> None:  # t
         ("/page/nowhere", {}, 404),
     ],
 )
-async def test_a_refusal_reveals_nothing_about_the_gateway(
+async def test_a_refusal_does_not_reveal_the_replica_or_the_release(
     operator: Operator, path: str, fields: dict[str, str], status: int
 ) -> None:
     config = operator.reloader.folder / "gateway.yaml"
@@ -336,7 +338,7 @@ async def test_versions_are_filtered_and_sorted(page: TestClient) -> None:  # ty
     assert await names("phase=ended") == []
 
 
-async def test_a_draft_is_checked(
+async def test_the_check_of_a_draft_shows_a_summary_or_its_mistakes(
     page: TestClient,  # type: ignore[type-arg]
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -370,7 +372,7 @@ async def test_a_draft_that_takes_too_long_is_refused(
     assert "takes more than 1 s or 512 MiB to check" in await answer.text()
 
 
-async def test_notifications_are_listed(
+async def test_the_audit_view_lists_the_latest_notifications_first(
     page: TestClient,  # type: ignore[type-arg]
     operator: Operator,
     monkeypatch: pytest.MonkeyPatch,
@@ -432,7 +434,7 @@ async def test_a_failing_webhook_is_an_action_item(tmp_path: Path) -> None:
             assert await shown() == [False, False]
 
 
-async def test_a_request_is_explained(page: TestClient) -> None:  # type: ignore[type-arg]
+async def test_the_rules_view_explains_a_request(page: TestClient) -> None:  # type: ignore[type-arg]
     async def explained(**query: str) -> tuple[int, str]:
         answer = await page.get("/page/rules", params=query)
         return answer.status, await answer.text()
@@ -468,7 +470,9 @@ async def test_a_request_is_explained(page: TestClient) -> None:  # type: ignore
         ),
     ],
 )
-def test_the_suggested_request_is_served(endpoint: str, request_line: str, headers: str) -> None:
+def test_the_example_request_is_one_that_the_configuration_serves(
+    endpoint: str, request_line: str, headers: str
+) -> None:
     services, _, _ = RULES.partition("apis:")
     text = f"{services}apis:\n  lib:\n    endpoints: [ {endpoint} ]\n"
     rules = loaded(text + '    versions: { "1": { service: old }, "2": { service: new } }\n')
@@ -477,7 +481,7 @@ def test_the_suggested_request_is_served(endpoint: str, request_line: str, heade
     assert [fact for name, fact in found if name == "service"] == ["old at 127.0.0.1:8001"]
 
 
-def test_a_request_is_suggested_without_versions() -> None:
+def test_an_api_without_versions_also_has_an_example_request() -> None:
     services, _, people = RULES.partition("apis:")
     users = people[people.index("  users:") :]
     assert example(loaded(f"{services}apis:\n{users}")) == Asked("POST /users")
@@ -486,7 +490,7 @@ def test_a_request_is_suggested_without_versions() -> None:
     assert example(loaded(f"{services}apis:\n{ended}")) == Asked()
 
 
-def test_a_malformed_request_gets_an_example_of_the_configuration() -> None:
+def test_the_error_for_a_malformed_request_has_an_example() -> None:
     services, _, _ = RULES.partition("apis:")
     endpoint = "{ path: /loans, version: { in: header, name: Lib } }"
     text = f"{services}apis:\n  lib:\n    endpoints: [ {endpoint} ]\n"
@@ -502,7 +506,7 @@ def test_a_malformed_request_gets_an_example_of_the_configuration() -> None:
         parse_request("GET /loans", ["x"], loaded(ended))
 
 
-async def test_the_form_suggests_a_served_request(page: TestClient) -> None:  # type: ignore[type-arg]
+async def test_the_form_for_requests_shows_an_example(page: TestClient) -> None:  # type: ignore[type-arg]
     text = await (await page.get("/page/rules")).text()
     assert 'placeholder="GET /v1/person"' in text
 
@@ -518,7 +522,7 @@ async def test_a_malformed_line_with_many_spaces_is_refused_quickly(
     assert (await page.get("/page/rules", params=query)).status == 200
 
 
-async def test_changes_and_mistakes_of_the_configuration_are_shown(
+async def test_the_rules_view_shows_changes_and_mistakes_of_the_configuration(
     page: TestClient,  # type: ignore[type-arg]
     operator: Operator,
 ) -> None:
@@ -562,7 +566,9 @@ async def event(answer: ClientResponse) -> str:
     return text.decode().removeprefix("event: ").partition("\n")[0]
 
 
-async def test_a_change_is_an_event_of_the_stream(page: TestClient, operator: Operator) -> None:  # type: ignore[type-arg]
+async def test_the_event_stream_has_an_event_for_each_change(
+    page: TestClient, operator: Operator
+) -> None:  # type: ignore[type-arg]
     async with page.get("/page/events") as answer:
         assert answer.content_type == "text/event-stream"
         assert await event(answer) == "start"
@@ -571,7 +577,7 @@ async def test_a_change_is_an_event_of_the_stream(page: TestClient, operator: Op
         assert await event(answer) == "beat"
 
 
-async def test_views_without_the_store_show_what_is_known(
+async def test_views_show_the_available_data_while_the_store_is_unreachable(
     page: TestClient,  # type: ignore[type-arg]
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -638,7 +644,7 @@ async def post(page: TestClient, path: str, **fields: str) -> tuple[int, str]:  
     return answer.status, answer.headers.get("Location") or await answer.text()
 
 
-async def test_a_curve_ends_with_the_reason_of_the_rollback(
+async def test_after_a_rollback_the_curve_ends_with_the_value_that_caused_it(
     operator: Operator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The reason remains after the gates' windows have passed."""
@@ -673,7 +679,7 @@ CUTOVER = "/page/versions/person/1/cutover"
 BROWNOUTS = "/page/versions/person/1/brownouts"
 
 
-async def test_a_cutover_is_set_paused_and_cleared(acting: TestClient) -> None:  # type: ignore[type-arg]
+async def test_forms_set_pause_roll_back_and_clear_a_cutover(acting: TestClient) -> None:  # type: ignore[type-arg]
     done = (303, "/page/versions/person/1?done=cutover#cutover")
     for act, seen, percent in [
         ("set", "10-rules", "40"),
@@ -753,7 +759,7 @@ async def test_commands_replace_forms_without_the_right_to_operate(
     assert answer.status == 403
 
 
-async def test_the_trend_names_the_day_without_callers(
+async def test_the_trend_shows_the_day_when_no_clients_remain(
     page: TestClient,  # type: ignore[type-arg]
     operator: Operator,
 ) -> None:
@@ -771,7 +777,7 @@ async def test_the_trend_names_the_day_without_callers(
     assert "needs a week of counts" in text
 
 
-async def test_the_latest_figures_cover_ten_whole_minutes(
+async def test_the_latest_figures_cover_the_last_ten_whole_minutes(
     page: TestClient,  # type: ignore[type-arg]
     operator: Operator,
 ) -> None:

@@ -36,14 +36,16 @@ def sample(field: str, old: str, new: str) -> DifferenceSample:
 
 
 @pytest.mark.parametrize(("field", "old", "new", "change"), CASES.values(), ids=CASES)
-def test_a_change_is_suggested_by_the_samples(field: str, old: str, new: str, change: str) -> None:
+def test_a_change_is_suggested_from_the_samples(
+    field: str, old: str, new: str, change: str
+) -> None:
     samples = [sample("/other", "1", "2"), sample(field, old, new)]
     found = suggest_fix(field, samples, SHADOW, newer=True)
     assert found == SuggestedFix(f'ignore: ["{field}"]', change)
     assert not change or isinstance(yaml.safe_load(change), dict)
 
 
-def test_ignored_fields_stay_ignored() -> None:
+def test_the_suggested_ignore_line_includes_fields_that_are_already_ignored() -> None:
     shadow = VersionShadow(("person", "1"), ignored=IgnoredPlaces(frozenset({("b", "*"), ("a",)})))
     found = suggest_fix("/c", [], shadow, newer=True)
     assert json.loads(found.ignore.removeprefix("ignore: ")) == ["/a", "/b/*", "/c"]
@@ -62,7 +64,7 @@ def test_a_map_is_suggested_for_words_and_not_for_free_text() -> None:
     assert suggest_fix("/a", both, SHADOW, newer=True).change == ""
 
 
-def test_headers_statuses_and_requests_have_no_change() -> None:
+def test_no_change_is_suggested_for_headers_statuses_and_requests() -> None:
     """A shadow that uses an older version has no suggested change either."""
     assert suggest_fix("/a", [sample("/a", "1", "missing")], SHADOW, newer=False).change == ""
     assert suggest_fix("status", [sample("status", "200", "500")], SHADOW, newer=True) == ("", "")

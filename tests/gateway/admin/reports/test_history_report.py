@@ -36,14 +36,14 @@ def test_a_report_by_day_has_a_line_for_each_day_with_requests() -> None:
     )
 
 
-def test_a_report_by_minute_has_times() -> None:
+def test_a_report_by_minute_has_the_time_of_each_line() -> None:
     view = history().view(HistoryQuery(Resolution.MINUTE), 86_400.0)
     (line,) = history_report(view, KEY).lines[1:]
     assert line.start == "1970-01-02T00:00:00Z"
     assert "1970-01-02T00:00:00Z" in history_table(history_report(view, KEY))
 
 
-def test_a_report_without_requests_says_so() -> None:
+def test_the_table_of_a_version_without_requests_is_one_sentence() -> None:
     view = history().view(HistoryQuery(Resolution.DAY), 86_400.0)
     report = history_report(view, ("person", "3"))
     assert history_table(report) == "No client has called version 3 of person."

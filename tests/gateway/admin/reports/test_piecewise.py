@@ -20,7 +20,7 @@ def test_batches_have_a_maximum_length() -> None:
     assert list(batches("", 2)) == []
 
 
-async def test_a_response_yields_between_pieces() -> None:
+async def test_other_tasks_run_between_the_pieces_of_a_response() -> None:
     turns, seen = 0, list[int]()
 
     async def take_turns() -> None:
@@ -83,14 +83,16 @@ async def seen_in_turns(answers: int, pieces: int, *, views: bool) -> Counter[in
     return seen
 
 
-async def test_concurrent_responses_take_turns() -> None:
+async def test_concurrent_responses_make_one_piece_per_iteration_of_the_event_loop() -> None:
     """Otherwise, one iteration of the event loop would make a piece for every response."""
     seen = await seen_in_turns(20, 20, views=False)
     assert seen.total() == 400
     assert max(seen.values()) == 1
 
 
-async def test_concurrent_views_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_concurrent_views_make_one_piece_per_iteration_of_the_event_loop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     clock = count(0, 0.001)
     monkeypatch.setattr("gateway.http.cooperative.perf_counter", lambda: next(clock))
     seen = await seen_in_turns(20, 20, views=True)
@@ -98,7 +100,7 @@ async def test_concurrent_views_take_turns(monkeypatch: pytest.MonkeyPatch) -> N
     assert max(seen.values()) == 1
 
 
-async def test_a_response_that_fails_midway_is_cut() -> None:
+async def test_the_connection_is_closed_if_a_piece_fails() -> None:
     async def pieces() -> AsyncIterator[bytes]:
         yield b"x"
         raise StateError("the store was lost")
@@ -114,7 +116,7 @@ async def test_a_response_that_fails_midway_is_cut() -> None:
             await answered.read()
 
 
-async def test_a_view_yields_after_a_millisecond() -> None:
+async def test_other_tasks_run_after_each_millisecond_of_a_view() -> None:
     seen = list[int]()
     taken = 0
 

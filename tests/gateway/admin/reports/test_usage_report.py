@@ -27,14 +27,16 @@ def viewed(found: Totals, replica: str | None = None, *doubts: DataGap) -> State
         ("users", None, []),
     ],
 )
-def test_the_busiest_clients_come_first(
+def test_the_clients_of_a_version_are_sorted_by_requests(
     api: str | None, version: str | None, expected: list[str]
 ) -> None:
     assert [line.client for line in usage(viewed(totals()), api, version).usage] == expected
 
 
 @pytest.mark.parametrize("most", [1, 2, 9])
-async def test_json_is_made_version_by_version(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_json_report_reads_one_version_at_a_time(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The rows of a version are read just before they are sent, and may be deleted by then."""
     monkeypatch.setattr(reports, "MOST_LINES", most)
     read = list[VersionKey]()
@@ -60,7 +62,7 @@ async def test_json_is_made_version_by_version(most: int, monkeypatch: pytest.Mo
     assert read == [("gone", "1"), ("person", "1"), ("person", "2"), ("person", "2")]
 
 
-async def test_counts_of_one_replica_are_marked() -> None:
+async def test_the_json_report_fails_if_the_store_becomes_unreachable() -> None:
     """In this test, the store becomes unreachable after the first version."""
 
     async def one(key: VersionKey) -> StateView:
@@ -91,7 +93,7 @@ def test_a_count_that_may_be_too_low_has_a_plus_sign() -> None:
     assert " 3+ " in usage_table(usage(viewed(found), version="2"))
 
 
-def test_a_table_without_usage_says_so() -> None:
+def test_the_table_without_usage_is_one_sentence() -> None:
     assert usage_table(UsageReport("then", [])) == "Nobody has called since then."
 
 

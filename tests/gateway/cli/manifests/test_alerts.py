@@ -52,11 +52,13 @@ def named(version: str) -> list[str]:
         ),
     ],
 )
-def test_what_a_version_has(version: str, expected: list[str]) -> None:
+def test_the_alerts_for_a_version_follow_from_its_configuration(
+    version: str, expected: list[str]
+) -> None:
     assert named(version) == ["VersionErrorBudget", "VersionErrorBudget", *expected]
 
 
-def test_the_same_rules_make_the_same_text() -> None:
+def test_equal_configurations_give_equal_alerts() -> None:
     texts = {
         Manifest("alerts", (), alerts(loaded(PLAIN.replace("VERSION", "service: s")), 0.99)).text
         for _ in range(2)
@@ -64,7 +66,7 @@ def test_the_same_rules_make_the_same_text() -> None:
     assert len(texts) == 1
 
 
-def test_the_budget_follows_the_objective() -> None:
+def test_the_limits_of_the_error_budget_follow_from_the_objective() -> None:
     made = alerts(loaded(PLAIN.replace("VERSION", "service: s")), 0.99)
     fast, slow = made["groups"][1]["rules"]
     assert fast["expr"].endswith("> 0.144")

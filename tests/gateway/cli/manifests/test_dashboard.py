@@ -15,7 +15,7 @@ def titles(version: str) -> set[str]:
     return {panel["title"] for panel in made["panels"]}
 
 
-def test_panels_of_some_rules() -> None:
+def test_the_dashboard_has_panels_only_for_configured_features() -> None:
     assert titles(FULL) - titles("service: s") == {
         "Refused in brownouts",
         "Paused brownouts",
@@ -26,7 +26,7 @@ def test_panels_of_some_rules() -> None:
     assert titles('via: "2"') - titles("service: s") == {"Converted by version"}
 
 
-def test_the_grid() -> None:
+def test_panels_fit_the_grid_and_do_not_overlap() -> None:
     panels = dashboard(loaded(PLAIN.replace("VERSION", FULL)))["panels"]
     places = [(panel["gridPos"]["x"], panel["gridPos"]["y"]) for panel in panels]
     assert len(set(places)) == len(places)
@@ -34,7 +34,7 @@ def test_the_grid() -> None:
     assert [panel["id"] for panel in panels] == [*range(1, len(panels) + 1)]
 
 
-def test_the_apis_to_choose_from() -> None:
+def test_the_dashboard_offers_the_configured_apis() -> None:
     made = dashboard(loaded(PLAIN.replace("VERSION", "service: s")))
     source, apis = made["templating"]["list"]
     assert (source["type"], apis["query"]) == ("datasource", "person")

@@ -39,7 +39,7 @@ def made(deployed: Deployed = DEPLOYED) -> dict[str, Any]:
 
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("deployed", [DEPLOYED, FULL], ids=["plain", "full"])
-def test_the_schemas_of_kubernetes(deployed: Deployed, release: str) -> None:
+def test_the_objects_are_valid_in_each_kubernetes_release(deployed: Deployed, release: str) -> None:
     found = made(deployed)
     assert list(found) == [
         "ServiceAccount",
@@ -54,7 +54,7 @@ def test_the_schemas_of_kubernetes(deployed: Deployed, release: str) -> None:
         kubernetes_validate.validate(each, release, strict=True)
 
 
-def test_the_schemas_are_strict() -> None:
+def test_the_kubernetes_schemas_refuse_unknown_fields() -> None:
     wrong = made()["Deployment"]
     wrong["spec"]["template"]["spec"]["containers"][0]["imagePolicy"] = "Always"
     with pytest.raises(kubernetes_validate.ValidationError):
@@ -83,7 +83,7 @@ def test_pods_are_restricted() -> None:
 
 
 @pytest.mark.parametrize("deployed", [DEPLOYED, FULL], ids=["plain", "full"])
-def test_what_outlives_a_restart_is_on_a_disk_that_does(deployed: Deployed) -> None:
+def test_the_overrides_file_is_on_a_volume(deployed: Deployed) -> None:
     """The rest of the container's file system is read-only."""
     (container,) = made(deployed)["Deployment"]["spec"]["template"]["spec"]["containers"]
     settings = {each["name"]: each.get("value") for each in container["env"]}
@@ -92,7 +92,7 @@ def test_what_outlives_a_restart_is_on_a_disk_that_does(deployed: Deployed) -> N
 
 
 @pytest.mark.parametrize("deployed", [DEPLOYED, FULL], ids=["plain", "full"])
-def test_a_pod_ends_in_order(deployed: Deployed) -> None:
+def test_a_pod_has_enough_time_to_finish_its_requests(deployed: Deployed) -> None:
     pod = made(deployed)["Deployment"]["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     settings = {each["name"]: each.get("value") for each in container["env"]}
@@ -113,7 +113,7 @@ def test_probes_ask_the_admin_port() -> None:
     }
 
 
-def test_secrets_are_referred_to() -> None:
+def test_variables_and_secret_files_are_references_to_the_secret() -> None:
     found = made(FULL)
     (container,) = found["Deployment"]["spec"]["template"]["spec"]["containers"]
     references = [each for each in container["env"] if "valueFrom" in each]
@@ -144,7 +144,7 @@ def test_secrets_are_referred_to() -> None:
     ]
 
 
-def test_only_what_follows_from_the_rules_changes() -> None:
+def test_a_changed_configuration_changes_only_the_configmap_and_the_digest() -> None:
     first, again = made(), made(replace(DEPLOYED))
     assert first == again
     other = made(replace(DEPLOYED, files=ExportedFiles({"gateway.yaml": RULES + "# more\n"})))
@@ -155,7 +155,7 @@ def test_only_what_follows_from_the_rules_changes() -> None:
     assert other["Deployment"] == first["Deployment"]
 
 
-def test_the_digest_is_of_names_and_contents() -> None:
+def test_the_digest_depends_on_names_and_contents_of_files() -> None:
     digests = {
         replace(DEPLOYED, files=ExportedFiles(files)).digest
         for files in ({"a": "bc"}, {"ab": "c"}, {"a": "b", "c": ""}, {"a": "b"}, {})
@@ -181,7 +181,9 @@ DOCUMENT = '"3": { service: one, schema: "https://example.com/v3.json" }'
         (replace(DEPLOYED, files=FILES._replace(variable_apis=frozenset({"users"}))), None),
     ],
 )
-def test_who_may_be_asked(deployed: Deployed, ports: list[int] | None) -> None:
+def test_the_network_policy_allows_only_known_ports_or_all(
+    deployed: Deployed, ports: list[int] | None
+) -> None:
     spec = made(deployed)["NetworkPolicy"]["spec"]
     if ports is None:
         assert "egress" not in spec
@@ -198,12 +200,14 @@ def test_who_may_be_asked(deployed: Deployed, ports: list[int] | None) -> None:
     ("snapshot", "noted"),
     [(rules(), True), (rules("services:", SHARED), False)],
 )
-def test_replicas_that_count_for_themselves_are_noted(snapshot: Snapshot, noted: bool) -> None:
+def test_a_note_warns_of_replicas_that_do_not_share_a_state(
+    snapshot: Snapshot, noted: bool
+) -> None:
     found = notes(replace(DEPLOYED, snapshot=snapshot))
     assert any("each replica counts for itself" in note for note in found) == noted
 
 
-def test_what_the_secret_needs_is_noted() -> None:
+def test_a_note_lists_the_variables_and_files_of_the_secret() -> None:
     found = notes(FULL)
     assert found[:2] == [
         (
@@ -221,6 +225,8 @@ def test_what_the_secret_needs_is_noted() -> None:
         ({"a/b": "", "a_b": ""}, "differ in '/' and '_' alone"),
     ],
 )
-def test_what_does_not_fit(files: dict[str, str], message: str) -> None:
+def test_files_that_do_not_fit_into_a_configmap_are_refused(
+    files: dict[str, str], message: str
+) -> None:
     with pytest.raises(ValueError, match=message):
         objects(replace(DEPLOYED, files=ExportedFiles(files)))

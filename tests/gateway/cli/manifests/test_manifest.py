@@ -6,7 +6,7 @@ from hypothesis import given, strategies
 from gateway.cli.manifests.kubernetes import Manifest, stream
 
 
-def test_a_stream() -> None:
+def test_a_stream_has_comments_block_scalars_and_no_aliases() -> None:
     shared = ["x"]
     one = Manifest("one", ("why", ""), {"b": shared, "a": {"text": "1\n2 # 3\n", "same": shared}})
     other = Manifest("two", (), {"port": "8080", "on": "yes", "colon": "a: b"})
@@ -18,7 +18,7 @@ def test_a_stream() -> None:
     assert list(yaml.safe_load_all(text)) == [one.content, other.content]
 
 
-def test_texts_that_another_reader_takes_for_something_else_are_quoted() -> None:
+def test_strings_that_kubernetes_would_read_as_other_types_are_quoted() -> None:
     """Kubernetes (go-yaml v2) reads y and n as booleans, and exponents without a dot as numbers."""
     texts = {"y": "N", "a": "1e3", "b": "+1e3", "c": ".5e1", "d": "0o7"}
     text = Manifest("one", (), texts).text
@@ -27,5 +27,5 @@ def test_texts_that_another_reader_takes_for_something_else_are_quoted() -> None
 
 
 @given(strategies.dictionaries(strategies.text(), strategies.text()))
-def test_any_text_is_read_back_as_it_is(texts: dict[str, str]) -> None:
+def test_any_string_is_parsed_back_unchanged(texts: dict[str, str]) -> None:
     assert yaml.safe_load(Manifest("one", (), texts).text) == texts

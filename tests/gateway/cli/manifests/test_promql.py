@@ -8,11 +8,11 @@ from gateway.cli.manifests.monitoring import BY_VERSION, failed_share, labels, r
 @pytest.mark.parametrize(
     ("value", "expected"), [("a", '"a"'), ('a"b', r'"a\"b"'), ("a\\b", r'"a\\b"')]
 )
-def test_text(value: str, expected: str) -> None:
+def test_quotes_and_backslashes_in_a_label_value_are_escaped(value: str, expected: str) -> None:
     assert text(value) == expected
 
 
-def test_labels() -> None:
+def test_the_labels_of_a_version_are_its_api_and_its_version() -> None:
     assert labels(("p", "1")) == 'api="p", version="1"'
     expected = 'gateway_api_name="p", gateway_api_version="1"'
     assert request_labels(("p", "1")) == expected

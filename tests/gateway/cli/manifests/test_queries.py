@@ -42,7 +42,7 @@ def selectors(query: str) -> Iterator[tuple[str, set[str]]]:
             yield name, set(re.findall(r"(\w+)\s*(?:=~|!~|!=|=)", matchers))
 
 
-def test_metrics_and_labels_are_in_the_table(texts: list[str]) -> None:
+def test_metrics_and_labels_in_queries_are_in_the_table_of_metrics(texts: list[str]) -> None:
     assert len(texts) > 30
     for query in texts:
         found = [*selectors(query)]
