@@ -1,4 +1,4 @@
-"""Decides cutovers as a lone gateway does, without a store."""
+"""Decides cutovers like a single gateway, without a store."""
 
 from collections.abc import Mapping
 
@@ -17,13 +17,13 @@ KEY = ("person", "1")
 
 
 class Decider:
-    """The cutovers of a configuration, on a clock that a test sets.
+    """The cutovers of a configuration, with clocks that the test sets.
 
     Attributes:
-        seconds: the steady clock.
-        date: the clock that people set, in seconds since 1970.
-        documents: as they are stored.
-        events: the names of all events.
+        seconds: the monotonic clock.
+        date: the system clock, in seconds since 1970.
+        documents: the stored documents.
+        events: the names of all events so far.
     """
 
     def __init__(self, rules: Snapshot, documents: Mapping[str, object] | None = None) -> None:
@@ -44,7 +44,7 @@ class Decider:
         return self.current().state
 
     def load(self) -> None:
-        """Read the states anew, as a judge of a fleet does each time."""
+        """Read the states again, like the leader of a fleet before each decision."""
         self.cutovers.load(self.documents, self.at)
 
     def go_on(self, seconds: float) -> None:
@@ -52,14 +52,14 @@ class Decider:
         self.date += seconds
 
     def decide(self, after: float = 0.0) -> CutoverState:
-        """Decide after some seconds; return the state."""
+        """Decide after `after` seconds; return the state with its date."""
         self.advance(after)
         return self.state
 
     def advance(self, seconds: float) -> CutoverState:
-        """Decide after some seconds, without the judgement that `current` makes for people.
+        """Decide after some seconds, without the judgement in `current`, which costs time.
 
-        The time in the state returned is of the steady clock.
+        The returned state has a time of the monotonic clock.
         """
         self.go_on(seconds)
         draft = Draft(self.documents, self.date)

@@ -1,4 +1,4 @@
-"""What the tests of gates share: outcomes of requests, as counts by name."""
+"""Builds request outcomes from counts by name, for the tests of gates."""
 
 from gateway.rollout.route_outcomes import OUTCOMES, RouteOutcomes
 
@@ -13,16 +13,16 @@ def outcomes(
     failed_writes: int = 0,
     **ends: int,
 ) -> RouteOutcomes:
-    """Return the outcomes of requests; those that `ends` does not name, as `_404=3`, are 2xx.
+    """Return the outcomes of requests.
 
     Args:
-        requests: their number.
-        mean: their mean duration in seconds.
+        requests: the number of requests.
+        mean: the mean duration in seconds.
         spread: the standard deviation of the durations in seconds.
-        overdue: how many of them are overdue.
-        writes: how many of them write.
-        failed_writes: how many of those fail.
-        ends: how many of them ended otherwise.
+        overdue: the number of overdue requests.
+        writes: the number of writes.
+        failed_writes: the number of failed writes.
+        ends: the number of requests with other outcomes than 2xx, such as `_404=3`.
     """
     counts = {name: ends.pop(f"_{name}", 0) for name in OUTCOMES}
     assert not ends, "an outcome of another name"

@@ -1,8 +1,8 @@
-"""Simulated traffic through a cutover: second by second, without sockets.
+"""Simulates the traffic through a cutover, second by second and without sockets.
 
-The traffic is as unfair as real traffic: few requests, bursts, clients that ask far more than
-others, shares of errors that are usual, clients that fail by themselves, incidents that strike both
-services, and durations with a long tail.
+The traffic is as uneven as real traffic: few requests, bursts, clients with far more requests than
+others, usual shares of errors, clients with their own faults, incidents in both services, and
+durations with a long tail.
 """
 
 import random
@@ -23,32 +23,36 @@ from tests.gateway.rules.rules import edited, loaded
 
 PLACES = {name: place for place, name in enumerate(OUTCOMES)}
 FINE = PLACES["2xx"]
-# Answers are validated as the gateway does: so many a second of reads, and of writes.
+# The number of responses to reads, and to writes, that are validated in a second.
 _SAMPLES_A_SECOND = 50
 
 
 @dataclass(frozen=True)
 class Traffic:
-    """Traffic of so many requests a second from so many clients, as it is on both routes.
+    """The traffic on both routes of a cutover, without a fault of the new route.
 
     Attributes:
-        writes: the share of requests that write.
-        shares: the usual share of each outcome but 2xx.
-        of_writes: the same of writes, beside those.
-        refused: the share of clients of which every request is answered 401.
-        heavy: whether some clients ask far more than others.
-        bursts: how many times as many requests come in one second of thirty.
-        incident: the seconds in which a third of all requests is answered 5xx.
+        rate: the mean number of requests per second.
+        clients: the number of clients.
+        writes: the share of writes among the requests.
+        shares: the usual share of each outcome other than 2xx.
+        of_writes: the usual share of each outcome for writes; overrides `shares`.
+        refused: the share of clients whose requests always get 401.
+        heavy: whether some clients send far more requests than others.
+        bursts: the factor by which the rate is higher in about one second of thirty.
+        incident: the seconds in which a third of all requests gets 5xx.
         peak: the seconds in which all requests take three times as long.
         tail: the standard deviation of the logarithm of the durations.
-        violating: the share of answers that violate the document on both routes, as it is wrong.
-        violating_writes: the same of answers to writes.
-        violating_clients: the share of clients of which every answer does.
+        violating: the share of responses that violate the document on both routes, since the
+            document is wrong.
+        violating_writes: the share of responses to writes that violate the document.
+        violating_clients: the share of clients whose responses always violate the document.
         batch: the seconds in which all writes of one client are refused on both routes.
-        rare: the share of requests of one operation, beside five others; it writes.
-        rare_client: the client whose requests of that operation are refused on both routes.
-        rare_incident: the seconds in which that operation is answered 5xx on both routes.
-        stalls: the seconds in which both services stand still, until the last of them is over.
+        rare: the share of requests for a rare operation, a write. There are five others.
+        rare_client: the client whose requests for the rare operation are refused on both routes.
+        rare_incident: the seconds in which the rare operation gets 5xx on both routes.
+        stalls: the ranges of seconds in which both services do not respond until the end of the
+            range.
     """
 
     rate: float = 20.0
@@ -73,17 +77,17 @@ class Traffic:
 
 
 class Fault(NamedTuple):
-    """What is wrong with the new route.
+    """A fault of the new route.
 
     Attributes:
-        outcome: how requests that it strikes end.
-        share: the share of requests that it strikes.
-        writes: whether it strikes writes alone.
-        client: whom it strikes alone; empty for all.
-        slower: the seconds that a request takes longer.
-        field: the field in which its answers violate the document; empty if they do not.
-        begins: the second in which it begins.
-        rare: whether it strikes the rare operation alone.
+        outcome: the outcome of affected requests.
+        share: the share of affected requests.
+        writes: whether only writes are affected.
+        client: the only affected client; empty for all clients.
+        slower: the seconds by which affected requests take longer.
+        field: the field in which responses violate the document; empty without violations.
+        begins: the second in which the fault begins.
+        rare: whether only the rare operation is affected.
     """
 
     outcome: str = "2xx"
@@ -97,13 +101,13 @@ class Fault(NamedTuple):
 
 
 class Run(NamedTuple):
-    """What a cutover has done.
+    """The result of a simulation.
 
     Attributes:
-        seconds: when it was rolled back, or the end.
-        state: its state then.
-        highest: the largest percentage that it had.
-        struck: how many requests the fault has struck.
+        seconds: the second of the rollback, or of the end of the simulation.
+        state: the state of the cutover at that time.
+        highest: the largest percentage of the cutover.
+        struck: the number of requests that the fault affected.
     """
 
     seconds: int
@@ -114,7 +118,7 @@ class Run(NamedTuple):
 
 @dataclass
 class _Asked:
-    """A request, and how it ends."""
+    """A request and its outcome."""
 
     client: str
     operation: str
@@ -125,7 +129,7 @@ class _Asked:
     fields: set[str] = field(default_factory=set)
 
     def strike(self, fault: Fault) -> None:
-        """Have it end as the fault has it."""
+        """Apply a fault to the request."""
         if fault.outcome != "2xx":
             self.outcome = PLACES[fault.outcome]
         self.duration += fault.slower
@@ -134,7 +138,7 @@ class _Asked:
 
 
 class _Usual:
-    """Draws requests, and how they end on a healthy route."""
+    """Draws random requests and their outcomes on a healthy route."""
 
     def __init__(self, traffic: Traffic, chance: random.Random) -> None:
         number = traffic.clients
@@ -146,7 +150,7 @@ class _Usual:
         self._asked = 0
 
     def clients(self) -> list[str]:
-        """Return who asks in a second, once for each request."""
+        """Return the clients of the requests in one second, one for each request."""
         chance, traffic = self._chance, self._traffic
         burst = traffic.bursts if chance.random() < 1 / 30 else 1.0
         number = traffic.rate * burst * chance.uniform(0.5, 1.5)
@@ -154,7 +158,7 @@ class _Usual:
         return chance.choices(self._names, self._weights, k=number)
 
     def ask(self, client: str, second: int) -> _Asked:
-        """Return a request of a client."""
+        """Return a random request of a client."""
         chance, traffic = self._chance, self._traffic
         rare = traffic.rare > 0 and chance.random() < traffic.rare
         write = rare or chance.random() < traffic.writes
@@ -194,7 +198,7 @@ class _Usual:
 
 
 class _Sums:
-    """What is counted in a second, at one place."""
+    """The counts of one second, on one route and in one cell."""
 
     def __init__(self) -> None:
         self.requests = self.overdue = self.writes = self.failed_writes = 0
@@ -205,14 +209,14 @@ class _Sums:
         self.operations: dict[str, _Sums] = {}
 
     def at(self, operation: str) -> "tuple[_Sums, _Sums]":
-        """Return where a request is counted: here, and at its operation."""
+        """Return the counts to which a request is added: these, and those of its operation."""
         of_operation = self.operations.get(operation)
         if of_operation is None:
             of_operation = self.operations[operation] = _Sums()
         return self, of_operation
 
     def delta(self, place: tuple[str, int]) -> CutoverDelta:
-        """Return it as the gateway hands it on."""
+        """Return the counts as a delta."""
         return CutoverDelta(
             *KEY,
             *place,
@@ -240,7 +244,7 @@ class _Sums:
 
 
 class _Counts:
-    """The deltas of each second; a request that hangs has one when it is overdue, and one later."""
+    """The counts by second. A hanging request is counted when it is overdue and when it ends."""
 
     def __init__(self, overdue: float) -> None:
         self._overdue = overdue
@@ -248,7 +252,7 @@ class _Counts:
         self._due: dict[int, dict[tuple[str, int], _Sums]] = defaultdict(dict)
 
     def count(self, second: int, place: tuple[str, int], asked: _Asked) -> None:
-        """Count a request that begins in a second, and ends after the seconds of its duration."""
+        """Count a request that begins in a second. It ends after its duration."""
         seconds = min(asked.duration, self._overdue)
         for counted in self._at(second + int(seconds), place).at(asked.operation):
             counted.requests += 1
@@ -261,7 +265,7 @@ class _Counts:
             ended.failed_writes += asked.write and asked.outcome in FAILED
 
     def validate(self, second: int, place: tuple[str, int], asked: _Asked) -> None:
-        """Count an answer that a request has got in a second, if it is one of the samples."""
+        """Validate and count the response to a request if it is sampled."""
         budget, write = self._budgets[asked.write], asked.write
         if asked.outcome != FINE or not budget.has(1, second):
             return
@@ -295,14 +299,14 @@ def simulate(
     fault: Fault | None = None,
     seconds: int = 600,
 ) -> Run:
-    """Return what a cutover has done by the end, or when it was rolled back.
+    """Simulate a cutover until its rollback or the end of the time.
 
     Args:
-        seed: that of the chance.
-        traffic: what is asked, and how that usually ends.
-        cutover_text: the cutover as in gateway.yaml.
-        fault: what is wrong with the new route; None for a healthy one.
-        seconds: for how long.
+        seed: the seed of the random numbers.
+        traffic: the traffic on both routes.
+        cutover_text: the `cutover` section of gateway.yaml.
+        fault: the fault of the new route; None for a healthy route.
+        seconds: the length of the simulation.
     """
     chance = random.Random(seed)
     rules = loaded(edited("{ service: old }", f"{{ service: old, cutover: {cutover_text} }}"))

@@ -1,4 +1,4 @@
-"""Cutover: who is moved, the same ones always, and more of them as it grows."""
+"""A cutover always moves the same clients, and more of them at a higher percentage."""
 
 from dataclasses import replace
 
@@ -30,7 +30,7 @@ PERCENTS = st.floats(0, 100)
 
 
 def moved(cutover: VersionCutover, client: str) -> bool:
-    """Whether a client goes the new route."""
+    """Return whether the requests of a client take the new route."""
     return cutover.route_for(RequestContext(client)) is CutoverRoute.NEW
 
 
@@ -55,7 +55,7 @@ def test_a_bucket_is_below_10000(name: str) -> None:
 
 @LAW
 @given(NAMES, PERCENTS, PERCENTS)
-def test_a_higher_percentage_moves_nobody_back(name: str, one: float, other: float) -> None:
+def test_a_higher_percentage_never_moves_a_client_back(name: str, one: float, other: float) -> None:
     low, high = sorted((one, other))
     if moved(replace(HALF, percent=low), name):
         assert moved(replace(HALF, percent=high), name)
@@ -63,7 +63,7 @@ def test_a_higher_percentage_moves_nobody_back(name: str, one: float, other: flo
 
 @LAW
 @given(NAMES)
-def test_0_percent_moves_nobody_and_100_percent_everybody(name: str) -> None:
+def test_0_percent_moves_no_client_and_100_percent_moves_all(name: str) -> None:
     assert not moved(replace(HALF, percent=0), name)
     assert moved(replace(HALF, percent=100), name)
 
@@ -87,8 +87,8 @@ def test_sticky_by_request_moves_each_request_separately(draw: float, route: Cut
     assert cutover.route_for(RequestContext("a", cutover_draw=draw)) is route
 
 
-def test_requests_that_a_brownout_spares_are_moved_in_the_same_share() -> None:
-    """Brownouts and cutovers draw independently."""
+def test_a_cutover_moves_the_same_share_of_requests_during_a_brownout() -> None:
+    """Brownouts and cutovers use independent random numbers."""
     cutover = replace(HALF, percent=20, sticky=StickyBy.REQUEST)
     spared = [RequestContext("a", 0.0, NO_OVERRIDES, 0.99, number / 7919) for number in range(7919)]
     new = sum(cutover.route_for(context) is CutoverRoute.NEW for context in spared)
@@ -125,7 +125,7 @@ KEY = ("person", "1")
 
 
 def cutover(more: str) -> VersionCutover:
-    """Return the cutover of version 1 to version 2, as it is written."""
+    """Return the compiled cutover of version 1 to version 2."""
     found = first_version(f'shadow: {{ via: "2" }}, cutover: {{ via: "2", {more} }}').cutover
     assert found is not None
     assert found.route.service_version == Version(2)
@@ -170,6 +170,6 @@ def test_gates_are_compiled_with_parsed_units(gates: str, built: GateLimits) -> 
     assert found == built
 
 
-def test_gates_of_steps_are_compiled() -> None:
+def test_gates_with_inconclusive_are_compiled_for_steps() -> None:
     found = cutover("steps: [5, 50], gates: { errors: 1%, inconclusive: roll_back }").gates
     assert found == GateLimits(violations=0.01, errors=0.01, inconclusive=GateAction.ROLL_BACK)

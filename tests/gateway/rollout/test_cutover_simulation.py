@@ -1,6 +1,7 @@
-"""Ten minutes of traffic, simulated: a healthy new route stays, and a bad one is left in time.
+"""Simulations of ten minutes: a healthy new route stays, and a faulty one is rolled back in time.
 
-The gates are those that documents show. All is law: it holds for each seed, and none was picked.
+The limits are those in the examples of the documentation. The claims hold for all seeds, which were
+not selected.
 """
 
 from dataclasses import replace
@@ -21,7 +22,7 @@ def cutover(
     window: int = WINDOW,
     minimum: int = 20,
 ) -> str:
-    """Return a cutover as in gateway.yaml."""
+    """Return the `cutover` section of gateway.yaml."""
     gates = f"{{ window: {window}s, minimum: {minimum}, {LIMITS} }}"
     return f'{{ via: "2", sticky_by: {sticky}, steps: {steps}, every: {every}, gates: {gates} }}'
 
@@ -64,14 +65,14 @@ SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 10
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("traffic", HEALTHY)
-def test_a_healthy_new_route_stays(seed: int, traffic: str) -> None:
+def test_a_healthy_new_route_is_never_rolled_back(seed: int, traffic: str) -> None:
     text = cutover(["client", "request"][seed % 2])
     state = (simulate(seed, HEALTHY[traffic], text)).state
     assert state.decided_by is DecidedBy.RULES, state.why
 
 
 USUAL = Traffic(40, shares={"404": 0.02}, of_writes={"404": 0.02, "4xx": 0.03, "5xx": 0.005})
-# Each service has its own data, and does not find what the other one stored.
+# Each service has its own data, and does not find the data that the other service stored.
 APART = Traffic(40, shares={"404": 0.15}, of_writes={"404": 0.2, "4xx": 0.03})
 # The document is wrong about both services.
 LOOSE = replace(USUAL, violating=0.2, violating_writes=0.1)
@@ -117,7 +118,7 @@ REASONS = {
 
 
 def reason(why: str) -> str:
-    """Return the measure that a cutover was rolled back for."""
+    """Return the measure that caused a rollback."""
     gate = why.partition(":")[0]
     return gate.partition(" (")[2].removesuffix(")") or gate
 
@@ -125,7 +126,7 @@ def reason(why: str) -> str:
 @pytest.mark.parametrize("seed", SEEDS[:5])
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_bad_route_is_rolled_back_within_the_window(seed: int, name: str) -> None:
-    """At the begin and in the middle of a step; hanging requests show once they are overdue."""
+    """The fault begins with the step or in the middle. Hanging requests count once overdue."""
     fault, traffic = FAULTS[name]
     for begins in (0, 45):
         planted = fault._replace(begins=begins)
@@ -139,7 +140,7 @@ def test_a_bad_route_is_rolled_back_within_the_window(seed: int, name: str) -> N
 @pytest.mark.parametrize("seed", SEEDS[:5])
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_bad_route_is_rolled_back_at_one_percent(seed: int, name: str) -> None:
-    """A window has one or two requests, so those since the step began decide."""
+    """A window has only one or two requests, so all requests since the step began decide."""
     fault, traffic = FAULTS[name]
     text = cutover("request", "[1, 100]", "30m")
     rare = replace(traffic, rate=10.0)
@@ -171,8 +172,8 @@ AT = {
 @pytest.mark.parametrize("seed", SEEDS[:3])
 @pytest.mark.parametrize("at", AT)
 @pytest.mark.parametrize("name", RARE_FAULTS)
-def test_one_failing_operation_of_many_is_enough(seed: int, at: str, name: str) -> None:
-    """Within the window, during a step and after the last one; hanging requests take longer."""
+def test_one_failing_operation_among_many_stops_the_cutover(seed: int, at: str, name: str) -> None:
+    """The rollback comes within the window, during a step and after the last step."""
     steps, window, begins = AT[at]
     text = cutover(["client", "request"][seed % 2], steps, "1m", window)
     fault = RARE_FAULTS[name]._replace(begins=begins, rare=True)
@@ -182,8 +183,8 @@ def test_one_failing_operation_of_many_is_enough(seed: int, at: str, name: str) 
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_few_failing_writes_are_enough(seed: int) -> None:
-    """All of them fail, which is half of what the gates allow of all requests."""
+def test_a_few_writes_that_all_fail_stop_the_cutover(seed: int) -> None:
+    """As a share of all requests, they are only half of the limit."""
     traffic = replace(USUAL, writes=0.005)
     text = cutover("client", "[50, 100]", "10m")
     fault = Fault("4xx", writes=True)
@@ -193,8 +194,8 @@ def test_few_failing_writes_are_enough(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_one_failing_client_of_many_is_enough(seed: int) -> None:
-    """It moves at 100 percent, when the old route serves nobody any more."""
+def test_one_failing_client_among_many_stops_the_cutover(seed: int) -> None:
+    """The client moves at 100 percent, when the old route no longer serves any client."""
     traffic = replace(USUAL, clients=12)
     text = cutover("client", "[50, 100]", "1m", minimum=100)
     fault = Fault("4xx", client="c3")
@@ -204,8 +205,8 @@ def test_one_failing_client_of_many_is_enough(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_failing_writes_of_one_client_are_enough(seed: int) -> None:
-    """They are a twelfth of the writes, and only the client's own past can be compared."""
+def test_failing_writes_of_one_client_stop_the_cutover(seed: int) -> None:
+    """They are a twelfth of all writes. Only the client's own history shows the fault."""
     traffic = replace(USUAL, clients=12)
     text = cutover("client", "[50, 100]", "1m", minimum=100)
     fault = Fault("4xx", writes=True, client="c3")
@@ -224,7 +225,7 @@ def small(
     minimum: int = 5,
     fault: Fault | None = None,
 ) -> Run:
-    """Simulate a small cutover; half of the runs of a healthy one move single requests."""
+    """Simulate a cutover with few requests. Without a fault, every second run moves requests."""
     traffic = Traffic(rate=RATES[rate], shares=FEW)
     sticky = "request" if fault is not None else ["client", "request"][seed % 2]
     text = cutover(sticky, "[10, 40, 100]", "1m", 60, minimum)
@@ -243,8 +244,10 @@ def test_a_small_cutover_is_never_rolled_back(seed: int, rate: str) -> None:
 @pytest.mark.parametrize("minimum", [5, 20])
 @pytest.mark.parametrize("rate", RATES)
 @pytest.mark.parametrize("seed", SEEDS[:4])
-def test_half_of_all_requests_are_not_few(seed: int, rate: str, minimum: int) -> None:
-    """Five requests are all good by chance in 1 of 32 steps."""
+def test_a_small_cutover_is_rolled_back_if_half_of_the_requests_fail(
+    seed: int, rate: str, minimum: int
+) -> None:
+    """All of five requests are good by chance in 1 of 32 steps."""
     found = small(seed, rate, minimum, Fault("404", 0.5))
     assert found.highest < 100
     assert found.state.decided_by is DecidedBy.ROLLED_BACK

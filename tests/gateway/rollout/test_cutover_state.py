@@ -1,4 +1,4 @@
-"""How a cutover stands: a table of what happens to it, and what is said of it."""
+"""The states of a cutover: a table of transitions, and the sentences about them."""
 
 from dataclasses import replace
 
@@ -37,7 +37,7 @@ BACK_BY_LITTLE = replace(STEPS, gates=replace(GATES, inconclusive=GateAction.ROL
 def at(
     percent: float, word: DecidedBy = DecidedBy.RULES, why: str = "as configured"
 ) -> CutoverState:
-    """Return how a cutover stands since the beginning of time."""
+    """Return a state of a cutover that was set at time 0."""
     return CutoverState(percent, word, why, 0.0)
 
 
@@ -114,7 +114,7 @@ def test_the_next_state_follows_from_state_evidence_and_time(
 
 
 @pytest.mark.parametrize("cutover", [CUTOVER, HOLDING])
-def test_a_rollback_and_a_hold_have_the_text_of_the_gate_as_their_reason(
+def test_the_reason_of_a_rollback_or_hold_is_the_sentence_of_the_gate(
     cutover: VersionCutover,
 ) -> None:
     assert advance(cutover, at(50), BAD, 5).why.startswith("errors (5xx): 50 of 100 requests")
@@ -128,7 +128,7 @@ def test_a_rollback_keeps_the_results_of_its_gates() -> None:
         assert other.results == ()
 
 
-def test_the_reason_of_a_step_names_the_step_before() -> None:
+def test_the_reason_of_a_step_names_the_previous_step() -> None:
     """For any other percentage, the reason is the configuration."""
     assert advance(STEPS, None, NONE, 5).why == "as configured"
     assert advance(STEPS, at(1), GOOD, 60).why == "the step after 1%"
@@ -149,7 +149,7 @@ def test_the_reason_of_an_inconclusive_step_names_what_was_missing() -> None:
         (BACK_BY_LITTLE, DecidedBy.HELD),  # a healthy route leaves doubt, too
     ],
 )
-def test_few_requests_that_leave_doubt_end_no_step(
+def test_a_step_does_not_end_while_few_requests_leave_doubt(
     cutover: VersionCutover, decided_by: DecidedBy
 ) -> None:
     found = advance(cutover, at(1), DOUBT, 60)
@@ -217,7 +217,7 @@ def test_the_next_change_is_described(
 def test_gates_never_move_more_clients_than_configured(
     cutover: VersionCutover, seen: list[tuple[GateEvidence, float]]
 ) -> None:
-    """A failing gate never raises the percentage either."""
+    """And an exceeded gate never increases the percentage."""
     standing: CutoverState | None = None
     now = 0.0
     for evidence, passed in seen:
@@ -230,7 +230,7 @@ def test_gates_never_move_more_clients_than_configured(
 
 
 def test_the_revision_of_a_state_has_its_percentage_and_origin_only() -> None:
-    """Reason and time may change without a decision."""
+    """The reason and the time may change without a new decision."""
     assert at(50).revision == at(50, why="it goes on")._replace(since=9.0).revision == "50-rules"
     assert at(2.5, DecidedBy.OPERATOR).revision == "2.5-operator"
 
@@ -246,7 +246,7 @@ def test_the_revision_of_a_state_has_its_percentage_and_origin_only() -> None:
         (DRY, at(1), NONE, 60, None),
     ],
 )
-def test_a_step_that_lasted_its_time_needs_the_missing_requests(
+def test_the_missing_requests_are_named_after_the_minimum_time_of_a_step(
     cutover: VersionCutover,
     standing: CutoverState,
     evidence: GateEvidence,

@@ -1,4 +1,4 @@
-"""Cutovers: decisions by steps and gates, on clocks that are set, and after a restart."""
+"""Decisions about cutovers by steps and gates, after changes of the clock and after a restart."""
 
 import json
 
@@ -45,11 +45,11 @@ def outcomes(requests: int, failures: int, route: str = "new", status: str = "5x
 
 
 def restarted(former: Decider) -> Decider:
-    """Return the cutovers of the next start, with the documents as JSON and no counts."""
+    """Return the cutovers after a restart: with the documents from JSON, and without counts."""
     return Decider(STEPS, msgspec.json.decode(msgspec.json.encode(former.documents)))
 
 
-def test_a_reset_shadow_is_no_evidence() -> None:
+def test_comparisons_before_a_reset_of_the_shadow_do_not_count() -> None:
     decider = Decider(SHADOWED)
     decider.totals.absorb(compared(100, 0))
     decider.decide()
@@ -67,8 +67,8 @@ def test_a_reset_shadow_is_no_evidence() -> None:
 
 @pytest.mark.parametrize("judges", [False, True])
 @pytest.mark.parametrize("moved", [-40_000_000.0, -3600.0, 3600.0, 40_000_000.0])
-def test_a_clock_that_is_set_moves_no_window_and_no_step(moved: float, *, judges: bool) -> None:
-    """The leader of a fleet reads the states in each round."""
+def test_setting_the_clock_does_not_change_windows_or_steps(moved: float, *, judges: bool) -> None:
+    """The leader of a fleet reads the states before each decision."""
     decider = Decider(STEPS)
 
     def decide(seconds: int) -> float:
@@ -99,7 +99,7 @@ def test_a_clock_that_is_set_moves_no_window_and_no_step(moved: float, *, judges
 
 
 @pytest.mark.parametrize("moved", [-3600.0, 3600.0])
-def test_a_clock_that_was_set_moves_no_step_of_the_next_leader(moved: float) -> None:
+def test_setting_the_clock_does_not_change_the_steps_of_the_next_leader(moved: float) -> None:
     first = Decider(STEPS)
     first.decide()
     first.date += moved
@@ -115,7 +115,7 @@ def test_a_clock_that_was_set_moves_no_step_of_the_next_leader(moved: float) -> 
     assert percents.index(50.0) == 49
 
 
-def test_a_date_in_the_future_freezes_no_step() -> None:
+def test_a_state_with_a_future_date_does_not_block_the_next_step() -> None:
     ahead = Decider(STEPS)
     ahead.date += 40_000_000
     ahead.decide()
@@ -126,7 +126,7 @@ def test_a_date_in_the_future_freezes_no_step() -> None:
     assert again.state.percent == 50
 
 
-def test_a_percentage_can_be_set_before_anything_is_decided() -> None:
+def test_an_operator_can_set_a_percentage_before_the_first_decision() -> None:
     decider = Decider(STEPS)
     decider.order(25.0)
     assert decider.state.percent == 25
@@ -137,7 +137,7 @@ def test_a_percentage_can_be_set_before_anything_is_decided() -> None:
 
 
 def test_a_restart_keeps_the_state_and_the_latest_requests_on_the_old_route() -> None:
-    """At 100%, no further ones would come, and nothing could be compared."""
+    """At 100 %, the old route gets no further requests to compare with."""
     decider = Decider(STEPS)
     decider.decide()
     decider.totals.absorb(outcomes(40, 30, "old", "404"))
@@ -170,7 +170,7 @@ def test_the_results_of_a_rollback_outlive_a_restart() -> None:
 
 
 def test_requests_that_end_after_a_rollback_log_no_event() -> None:
-    """Late requests end when all clients are back; after `clear`, failures are logged again."""
+    """Late requests end after all clients are back. After `clear`, failures are logged again."""
     decider = Decider(STEPS)
 
     def exceeded(after: float) -> int:
@@ -193,7 +193,7 @@ STORED = {"served": KEY, "percent": 5, "word": "rules", "why": "so", "since": 1}
     ("stored", "lost"),
     [
         ([{"served": ["person", "1"], "percent": "much"}], 1),
-        # A former gateway stores no outcomes of the old route, a later one may store more.
+        # An earlier release stores no outcomes of the old route. A later release may store more.
         ([STORED], 0),
         ([STORED | {"latest_old": [9, 0, [9], 0.0, 0.0]}], 0),
         ([STORED | {"latest_old": [9, 0, [9] * len(OUTCOMES), 0.0, 0.0, *[1] * 20]}], 0),
@@ -208,9 +208,9 @@ def test_a_state_that_cannot_be_read_is_reported(stored: object, lost: int) -> N
     assert decider.current().evidence.old.requests == 0
 
 
-def test_a_former_release_can_read_the_stored_states() -> None:
+def test_the_previous_release_can_read_the_stored_states() -> None:
     class Former(msgspec.Struct):
-        """A state as the release before reads it, which refuses longer arrays."""
+        """A state as the previous release reads it. That release refuses longer arrays."""
 
         percent: float
         latest_old: tuple[int, int, tuple[int, ...], float, float]
@@ -228,7 +228,7 @@ def test_a_decision_of_a_later_release_is_kept() -> None:
 
 
 def test_other_replicas_read_the_evidence_of_the_leader() -> None:
-    """Evidence of another release is ignored."""
+    """Evidence in the format of another release is ignored."""
     decider = Decider(STEPS)
     for second in range(6):
         decider.decide()

@@ -1,4 +1,4 @@
-"""Decisions: changes of overrides with their audit entries, and overrides as JSON."""
+"""Changes of overrides with their audit entries, and overrides as JSON."""
 
 import pytest
 from hypothesis import given
@@ -22,7 +22,7 @@ GONE = "the configuration has no such cutover"
 
 @LAW
 @given(st.frozensets(KEYS), st.dictionaries(KEYS, st.floats(0, 100)))
-def test_overrides_come_back_from_json(
+def test_overrides_are_equal_after_writing_and_reading_json(
     paused: frozenset[tuple[str, str]], percents: dict[tuple[str, str], float]
 ) -> None:
     overrides = Overrides(paused, percents)
@@ -63,7 +63,7 @@ def test_each_change_is_in_the_audit_log() -> None:
 
 
 @pytest.mark.parametrize(("seen", "refused"), [("", False), ("running", False), ("paused", True)])
-def test_a_change_of_another_state_than_was_seen_is_refused(seen: str, *, refused: bool) -> None:
+def test_a_change_is_refused_if_the_user_saw_another_state(seen: str, *, refused: bool) -> None:
     draft = Draft({}, 5.0)
     request = ANN._replace(seen=seen)
     if refused:

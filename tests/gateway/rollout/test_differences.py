@@ -1,4 +1,4 @@
-"""Differences: what is the same, what is not, and what an operator may see of it."""
+"""Differences between responses: which values are equal, and what operators see of them."""
 
 from decimal import Decimal
 
@@ -32,7 +32,7 @@ DOCUMENTS = st.recursive(
 
 
 def body(document: object) -> ComparedAnswer:
-    """Return an answer that has a body and nothing else."""
+    """Return a response with a body and without header fields."""
     return ComparedAnswer(200, {}, document)
 
 
@@ -88,7 +88,7 @@ def test_numbers_are_compared_by_exact_value_and_notation(one: str, other: str, 
     assert (fields(number(one), number(other)) == []) is same
 
 
-def test_with_another_status_nothing_else_is_compared() -> None:
+def test_only_the_status_is_compared_if_the_statuses_differ() -> None:
     old, new = (
         ComparedAnswer(200, {"a": ("1",)}, {"a": 1}),
         ComparedAnswer(404, {}, {"title": "no"}),
@@ -109,12 +109,12 @@ def test_named_header_fields_are_compared_line_by_line() -> None:
 
 
 def test_elements_of_an_array_share_their_fields() -> None:
-    """The values are those of the first element that differs."""
+    """The reported values are those of the first element that differs."""
     assert compare(body([1, 2, 3]), body([1, 5, 6])) == (Difference("/*", 2, 5),)
 
 
 def test_at_most_32_differing_fields_are_reported() -> None:
-    """Whatever the number and the length of the keys."""
+    """Names of fields are truncated to 200 characters."""
     found = fields({str(key): 1 for key in range(100)}, {})
     assert len(found) == 33
     assert found[-1] == "more fields"
@@ -138,20 +138,22 @@ def test_at_most_32_differing_fields_are_reported() -> None:
         (["/b/*/d/e/f"], ["/a", "/b/*/c", "/b/*/d/e"]),
     ],
 )
-def test_an_ignored_place_covers_all_below_it(ignored: list[str], left: list[str]) -> None:
+def test_an_ignored_location_covers_everything_below_it(
+    ignored: list[str], left: list[str]
+) -> None:
     old = {"a": 1, "b": [{"c": 1, "d": {"e": 1}}]}
     new = {"a": 2, "b": [{"c": 2, "d": {"e": 2}}]}
     assert fields(old, new, *ignored) == left
 
 
-def test_members_of_a_dictionary() -> None:
+def test_a_star_ignores_a_field_in_all_members_of_an_object() -> None:
     old = {"prices": {"sku-1": {"net": 1, "at": 1}, "sku-2": {"net": 1, "at": 1}}}
     new = {"prices": {"sku-1": {"net": 1, "at": 2}, "sku-2": {"net": 2, "at": 2}}}
     assert fields(old, new, "/prices/*/at") == ["/prices/sku-2/net"]
 
 
 @pytest.mark.parametrize("text", ["", "/", "a", "a/b", "/a//b", "/a/", "/a~", "/a~2"])
-def test_a_place_that_is_no_json_pointer_is_refused(text: str) -> None:
+def test_an_ignored_location_that_is_not_a_json_pointer_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="write a JSON Pointer"):
         parse_ignored(text)
 
@@ -176,7 +178,7 @@ def test_fields_that_differ_between_equal_requests_are_left_out(
     assert [each.field for each in kept] == left
 
 
-def test_noise_in_a_body_that_is_no_json_covers_all_of_it() -> None:
+def test_noise_in_a_body_that_is_not_json_covers_the_whole_body() -> None:
     whole = [Difference("body", b"x", b"y")]
     assert without_noise(whole, whole) == ()
 
@@ -198,7 +200,7 @@ def test_noise_in_a_body_that_is_no_json_covers_all_of_it() -> None:
     ],
 )
 def test_a_redacted_value_shows_type_size_and_hash(value: object, shown: str) -> None:
-    """Equal values have equal hashes, which need the key."""
+    """Equal values have equal hashes. The hashes depend on the key."""
     text = redacted(value, b"key")
     assert text.startswith(shown)
     assert "secret" not in text
@@ -218,13 +220,13 @@ def test_a_redacted_value_shows_type_size_and_hash(value: object, shown: str) ->
         (b"x" * 5000, "x" * 200 + "…"),
     ],
 )
-def test_a_plain_value_is_shortened_json(value: object, shown: str) -> None:
+def test_a_plain_value_is_shown_as_truncated_json(value: object, shown: str) -> None:
     assert plain(value) == shown
 
 
 @LAW
 @given(DOCUMENTS)
-def test_nothing_differs_from_itself(document: object) -> None:
+def test_a_document_never_differs_from_itself(document: object) -> None:
     assert fields(document, document) == []
 
 
@@ -236,23 +238,23 @@ def test_comparison_is_symmetric(one: object, other: object) -> None:
 
 @LAW
 @given(DOCUMENTS, DOCUMENTS)
-def test_a_noisy_field_is_no_difference(one: object, other: object) -> None:
+def test_fields_with_noise_are_not_reported_as_differences(one: object, other: object) -> None:
     found = compare(body(one), body(other))
     assert without_noise(found, found) == ()
 
 
-def test_refused_fields_are_bounded_and_each_is_reported_once() -> None:
+def test_each_refused_field_is_reported_once_and_at_most_32_of_them() -> None:
     found = [RefusedField(field, "type", "why") for field in ("/a", "/b/0", "/a", "query q")]
     known = IgnoredPlaces(frozenset({parse_ignored("/b")}))
     assert [each.field for each in refused_fields(found, known)] == ["/a", "query q"]
     many = [RefusedField(f"/{number:0300}", "type", "") for number in range(40)]
-    assert len(refused_fields(many)) == 1  # truncated, they are equal
+    assert len(refused_fields(many)) == 1  # the truncated names are equal
     found = [RefusedField(f"/{number}", "type", "") for number in range(40)]
     assert [each.field for each in refused_fields(found)][-2:] == ["/31", "more fields"]
     assert len(refused_fields(found)) == 33
 
 
-def test_a_long_text_ends_with_an_ellipsis() -> None:
+def test_a_truncated_string_ends_with_an_ellipsis() -> None:
     assert truncated("abc", 3) == "abc"
     assert truncated("abcd", 3) == "abc…"
     assert len(truncated("x" * 1000)) == 201

@@ -1,4 +1,4 @@
-"""What gates judge by: the window, on the old route at any time, and the moved clients before."""
+"""The evidence for gates: from the window, from earlier requests, and from before a move."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -17,7 +17,7 @@ CUTOVER = VersionCutover(
 
 
 class Case:
-    """One cutover, and a clock."""
+    """A cutover with its counts and a clock."""
 
     def __init__(self, cutover: VersionCutover = CUTOVER) -> None:
         self.totals = Totals()
@@ -28,7 +28,7 @@ class Case:
     def count(
         self, route: str, requests: int, bad: int = 0, cell: int = 4, operation: str = "GET /r"
     ) -> None:
-        """Count requests, of which some are answered 404."""
+        """Count requests, `bad` of them with status 404."""
         ends = [0] * len(OUTCOMES)
         ends[OUTCOMES.index("2xx")], ends[OUTCOMES.index("404")] = requests - bad, bad
         outcome = CutoverDelta(
@@ -38,7 +38,7 @@ class Case:
         self.totals.absorb(Delta(self.now, [], [], [], [outcome], []))
 
     def seen(self, window: float = 30.0, percent: float = 5.0, passed: float = 1.0) -> GateEvidence:
-        """Return the evidence of a window after some seconds."""
+        """Return the evidence in a window after `passed` seconds."""
         self.now += passed
         begin = self.now - window
         return self.known.since(
@@ -64,8 +64,8 @@ def test_requests_before_the_window_do_not_count() -> None:
     assert [case.seen().new.requests for _ in range(3)] == [8, 1, 1]
 
 
-def test_an_old_route_with_few_requests_is_compared_by_earlier_ones() -> None:
-    """The latest ones, as many as the minimum of the gates."""
+def test_earlier_requests_count_if_the_old_route_has_few_requests_in_the_window() -> None:
+    """The latest requests count, about as many as the minimum of the gates."""
     case = Case(replace(CUTOVER, every=0.0))
     case.count("old", 30, 30)
     case.seen()
@@ -82,8 +82,8 @@ def test_an_old_route_with_few_requests_is_compared_by_earlier_ones() -> None:
     assert (found.old.requests, found.old.count("404")) == (10, 0)
 
 
-def test_a_last_step_is_compared_with_more_requests() -> None:
-    """Until it has lasted its time; after a restart, with those that were stored."""
+def test_the_last_step_is_compared_with_1000_earlier_requests() -> None:
+    """This holds for the minimum time of the step. After a restart, stored requests count."""
     case = Case(replace(CUTOVER, every=200.0))
     for _ in range(40):
         case.count("old", 50)
@@ -91,7 +91,7 @@ def test_a_last_step_is_compared_with_more_requests() -> None:
     case.set_at = case.now
     seen = [case.seen(percent=100.0, passed=1.0) for _ in range(310)]
     found = [each.old.requests for each in seen]
-    assert found[0] == 10 * 50  # the window has enough of them
+    assert found[0] == 10 * 50  # the window has enough requests
     assert found[20] == 150
     assert 1000 <= found[40] < 2000
     assert found[198] == found[40]
@@ -104,7 +104,7 @@ def test_a_last_step_is_compared_with_more_requests() -> None:
     assert again.old == case.known.latest_old
 
 
-def test_moved_clients_are_compared_with_themselves_before() -> None:
+def test_moved_clients_are_compared_with_their_own_outcomes_before_the_move() -> None:
     case = Case()
     case.seen()
     case.count("old", 40, 20, cell=4)
@@ -121,7 +121,7 @@ def test_moved_clients_are_compared_with_themselves_before() -> None:
     assert (found.before.requests, found.cells) == (0, ())
 
 
-def test_moved_clients_are_compared_by_cell_after_a_window() -> None:
+def test_moved_clients_are_compared_by_cell_once_a_window_has_passed() -> None:
     """Requests on the new route at an earlier percentage do not count."""
     case = Case(replace(CUTOVER, gates=GateLimits(errors=0.01, window=30.0)))
     case.count("old", 40, 2, cell=4)
@@ -158,7 +158,7 @@ def test_violating_fields_count_since_the_percentage_was_set() -> None:
     assert len(case.seen().fields) == 32
 
 
-def test_a_begin_in_the_future_has_no_evidence() -> None:
+def test_a_window_that_begins_in_the_future_has_no_evidence() -> None:
     case = Case()
     case.count("new", 5)
     assert case.seen(window=-2.5).new.requests == 0
@@ -168,7 +168,7 @@ def test_a_begin_in_the_future_has_no_evidence() -> None:
     assert case.seen(window=0.5).new.requests == 2
 
 
-def test_a_reset_shadow_counts_from_zero() -> None:
+def test_a_reset_shadow_counts_comparisons_from_zero() -> None:
     case = Case()
     case.totals.absorb(Delta(1.0, [], [], [CounterDelta("compared", KEY, 50)], [], []))
     case.seen()
@@ -180,7 +180,7 @@ def test_a_reset_shadow_counts_from_zero() -> None:
 
 
 def test_all_requests_since_the_percentage_was_set_are_counted() -> None:
-    """Unlike the other evidence, they are not limited to the window."""
+    """These counts are not limited to the window."""
     case = Case()
     case.count("old", 3)
     case.seen()
@@ -198,8 +198,8 @@ def test_all_requests_since_the_percentage_was_set_are_counted() -> None:
     assert case.seen(percent=90.0).served_new.requests == 2
 
 
-def test_failures_are_found_by_operation_and_of_all_requests() -> None:
-    """They are compared with all known requests on the old route, in the best time span."""
+def test_failures_are_found_for_one_operation_and_for_all_requests_together() -> None:
+    """They are compared with all counted requests on the old route, in the best time span."""
     case = Case()
     for _ in range(40):
         case.count("old", 10)
@@ -220,7 +220,7 @@ def test_failures_are_found_by_operation_and_of_all_requests() -> None:
     assert found["", "404"].usual == (0, 576)
 
 
-def test_few_totals_by_operation_are_kept_among_them_the_oldest() -> None:
+def test_only_a_few_earlier_counts_by_operation_are_kept_including_the_oldest() -> None:
     case = Case()
     for _ in range(600):
         case.count("new", 1)
@@ -250,7 +250,7 @@ def test_a_failing_operation_of_moved_clients_is_found() -> None:
     ]
 
 
-def test_a_window_without_the_old_route_is_split_into_parts() -> None:
+def test_a_window_without_requests_on_the_old_route_is_split_into_parts() -> None:
     case = Case()
     case.count("old", 30)
     for _ in range(40):

@@ -1,4 +1,4 @@
-"""One operation of many that fails on the new route, and what is no fault of it."""
+"""Detection of a failing operation on the new route, and failures that must not count."""
 
 from typing import Any
 
@@ -26,13 +26,13 @@ def found(
     known: dict[int, RouteOutcomes] | None = None,
     earlier: list[tuple[float, CountedOperation]] | None = None,
 ) -> tuple[FailingOperation, ...]:
-    """Return how `POST /orders` fails; the clients of the old route are not those of the new one.
+    """Return the failures of `POST /orders` on the new route.
 
     Args:
         new: the outcomes on the new route, by cell.
-        old: the same on the old route.
-        known: what is known of the old route; without it, as much as is usual, all good.
-        earlier: what was counted before; without it, nothing, 12 s ago.
+        old: the outcomes on the old route at the same time.
+        known: the history of the old route by cell; by default, 400 good requests of other cells.
+        earlier: the earlier counts with their age; by default, empty counts 12 s ago.
     """
     total = RouteOutcomes()
     for each in new.values():
@@ -51,20 +51,20 @@ def found(
 def worst(
     *of: Any, measure: str = "404", minimum: int = 20, **more: Any
 ) -> FailingOperation | None:
-    """Return what fails beyond a limit of 1 %."""
+    """Return the operation that exceeds a limit of 1 %, or None."""
     return worst_operation(found(*of, **more), measure, 0.01, minimum)
 
 
 def bad(number: int, good: int = 0, **ends: int) -> RouteOutcomes:
-    """Return the outcomes of requests that are answered 404."""
+    """Return the outcomes of `number` requests with status 404 and `good` requests with 200."""
     return outcomes(number + good, _404=number, **ends)
 
 
 BESIDE = outcomes(40)
 
 
-def test_five_failures_of_several_clients_are_enough() -> None:
-    """At most three of them are of one cell of clients."""
+def test_five_failures_of_several_clients_exceed_the_limit() -> None:
+    """At most three failures of each cell of clients count."""
     assert worst({1: bad(9), 2: bad(1), 3: bad(1)}, BESIDE) == FailingOperation(
         "POST /orders", "404", (11, 11), 6, (0, 40), (0, 400), 12.0
     )
@@ -74,7 +74,7 @@ def test_five_failures_of_several_clients_are_enough() -> None:
     assert worst({NO_CELL: bad(5)}, BESIDE, measure="403") is None
 
 
-def test_failures_of_one_client_are_not_enough() -> None:
+def test_failures_of_a_single_client_do_not_exceed_the_limit() -> None:
     """The client itself may be at fault."""
     assert worst({1: bad(50), 2: outcomes(50)}, BESIDE) is None
     assert worst({1: bad(50)}, BESIDE) is None
@@ -83,7 +83,7 @@ def test_failures_of_one_client_are_not_enough() -> None:
     assert of_it.lone == 50
 
 
-def test_failures_on_both_routes_are_not_held_against_the_new_one() -> None:
+def test_failures_on_both_routes_do_not_count_against_the_new_route() -> None:
     assert worst({NO_CELL: bad(30)}, bad(40)) is None
     assert worst({NO_CELL: bad(9)}, outcomes(3)) is None  # too few to compare with
 
@@ -94,7 +94,7 @@ def test_failures_on_both_routes_are_not_held_against_the_new_one() -> None:
 def test_without_traffic_on_the_old_route_only_a_large_share_counts(
     number: int, good: int, enough: bool
 ) -> None:
-    """The usual share may have changed since."""
+    """The usual share may have changed since the last request on the old route."""
     assert (worst({NO_CELL: bad(number, good)}, RouteOutcomes()) is not None) is enough
 
 
@@ -103,7 +103,7 @@ def test_an_operation_that_the_old_route_never_served_is_not_judged() -> None:
 
 
 def test_the_usual_share_is_weighted_by_the_moved_clients() -> None:
-    """The moved clients may be those that always fail; unknown ones as well."""
+    """The moved clients may be the clients that always fail. So may clients without history."""
     known = {1: bad(100), 2: outcomes(900)}
     (of_it,) = found({1: bad(30), 2: outcomes(30)}, outcomes(90), known)
     assert (of_it.new, of_it.usual) == ((30, 60), (460, 1000))
@@ -122,7 +122,7 @@ def test_missing_requests_of_an_operation_count_as_good() -> None:
 
 
 def test_the_time_span_with_the_strongest_evidence_counts() -> None:
-    """Spans longer than the window count with few requests only."""
+    """Spans longer than the window are used only if they have few requests."""
     now, old = {NO_CELL: bad(9, good=60)}, outcomes(99)
     good = CountedOperation(outcomes(80), outcomes(60), {NO_CELL: outcomes(60)})
     half = CountedOperation(outcomes(80), bad(3, good=60), {NO_CELL: bad(3, good=60)})

@@ -1,4 +1,4 @@
-"""The judgement of gates: what speaks against on the new route, word for word."""
+"""The judgement of gates: which limits are exceeded, and the exact sentences about them."""
 
 from dataclasses import replace
 from functools import reduce
@@ -80,7 +80,7 @@ def against(gates: GateLimits | None, evidence: GateEvidence) -> str | None:
             ),
         ),
         (
-            # As many 4xx as before, but other ones.
+            # The number of 4xx is unchanged, but the statuses differ.
             GateEvidence(outcomes(400, _401=200), outcomes(400, _404=200)),
             (
                 "errors (404): 200 of 400 requests (50%) were answered 404 on the new route,"
@@ -95,7 +95,7 @@ def against(gates: GateLimits | None, evidence: GateEvidence) -> str | None:
             ),
         ),
         (
-            # The old route converts nothing, so few failures are enough.
+            # The old route converts nothing, so a few failures exceed the limit.
             GateEvidence(outcomes(125), outcomes(125, _conversion=15)),
             (
                 "errors (conversion): 15 of 125 requests (12%) could not be converted on the new"
@@ -112,7 +112,7 @@ def against(gates: GateLimits | None, evidence: GateEvidence) -> str | None:
         # Without an old route, the usual share of 404 is unknown.
         (GateEvidence(new=outcomes(500, _404=500, overdue=500)), None),
         (GateEvidence(outcomes(1, _404=0), outcomes(500, _404=500)), None),
-        # A client that is refused everywhere is refused on the new route too.
+        # A client that is refused on the old route is also refused on the new route.
         (GateEvidence(outcomes(900), outcomes(100, _401=50), before=outcomes(100, _401=50)), None),
         (
             GateEvidence(outcomes(900), outcomes(100, _401=50), before=outcomes(100, _401=1)),
@@ -122,7 +122,7 @@ def against(gates: GateLimits | None, evidence: GateEvidence) -> str | None:
             ),
         ),
         (
-            # Too little is known of the moved clients.
+            # The moved clients have too few requests before the move.
             GateEvidence(outcomes(900), outcomes(100, _401=50), before=outcomes(99, _401=50)),
             (
                 "errors (401): 50 of 100 requests (50%) were answered 401 on the new route,"
@@ -143,7 +143,7 @@ def test_the_reason_is_the_text_of_the_first_exceeded_limit(
 
 
 def test_outcomes_are_a_share_of_the_ended_requests() -> None:
-    """An overdue request may end when no other request is counted any more."""
+    """An overdue request may end in a window without any other request."""
     late = outcomes(500)._replace(requests=0, overdue=0, ends=outcomes(9, _5xx=9).ends)
     found = {result.measure: result for result in judge(GATES, GateEvidence(outcomes(500), late))}
     assert (found["5xx"].new_count, found["5xx"].new_requests) == (9, 9)
@@ -151,8 +151,8 @@ def test_outcomes_are_a_share_of_the_ended_requests() -> None:
     assert found["overdue"].new is None
 
 
-def test_evidence_of_few_clients_is_reduced_by_their_differences() -> None:
-    """Half of the clients are always refused, or slow; two of them prove nothing."""
+def test_evidence_from_few_clients_is_weakened_by_differences_between_clients() -> None:
+    """If half of the clients are always refused or slow, two such clients prove nothing."""
     rest = GateEvidence(outcomes(1000, 0.1, spread=0.1, _403=500), compared=1000)
     unlike = tuple(outcomes(50, 0.2 * (number % 2), _403=50 * (number % 2)) for number in range(20))
     alike = tuple(outcomes(50, 0.1, spread=0.1, _403=25) for _ in range(20))
@@ -165,7 +165,7 @@ def test_evidence_of_few_clients_is_reduced_by_their_differences() -> None:
 
 
 def of_measure(measure: str, requests: int) -> RouteOutcomes:
-    """Return the outcomes of requests that are all of a measure."""
+    """Return the outcomes of requests that all count for a measure."""
     if measure == "overdue":
         return outcomes(requests, overdue=requests)
     if measure == "writes":
@@ -199,7 +199,7 @@ def test_too_few_requests_are_inconclusive(evidence: GateEvidence, outcome: Gate
     assert [result.gate for result in results] == ["errors"] * 12 + ["latency", "differences"]
 
 
-def test_missing_names_the_requests_that_a_judgement_still_needs() -> None:
+def test_the_requests_that_a_judgement_still_needs_are_named() -> None:
     slow, few = GateLimits(latency=2, minimum=10), outcomes(9)
     assert (
         missing_requests(slow, GateEvidence(few, outcomes(8))) == "2 more requests on the new route"
@@ -230,7 +230,7 @@ def exceeded(gates: GateLimits, seen: GateEvidence) -> dict[str, str]:
 
 
 def test_an_increase_of_other_4xx_is_found_despite_fewer_404() -> None:
-    """Both services have their own data: 404 fall by as many as 422 rise."""
+    """Each service has its own data. There are as many additional 422 as there are fewer 404."""
     seen = GateEvidence(outcomes(400, _404=80), outcomes(400, _404=10, _4xx=70))
     assert list(exceeded(GATES, seen)) == ["other 4xx"]
 
@@ -247,9 +247,9 @@ def test_failing_writes_are_found_among_many_reads() -> None:
     }
 
 
-def test_few_writes_are_compared_with_those_of_a_longer_time() -> None:
+def test_few_writes_are_compared_with_old_writes_over_a_longer_time() -> None:
     old, new = outcomes(900, writes=2), outcomes(900, writes=9, failed_writes=9)
-    assert exceeded(GATES, GateEvidence(old, new)) == {}  # few writes, and otherwise the usual
+    assert exceeded(GATES, GateEvidence(old, new)) == {}  # too few writes on the old route
     longer = GateEvidence(old, new, served_old=outcomes(9000, writes=40))
     assert list(exceeded(GATES, longer)) == ["writes"]
     # Two writes of the moved clients are too few to compare with.
@@ -260,7 +260,7 @@ def test_few_writes_are_compared_with_those_of_a_longer_time() -> None:
 
 
 def test_rare_failures_are_judged_since_the_percentage_was_set() -> None:
-    """One of two requests a minute fails; a window is not convincing, an hour is."""
+    """One of two requests a minute fails. A window has too few of them, an hour has enough."""
     since = "since the percentage was set"
     errors = outcomes(5, _5xx=2), outcomes(60, _5xx=30)
     slow = outcomes(5, 0.1), outcomes(100, 0.1, spread=0.01)
@@ -275,15 +275,15 @@ def test_rare_failures_are_judged_since_the_percentage_was_set() -> None:
     assert exceeded(GATES, many) == {}
 
 
-def test_a_step_waits_for_the_writes_that_leave_doubt() -> None:
+def test_a_step_waits_while_few_writes_leave_doubt() -> None:
     new = outcomes(900, writes=3, failed_writes=2)
     seen = GateEvidence(outcomes(900, writes=90, failed_writes=1), new, served_new=new)
     assert exceeded(SMALL, seen) == {}
     assert "errors (writes): 2 of 3 writes (66.7%)" in str(doubtful_result(SMALL, seen))
 
 
-def test_durations_of_long_ago_are_not_compared() -> None:
-    """Shares are, since they depend less on the time of day than durations."""
+def test_old_durations_are_not_compared_but_old_shares_are() -> None:
+    """Shares depend less on the time of day than durations."""
     slow = GateEvidence(outcomes(100, spread=0.001), outcomes(200, 0.016, spread=0.001, _5xx=99))
     assert list(exceeded(GATES, slow)) == ["5xx", "mean"]
     ceased = slow._replace(old_ceased=True)
@@ -337,7 +337,7 @@ SMALL = GateLimits(errors=0.01, minimum=5)
 def test_few_failing_requests_leave_doubt(
     old: RouteOutcomes, new: RouteOutcomes, left: str | None
 ) -> None:
-    """They do not exceed a limit, and the step does not end."""
+    """No limit is exceeded, but the step does not end."""
     for seen in (GateEvidence(old, new), GateEvidence(NOBODY, outcomes(5), served_old=old)):
         seen = seen._replace(served_new=new)
         assert against(SMALL, seen) is None
@@ -396,7 +396,7 @@ WORST = GateEvidence(outcomes(100), outcomes(100, 9.0, _5xx=100), 100, 100)
 
 
 @pytest.mark.parametrize("gates", [None, GateLimits()])
-def test_gates_without_limits_exceed_nothing(gates: GateLimits | None) -> None:
+def test_gates_without_limits_are_never_exceeded(gates: GateLimits | None) -> None:
     assert against(gates, WORST) is None
 
 
@@ -423,7 +423,7 @@ BAD, USUAL = "GET /orders /total", "GET /orders /note"
 
 
 def validated(checked: int, violating: int, writes: int = 0, bad: int = 0) -> RouteOutcomes:
-    """Return the outcomes of requests, of whose answers some are validated."""
+    """Return the outcomes of requests with `checked` validated responses."""
     sampled = outcomes(checked * 2, writes=writes)
     return sampled._replace(
         checked=checked, violating=violating, checked_writes=writes, violating_writes=bad
@@ -436,7 +436,7 @@ def violated(seen: GateEvidence, gates: GateLimits = VALIDATING) -> dict[str, st
     return {each.measure: each.text for each in found if each.outcome is GateOutcome.EXCEEDED}
 
 
-def test_a_violation_on_the_new_route_alone_exceeds_the_limit() -> None:
+def test_violations_only_on_the_new_route_exceed_the_limit() -> None:
     old, new = validated(200, 0), validated(20, 20)
     fields = ViolatedField(USUAL, 30, 3), ViolatedField(BAD, 0, 20)
     seen = GateEvidence(old, new, served_old=old, served_new=new, fields=fields)
@@ -451,7 +451,7 @@ def test_a_violation_on_the_new_route_alone_exceeds_the_limit() -> None:
     assert violated(seen, GateLimits(errors=0.01, minimum=5)) == {}
 
 
-def test_violations_on_both_routes_exceed_nothing() -> None:
+def test_equal_shares_of_violations_on_both_routes_exceed_no_limit() -> None:
     for share in (0.1, 0.5, 1.0):
         old, new = validated(200, int(200 * share)), validated(40, int(40 * share))
         seen = GateEvidence(old, new, served_old=old, served_new=new)
@@ -459,7 +459,7 @@ def test_violations_on_both_routes_exceed_nothing() -> None:
         assert doubtful_result(VALIDATING, seen) is None
 
 
-def test_violations_are_not_judged_without_the_old_route() -> None:
+def test_violations_are_not_judged_without_responses_on_the_old_route() -> None:
     new = validated(500, 500)
     seen = GateEvidence(outcomes(500), new, served_new=new)
     assert violated(seen) == {}
@@ -491,7 +491,7 @@ def test_violations_of_writes_are_compared_separately() -> None:
     }
 
 
-def test_few_violations_make_a_step_wait() -> None:
+def test_a_step_waits_while_few_violations_leave_doubt() -> None:
     old, new = validated(8, 0), validated(5, 2)
     seen = GateEvidence(old, new, served_old=old, served_new=new)
     assert violated(seen) == {}
@@ -504,7 +504,7 @@ ERRORS = GateLimits(errors=0.01, minimum=100)
 
 
 def written(writes: int, failed: int) -> RouteOutcomes:
-    """Return the outcomes of requests, a quarter of which are writes."""
+    """Return the outcomes of requests. A quarter of them are writes."""
     return outcomes(writes * 4, writes=writes, failed_writes=failed, _4xx=failed)
 
 
@@ -534,18 +534,18 @@ def test_one_moved_client_with_failing_writes_exceeds_the_limit() -> None:
     assert doubtful_result(ERRORS, seen) is None
 
 
-def test_moved_clients_that_failed_before_or_seldom_exceed_nothing() -> None:
+def test_moved_clients_that_failed_before_or_fail_seldom_exceed_no_limit() -> None:
     for before, since in (
-        (written(30, 30), written(20, 20)),  # it always failed
-        (written(30, 2), written(20, 17)),  # some succeed
-        (written(30, 2), written(4, 4)),  # too few
+        (written(30, 30), written(20, 20)),  # the client always failed
+        (written(30, 2), written(20, 17)),  # some writes succeed
+        (written(30, 2), written(4, 4)),  # too few writes
         (written(0, 0), written(20, 20)),  # the usual share is unknown
         (written(30, 2), written(0, 0)),
     ):
         assert failed(MANY._replace(moved=(FINE, MovedClients(before, since)))) == {}
 
 
-def test_more_clients_need_stronger_evidence() -> None:
+def test_more_compared_clients_need_stronger_evidence() -> None:
     few = MovedClients(written(30, 2), written(8, 8))
     assert worst_moved_clients(MANY._replace(moved=(few,)), "writes", 0.01, 1) == few
     assert worst_moved_clients(MANY._replace(moved=(few,) * 100), "writes", 0.01, 14) is None

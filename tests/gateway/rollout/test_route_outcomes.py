@@ -1,4 +1,4 @@
-"""How a request ended, and sums of that in any order."""
+"""Outcomes of requests, and sums of outcomes that are independent of the order."""
 
 import pytest
 from hypothesis import given
@@ -41,7 +41,7 @@ def test_each_request_has_one_outcome(
     assert OUTCOMES[outcome_of(status, code, aborted=aborted)] == found
 
 
-def test_counts_and_totals_by_measure() -> None:
+def test_each_measure_has_its_count_and_its_total() -> None:
     found = outcomes(40, overdue=2, _4xx=1, _401=2, _404=3, _429=4, _5xx=5, _conversion=6)
     assert [found.count(name) for name in ("2xx", "4xx", "401", "404", "5xx", "overdue")] == [
         *(19, 10, 2, 3, 5, 2)

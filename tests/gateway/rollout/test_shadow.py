@@ -1,4 +1,4 @@
-"""Which requests a shadow falls on."""
+"""Which requests a shadow repeats or validates, and the mark of dry runs."""
 
 from typing import Any
 
@@ -52,7 +52,7 @@ TRIED = DryRunMark("Prefer", "dry-run", methods=frozenset({"POST", "PUT"}), path
         ({"dry_run": TRIED, "methods": frozenset({"POST"})}, "POST", "/q", ShadowMode.SEND),
     ],
 )
-def test_how_a_request_is_compared(
+def test_the_mode_of_a_shadow_follows_from_method_path_and_rule(
     more: dict[str, Any], method: str, path: str, expected: ShadowMode | None
 ) -> None:
     shadow = VersionShadow(("person", "1"), **more)
@@ -63,7 +63,7 @@ def test_how_a_request_is_compared(
 KEY = ("person", "1")
 
 
-def test_a_shadow_has_defaults() -> None:
+def test_a_shadow_without_settings_has_the_defaults() -> None:
     shadow = first_version('shadow: { via: "2" }').shadow
     assert shadow is not None
     assert shadow.rule == VersionShadow(KEY)
@@ -107,7 +107,7 @@ def test_a_dry_run_is_compiled(written: str, built: DryRunMark) -> None:
     assert shadow.rule.dry_run == built
 
 
-def test_writes_are_validated_by_the_document_of_the_version_that_is_asked() -> None:
+def test_writes_are_validated_against_the_document_of_the_other_version() -> None:
     shadow = first_version('shadow: { via: "2", validate: true }').shadow
     assert shadow is not None
     assert shadow.rule.document == "http://127.0.0.1:8002/openapi.json"
@@ -127,12 +127,14 @@ QUERY = DryRunMark("dry run", "a&b", in_query=True)
         ("/p?Dry%20run=no", "/p?Dry%20run=no&dry%20run=a%26b"),
     ],
 )
-def test_a_parameter_is_replaced(target: str, marked: str) -> None:
+def test_a_query_mark_replaces_the_client_s_parameters_of_the_same_name(
+    target: str, marked: str
+) -> None:
     assert QUERY.target(target) == marked
     assert HEADER.target(target) == target
 
 
-def test_a_field_is_replaced() -> None:
+def test_a_header_mark_replaces_the_client_s_fields_of_the_same_name() -> None:
     fields = [(b"A", b"b"), (b"prefer", b"respond-async"), (b"Preferred", b"c")]
     assert HEADER.fields(fields) == [(b"A", b"b"), (b"Preferred", b"c"), (b"Prefer", b"dry-run")]
     assert QUERY.fields(fields) == fields
@@ -140,7 +142,7 @@ def test_a_field_is_replaced() -> None:
 
 @LAW
 @given(st.text("dry run=&%20+?abc", max_size=30))
-def test_no_query_leaves_another_mark(query: str) -> None:
+def test_marking_a_marked_query_again_changes_nothing(query: str) -> None:
     mark = DryRunMark("dry", "yes", in_query=True)
     marked = mark.target(f"/p?{query}")
     assert marked.endswith("dry=yes")

@@ -1,4 +1,4 @@
-"""How strongly counts and durations contradict a limit: against exact chances, and by laws."""
+"""Strength of evidence: compared with exact probabilities, and checked by general laws."""
 
 from math import comb, exp, inf, log
 
@@ -44,7 +44,7 @@ def test_evidence_against_a_fixed_limit_grows_with_the_sample(
         ((20, 100), (20, 200), 0.0, 2.788),
         ((20, 100), (20, 200), 0.02, 1.788),
         ((3, 3), (0, 1000), 0.01, 13.8),
-        # As close to the limit as floating-point numbers can be.
+        # The shares are as close to the limit as floating-point numbers allow.
         ((2, 2), (29, 59), 0.5, 0.0),
         ((1, 1), (1, 2), 0.5, 0.0),
         ((1, 1), (0, 10**9), 0.0, 21.7),
@@ -57,7 +57,7 @@ def test_evidence_against_another_share_grows_with_both_samples(
 
 
 def test_chance_alone_is_not_convincing() -> None:
-    """Computed exactly, for each number of responses and for shares up to the limit."""
+    """The probability is computed exactly, for several totals and for shares at the limit."""
     for total in (1, 3, 10, 30, 100, 300):
         for share in (0.001, 0.01, 0.05, 0.3):
             chance = sum(
@@ -110,9 +110,9 @@ def test_evidence_of_means_follows_welchs_test(
         ([], 0.25, 1),
         ([(1, 2)], 0.25, 1),
         ([(0, 10), (0, 20)], 0.0, 1),
-        # Clusters alike count as independent elements, never as more.
+        # The elements of equal clusters count as independent elements, never as more.
         ([(5, 10)] * 8, 0.25, 1),
-        # Each cluster is all or nothing, so its ten elements count as one.
+        # The elements of a cluster are all 1 or all 0, so ten elements count as one.
         ([(10, 10), (0, 10)] * 50, 0.25, 10 * 100 / 99),
         ([(10, 10), (0, 10), (0, 0)] * 50, 0.25, 10 * 100 / 99),
     ],
