@@ -400,7 +400,7 @@ def _same(one: Document, other: Document) -> bool:
 
 
 def _plain(value: Document) -> Document:
-    """Return a value without open containers' repeated keys; raises ConversionError for one."""
+    """Return a value as plain dicts and lists; raises ConversionError for a repeated key."""
     if isinstance(value, RepeatedValue):
         raise repeated()
     if isinstance(value, dict):

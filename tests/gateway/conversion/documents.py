@@ -1,4 +1,4 @@
-"""What the tests of conversions share: JSON documents, sealed ones, and where changes look."""
+"""Shared helpers of the conversion tests: JSON documents, sealed documents and scopes."""
 
 import json
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ jsons: st.SearchStrategy[Json] = st.recursive(
     ),
     max_leaves=4,
 )
-# Fields that no change speaks of, with inside them what changes do speak of.
+# Fields that no change names, whose values contain keys that changes do name elsewhere.
 unknown: st.SearchStrategy[dict[str, Json]] = st.sampled_from(
     [
         {},
@@ -47,7 +47,7 @@ unknown: st.SearchStrategy[dict[str, Json]] = st.sampled_from(
     ]
 )
 
-# Where the object that a change looks at may be: itself, or in arrays, nested and of arrays.
+# Scopes of the objects to change: the root object, or objects in arrays and nested arrays.
 SCOPES: dict[str, tuple[Scope, ...]] = {
     "root": (),
     "items[]": (("items",),),
@@ -63,13 +63,13 @@ SCOPES: dict[str, tuple[Scope, ...]] = {
 
 @st.composite
 def mixed(draw: st.DrawFn, *fields: tuple[str, Json]) -> dict[str, Json]:
-    """An object of these fields and unknown ones, in any order."""
+    """Return an object with these fields and unknown fields, in any order."""
     return dict(draw(st.permutations([*fields, *draw(unknown).items()])))
 
 
 @st.composite
 def documents(draw: st.DrawFn, scopes: tuple[Scope, ...], leaves: st.SearchStrategy[Json]) -> Json:
-    """A document with such leaves at the end of the scopes, or with arrays absent or null.
+    """Return a document with the leaves at the end of the scopes, or with absent or null arrays.
 
     Elements may be null as well.
     """
@@ -106,13 +106,13 @@ def objects(document: Json, scopes: tuple[Scope, ...]) -> Iterator[dict[str, Jso
 
 @dataclass(frozen=True)
 class Sealed:
-    """A JSON value left unparsed."""
+    """An unparsed JSON value."""
 
     text: str
 
 
 def seal(value: Json) -> Sealed:
-    """Leave a value unparsed."""
+    """Return a value in unparsed form."""
     return Sealed(json.dumps(value))
 
 
@@ -130,7 +130,7 @@ def opened(value: Document) -> Document:
 
 
 def unsealed(value: Document) -> Json:
-    """Parse all that is left unparsed."""
+    """Parse a value completely."""
     if isinstance(value, Sealed):
         return json.loads(value.text)
     if isinstance(value, dict):
@@ -148,18 +148,18 @@ SEALED = JsonForm(
     parse=lambda value: unsealed(value),
     take=seal,
 )
-"""Documents of which only that is parsed which a change looks at."""
+"""The form of sealed documents: only values that a change reads are parsed."""
 
 
 def up(change: Change | tuple[Change, ...], document: Document, form: JsonForm = PLAIN) -> Document:
-    """Return a document as the newer version has it, after one change, or several."""
+    """Upgrade a document with one or several changes."""
     return _conversion(change, Direction.UP).convert(document, form)
 
 
 def down(
     change: Change | tuple[Change, ...], document: Document, form: JsonForm = PLAIN
 ) -> Document:
-    """Return a document as the older version has it, after one change, or several."""
+    """Downgrade a document with one or several changes."""
     return _conversion(change, Direction.DOWN).convert(document, form)
 
 
@@ -170,7 +170,7 @@ def _conversion(change: Change | tuple[Change, ...], direction: Direction) -> Bo
 
 @contextmanager
 def untouched(*documents: Json) -> Iterator[None]:
-    """Check that what is done within changes none of these documents, not even their order."""
+    """Check that the `with` block alters none of these documents, nor the order of their keys."""
     before = json.dumps(documents)
     copies = deepcopy(documents)
     yield
@@ -179,7 +179,7 @@ def untouched(*documents: Json) -> Iterator[None]:
 
 
 def fails(at: str, reason: str) -> "pytest.RaisesExc[ConversionError]":
-    """Expect ConversionError at a JSON Pointer, for a reason."""
+    """Expect a ConversionError with this JSON Pointer and reason."""
     return pytest.RaisesExc(
         ConversionError, check=lambda error: (error.pointer, error.reason) == (at, reason)
     )
@@ -192,7 +192,7 @@ def join_at(
     missing: str | None = "",
     optional: tuple[int, ...] = (),
 ) -> Change:
-    """Declare a join; `parts` are paths with a space between them."""
+    """Return a `join` change; `parts` are field paths separated by spaces."""
     paths = [parse_path(part) for part in parts.split()]
     whole = parse_path(into)
     assert all(path.scopes == whole.scopes for path in paths)
@@ -201,13 +201,13 @@ def join_at(
 
 
 def default_at(field: str, value: Document) -> Change:
-    """Declare a default."""
+    """Return a `default` change."""
     path = parse_path(field)
     return default(path.scopes, path.keys, value)
 
 
 def text(document: Document) -> str:
-    """Spell a document, so that the order of keys shows."""
+    """Return a document as JSON, in which the order of keys is visible."""
     return json.dumps(document)
 
 
@@ -215,12 +215,12 @@ ABSENT: Any = object()
 
 
 def fields(keys: Keys, value: Json) -> dict[str, Json]:
-    """Return an object with one value deep inside."""
+    """Return nested objects that contain one value at the given keys."""
     return {keys[0]: fields(keys[1:], value) if keys[1:] else value}
 
 
 def merged(*parts: dict[str, Json]) -> dict[str, Json]:
-    """Return objects of one shape laid over each other."""
+    """Merge objects recursively."""
     result: dict[str, Json] = {}
     for part in parts:
         for key, value in part.items():
@@ -230,7 +230,7 @@ def merged(*parts: dict[str, Json]) -> dict[str, Json]:
 
 
 def both(change: Change, document: Json, upwards: bool) -> Json:
-    """Convert a document, parsed and sealed, to the same."""
+    """Convert a document, and check that its parsed and sealed forms give the same result."""
     way = up if upwards else down
     with untouched(document):
         result = way(change, document)
@@ -239,7 +239,7 @@ def both(change: Change, document: Json, upwards: bool) -> Json:
 
 
 def spelt(change: Change, value: str, *, upwards: bool) -> str:
-    """Return what becomes of a field with this JSON text."""
+    """Return the JSON text of a field after a change, given the text before."""
     fields = {"f": Sealed(value)}
     changed = (up if upwards else down)(change, fields, _OPEN)
     assert isinstance(changed, dict)

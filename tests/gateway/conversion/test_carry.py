@@ -1,4 +1,4 @@
-"""Carry: a value in the body of one version, beside the body in the other."""
+"""Carry: a value that one version has in the body, and the other outside the body."""
 
 from dataclasses import replace
 
@@ -27,7 +27,7 @@ HEADER, QUERY = HeaderPlace("X-A"), QueryPlace("a")
 
 
 def header(value: str) -> ParameterLines:
-    """Return the header field X-A alone."""
+    """Return a list with only the header field X-A."""
     return [ParameterLine("x-a", "X-A", value)]
 
 
@@ -40,7 +40,9 @@ def header(value: str) -> ParameterLines:
         (Type.BOOLEAN, False, "false"),
     ],
 )
-def test_a_value_moves_into_the_body_and_out_of_it(kind: Type, value: Json, text: str) -> None:
+def test_a_carried_value_moves_from_the_body_to_a_header_field_and_back(
+    kind: Type, value: Json, text: str
+) -> None:
     change = carry(("m", "a"), HEADER, kind)
     body: JsonObject = {"": {"x": 1, "m": {"a": value}}}
     message = Message(status=200)
@@ -56,7 +58,7 @@ def test_a_value_moves_into_the_body_and_out_of_it(kind: Type, value: Json, text
     st.fixed_dictionaries({"u": st.integers()}, optional={"a": st.text()}),
     st.sampled_from([None, 200]),
 )
-def test_any_text_returns_to_the_query_unchanged(
+def test_any_string_survives_a_round_trip_through_the_query(
     document: dict[str, Json], status: int | None
 ) -> None:
     body: JsonObject = {"": dict(document)}
@@ -78,7 +80,7 @@ def test_any_text_returns_to_the_query_unchanged(
         (carry(("a",), HEADER, default=None).for_patch(), {}, {}),
     ],
 )
-def test_an_absent_value_is_filled_with_the_default_upwards(
+def test_an_upgrade_fills_an_absent_value_with_the_default(
     change: Change, before: Json, after: Json
 ) -> None:
     body: JsonObject = {"": before}
@@ -103,7 +105,7 @@ def test_an_absent_value_is_filled_with_the_default_upwards(
         (Type.TEXT, "1", [], "/", "expected an object, found an array"),
     ],
 )
-def test_texts_that_do_not_fit_the_body_are_refused(
+def test_an_upgrade_refuses_a_header_value_that_does_not_fit_the_body(
     kind: Type, text: str, body: Json, place: str, reason: str
 ) -> None:
     form = replace(PLAIN, message=Message(headers=header(text)))
@@ -126,7 +128,7 @@ def test_texts_that_do_not_fit_the_body_are_refused(
         ),
     ],
 )
-def test_values_that_do_not_fit_the_place_are_refused(
+def test_a_downgrade_refuses_a_body_value_that_does_not_fit_the_header_field(
     kind: Type, body: Json, place: str, reason: str
 ) -> None:
     with fails(place, reason):
@@ -134,7 +136,7 @@ def test_values_that_do_not_fit_the_place_are_refused(
 
 
 @pytest.mark.parametrize("body", [None, True, 5, "x", [1], [{"m": {"a": "1"}}]])
-def test_a_body_that_is_no_object_stays(body: Json) -> None:
+def test_a_body_that_is_not_an_object_is_unchanged(body: Json) -> None:
     message = Message()
     form = replace(PLAIN, message=message)
     holder: dict[str, Json] = {"": body}
@@ -143,7 +145,7 @@ def test_a_body_that_is_no_object_stays(body: Json) -> None:
     assert (holder, message.headers) == ({"": body}, [])
 
 
-def test_a_carry_is_of_the_whole_body_and_has_no_default_in_patches() -> None:
+def test_a_carry_applies_to_the_whole_body_and_has_no_default_in_a_patch() -> None:
     change = carry(("m", "a"), HEADER, default=1)
     assert (change.scopes, change.touches) == ((), (("", "m", "a"),))
     holder: JsonObject = {"": {}}
@@ -164,7 +166,7 @@ NEXT = LinkPlace("next", None, V1)
 
 
 def texts(message: Message) -> list[str]:
-    """Return the header fields of a message as texts."""
+    """Return the header fields of a message as strings."""
     return [f"{line.name}: {line.value}" for line in message.headers]
 
 
@@ -177,7 +179,7 @@ def texts(message: Message) -> list[str]:
         (HeaderPlace("Location", "{value}", is_link=True), "Location: /x", "/x"),
     ],
 )
-def test_a_header_field_is_read_and_written_as_its_text(
+def test_a_header_field_is_read_and_written_by_its_template(
     place: HeaderPlace, field: str, value: str
 ) -> None:
     message = Message(path="/v1/a", target="/v2/a", status=201)
@@ -198,7 +200,9 @@ def test_a_header_field_is_read_and_written_as_its_text(
         ("{value}", "//evil.test", "//evil.test"),
     ],
 )
-def test_a_value_in_the_path_of_a_url_becomes_no_host(text: str, value: str, written: str) -> None:
+def test_a_value_in_the_path_of_a_url_cannot_change_its_host(
+    text: str, value: str, written: str
+) -> None:
     message = Message(target="/", status=201)
     HeaderPlace("Location", text, is_link=True).give(message, value, ("a",))
     assert texts(message) == [f"Location: {written}"]
@@ -211,7 +215,9 @@ def test_a_value_in_the_path_of_a_url_becomes_no_host(text: str, value: str, wri
         (["X-A: 1"], "the header field 'X-A': is not written as '<{value}>'"),
     ],
 )
-def test_a_header_field_with_another_text_is_refused(fields: list[str], reason: str) -> None:
+def test_a_repeated_header_field_or_one_that_does_not_match_its_template_is_refused(
+    fields: list[str], reason: str
+) -> None:
     with pytest.raises(ConversionError) as caught:
         HeaderPlace("X-A", "<{value}>").take(Message(headers=lines(*fields)))
     assert str(caught.value) == reason
@@ -227,7 +233,7 @@ def test_a_header_field_with_another_text_is_refused(fields: list[str], reason: 
         ("a{path}-{value}", "-a"),
     ],
 )
-def test_a_text_that_does_not_fit_costs_one_pass(text: str, written: str) -> None:
+def test_a_header_value_that_does_not_match_is_scanned_in_one_pass(text: str, written: str) -> None:
     message = Message(headers=lines(f"Location: {written}"))
     place = HeaderPlace("location", text, is_link=True)
     if written == "-":
@@ -238,20 +244,20 @@ def test_a_text_that_does_not_fit_costs_one_pass(text: str, written: str) -> Non
 
 
 @pytest.mark.parametrize("value", ["<" * 500_000, '</a>;\\"' * 70_000, " " * 500_000])
-def test_a_link_field_costs_one_pass(value: str) -> None:
-    """What is looked for again from each place takes minutes."""
+def test_a_malformed_link_field_is_scanned_in_one_pass(value: str) -> None:
+    """A search that restarts at each character would take minutes."""
     message = Message(status=200, headers=[ParameterLine("link", "Link", value)])
     assert NEXT.take(message) is None
 
 
 @pytest.mark.parametrize("place", [HeaderPlace("X-A"), QueryPlace("x-a")])
-def test_a_place_that_has_a_value_is_refused(place: Place) -> None:
+def test_a_carried_value_is_refused_if_the_location_already_has_a_value(place: Place) -> None:
     message = Message(headers=lines("X-A: 1"), query=lines("X-A: 1"))
     with pytest.raises(ConversionError, match="is there already, and /a is to become it"):
         place.give(message, "2", ("a",))
 
 
-def test_only_requests_have_query_parameters() -> None:
+def test_a_query_parameter_is_carried_only_in_requests() -> None:
     message = Message(query=parse_query("b=1&a%20b=c+d%C3%A9"))
     place = QueryPlace("a b")
     assert place.applies(message)
@@ -277,7 +283,7 @@ def test_only_requests_have_query_parameters() -> None:
         ([], None, []),
     ],
 )
-def test_a_link_is_added_and_removed_by_its_relation(
+def test_a_link_is_taken_from_a_link_field_by_its_relation(
     fields: list[str], url: str | None, left: list[str]
 ) -> None:
     message = Message(status=200, headers=lines(*fields))
@@ -288,7 +294,7 @@ def test_a_link_is_added_and_removed_by_its_relation(
 
 
 @pytest.mark.parametrize("url", ["/a>b", "/é", "/a\r\nX: 1"])
-def test_a_text_that_is_no_url_is_refused_as_a_link(url: str) -> None:
+def test_a_string_that_is_not_a_url_is_refused_as_a_link(url: str) -> None:
     with pytest.raises(ConversionError) as caught:
         NEXT.give(Message(status=200), url, ("a",))
     assert str(caught.value) == "/a: would be no URL as the link 'next'"
@@ -312,7 +318,7 @@ DOWN = (
         ("", LinkPlace("next", "after", V2), "/v3/a?from=b%26"),
     ],
 )
-def test_a_parameter_of_a_link_is_read_and_written(
+def test_a_query_parameter_of_a_link_is_read_and_written_in_its_version(
     asked: str, place: LinkPlace, written: str
 ) -> None:
     message = Message(target="/v3/a", status=200, way=QueryWalk(parse_query(asked), UP), back=DOWN)
@@ -321,6 +327,6 @@ def test_a_parameter_of_a_link_is_read_and_written(
     assert place.take(message) == "b&"
 
 
-def test_a_link_without_the_parameter_has_no_value() -> None:
+def test_a_link_without_the_query_parameter_has_no_value() -> None:
     message = Message(status=200, headers=lines("Link: </a?b=1>; rel=next"))
     assert LinkPlace("next", "c", V1).take(message) is None

@@ -1,4 +1,4 @@
-"""Chains: which links apply to a message, composed and walked either way."""
+"""Chains: links composed in both directions, and the links that apply to a message."""
 
 import json
 from dataclasses import replace
@@ -36,7 +36,7 @@ from tests.gateway.world import LAW
 
 V1, V2, V3, V9 = LADDER = tuple(map(Version, (1, 2, 3, 9)))
 
-# 1 to 2 splits a text, 2 to 3 adds fields, 3 to 9 joins texts.
+# 1 to 2 splits a string, 2 to 3 adds fields, 3 to 9 joins strings.
 SPLIT = join((), (("name", "first"), ("name", "last")), ("name",), " ")
 TITLE = default((), ("name", "title"), "")
 FLAG = default((), ("flag",), True)
@@ -61,7 +61,7 @@ DOCUMENTS = {
 
 
 def applied(conversion: BodyConversion | None) -> tuple[VersionLink, ...]:
-    """Return the links that a body is converted by."""
+    """Return the links that convert a body."""
     return () if conversion is None else conversion.links
 
 
@@ -71,7 +71,7 @@ def body(conversion: Conversion) -> BodyConversion:
 
 
 class TestCompose:
-    """Every pair of versions, through every link between them."""
+    """Conversions between pairs of versions, through all links between the two."""
 
     @pytest.mark.parametrize(
         ("source", "target", "direction", "links"),
@@ -84,7 +84,7 @@ class TestCompose:
             (V2, V9, Direction.UP, [V2, V3]),
         ],
     )
-    def test_links_are_walked_in_order(
+    def test_compose_returns_the_links_in_the_order_of_the_direction(
         self, source: Version, target: Version, direction: Direction, links: list[Version]
     ) -> None:
         composed = compose(LADDER, DECLARED, source, target)
@@ -101,7 +101,7 @@ class TestCompose:
             ((V1, V3), V9, V2, (V2, V3)),
         ],
     )
-    def test_a_link_that_is_not_declared_is_named(
+    def test_the_error_for_an_undeclared_link_names_its_two_versions(
         self,
         declared: tuple[Version, ...],
         source: Version,
@@ -115,7 +115,7 @@ class TestCompose:
 
 
 class TestArrays:
-    """The objects of an array at the root are converted; all that is no object passes."""
+    """Bodies that are arrays: their objects are converted, other elements are unchanged."""
 
     UP = compose(LADDER, DECLARED, V1, V9)
 
@@ -130,7 +130,9 @@ class TestArrays:
             *((scalar, scalar) for scalar in (None, True, 5, "x", [1, 2], [[None], 7])),
         ],
     )
-    def test_objects_in_arrays_are_converted(self, document: Json, expected: Json) -> None:
+    def test_objects_in_a_body_that_is_an_array_are_converted(
+        self, document: Json, expected: Json
+    ) -> None:
         with untouched(document):
             assert body(self.UP).convert(document, PLAIN) == expected
             assert unsealed(body(self.UP).convert(seal(document), SEALED)) == expected
@@ -141,7 +143,7 @@ class TestArrays:
             ([5, [{"name": 7}]], "/1/0/name", "expected a string, found a number"),
         ],
     )
-    def test_one_object_that_does_not_fit_refuses_the_array(
+    def test_one_invalid_object_in_an_array_fails_the_whole_conversion(
         self, document: Json, pointer: str, reason: str
     ) -> None:
         for value, form in ((document, PLAIN), (seal(document), SEALED)):
@@ -151,25 +153,29 @@ class TestArrays:
 
 
 class TestStatuses:
-    """Success is what the declarations describe; errors only where a declaration names them."""
+    """Successful responses are converted; errors only if a link lists their status."""
 
     DOWN = compose(LADDER, DECLARED, V9, V1)
 
     @pytest.mark.parametrize("status", [200, 201, 202, 204, 206, 226, 299])
-    def test_success_is_converted(self, status: int) -> None:
+    def test_bodies_of_successful_responses_are_converted(self, status: int) -> None:
         assert applied(self.DOWN.for_response("GET", status)) == self.DOWN.links
 
     @pytest.mark.parametrize("status", [100, 101, 199, 300, 301, 304, 399, 400, 405, 500, 502, 599])
-    def test_other_statuses_pass(self, status: int) -> None:
+    def test_bodies_of_responses_with_unlisted_error_statuses_are_not_converted(
+        self, status: int
+    ) -> None:
         assert self.DOWN.for_response("GET", status) is None
 
     @pytest.mark.parametrize(("status", "links"), [(422, [V3, V2]), (404, [V2])])
-    def test_listed_statuses_are_converted(self, status: int, links: list[Version]) -> None:
+    def test_bodies_of_listed_error_statuses_are_converted(
+        self, status: int, links: list[Version]
+    ) -> None:
         expected = tuple(LINKS[older] for older in links)
         assert applied(self.DOWN.for_response("GET", status)) == expected
 
-    def test_a_version_without_a_body_passes_none_on(self) -> None:
-        """That one has a 204: changes before it have no body, and those behind it make one."""
+    def test_a_response_loses_its_body_if_it_is_a_204_in_a_version_in_between(self) -> None:
+        """Links before the 204 have no body to convert; only later links convert the response."""
         newer = VersionLink(V2, V3, (default((), ("a",), 1),), status={201: 204})
         older = VersionLink(V1, V2, (default((), ("b",), 2),), status={204: 200})
         down = Conversion((newer, older), Direction.DOWN)
@@ -186,12 +192,12 @@ class TestStatuses:
 
 
 class TestScope:
-    """A link applies to the messages that it names, and to no others."""
+    """A link applies only to the messages that it names."""
 
     C1, C2 = default((), ("c1",), 1), default((), ("c2",), 2)
 
-    def test_a_patch_gets_no_defaults(self) -> None:
-        """What it does not name stays as it is; the elements of an array it says as a whole."""
+    def test_a_default_is_not_added_to_a_patch_request(self) -> None:
+        """A PATCH omits unchanged fields, but its arrays are complete and get defaults."""
         line = default(((("lines",),)), ("tax",), 0)
         gone = inverse(default((), ("old",), 1))
         links = {V1: [VersionLink(V1, V2, (FLAG, line, gone, rename((), ("total",), ("sum",))))]}
@@ -211,19 +217,19 @@ class TestScope:
         assert answer is not None
         assert answer.convert({}, PLAIN) == {"flag": True}
 
-    def test_a_status_stays_unless_an_operation_has_another(self) -> None:
+    def test_a_status_that_no_link_maps_is_unchanged(self) -> None:
         assert (
             Conversion((VersionLink(V1, V2, (self.C1,)),), Direction.UP).status("GET", 201) == 201
         )
 
-    def test_a_link_of_some_paths_applies_to_these_alone(self) -> None:
+    def test_a_link_with_paths_applies_only_at_these_endpoints(self) -> None:
         here = VersionLink(V1, V2, (self.C1,), paths=frozenset({"/a"}))
         everywhere = VersionLink(V1, V2, (self.C2,))
         conversion = Conversion((here, everywhere), Direction.UP)
         assert conversion.at("/a") is conversion
         assert conversion.at("/b").links == (everywhere,)
 
-    def test_a_link_without_changes_of_bodies_passes_bodies(self) -> None:
+    def test_a_link_without_body_changes_converts_only_query_and_header_fields(self) -> None:
         link = VersionLink(
             V1, V2, (), query=(rename_parameter("page", "p"),), headers=(add_parameter("N", "1"),)
         )
@@ -238,7 +244,7 @@ class TestScope:
         assert down.fields("GET", 404, fields) is fields
         assert Conversion((VersionLink(V1, V2, ()),), Direction.UP).query("GET", "p") == "p"
 
-    def test_links_apply_in_the_order_of_the_direction(self) -> None:
+    def test_links_between_the_same_versions_apply_in_the_order_of_the_direction(self) -> None:
         links = {
             V1: [
                 VersionLink(V1, V2, (rename((), ("b",), ("a",)),)),
@@ -249,7 +255,7 @@ class TestScope:
         assert body(compose(LADDER, links, V2, V1)).convert({"c": 1}, PLAIN) == {"a": 1}
 
 
-# Laws -----------------------------------------------------------------------------------------
+# Properties -----------------------------------------------------------------------------------
 
 CHANGES: list[Change] = [
     join((), (("a", "x"), ("a", "y")), ("a",), " "),
@@ -274,7 +280,7 @@ CHANGES: list[Change] = [
 
 @st.composite
 def worlds(draw: st.DrawFn) -> tuple[list[Version], dict[Version, list[VersionLink]]]:
-    """A ladder of two to five versions, with random links between them."""
+    """Return two to five versions, with random links between them."""
     ladder = sorted(map(Version, draw(st.sets(st.integers(0, 20), min_size=2, max_size=5))))
     changes = st.lists(st.sampled_from(CHANGES), max_size=4).map(tuple)
     return ladder, {
@@ -301,7 +307,7 @@ persons: st.SearchStrategy[Json] = st.fixed_dictionaries(
 
 
 def outcome(conversion: BodyConversion, document: Json) -> Json:
-    """Return the converted document, or where and why it is none."""
+    """Return the converted document, or the location and reason of the error."""
     try:
         return conversion.convert(document, PLAIN)
     except ConversionError as error:
@@ -310,7 +316,7 @@ def outcome(conversion: BodyConversion, document: Json) -> Json:
 
 @LAW
 @given(worlds(), persons, st.data())
-def test_a_chain_is_its_changes_one_by_one(
+def test_a_chain_gives_the_same_result_as_its_changes_applied_one_by_one(
     world: tuple[list[Version], dict[Version, list[VersionLink]]],
     document: Json,
     data: st.DataObject,
@@ -328,7 +334,7 @@ def test_a_chain_is_its_changes_one_by_one(
                     expected = outcome(_alone(change, step > 0), expected)
     found = outcome(body(compose(ladder, links, source, target)), document)
     if isinstance(expected, tuple):
-        assert isinstance(found, tuple)  # of several faults, whichever is met first
+        assert isinstance(found, tuple)  # with several errors, either may be reported
     else:
         assert json.dumps(found) == json.dumps(expected)
 
@@ -341,7 +347,7 @@ def _alone(change: Change, upwards: bool) -> BodyConversion:
 
 @LAW
 @given(worlds(), persons | st.lists(persons, max_size=2) | jsons, st.booleans())
-def test_a_sealed_document_is_converted_to_the_same(
+def test_a_sealed_document_is_converted_to_the_same_result_as_a_parsed_one(
     world: tuple[list[Version], dict[Version, list[VersionLink]]], document: Json, upwards: bool
 ) -> None:
     ladder, links = world
@@ -357,7 +363,7 @@ def test_a_sealed_document_is_converted_to_the_same(
 @pytest.mark.parametrize(
     ("limits", "expected"), [((None, None), None), ((2.0, None), 2.0), ((2.0, 0.5), 2.5)]
 )
-def test_the_time_limits_of_all_links_add_up(
+def test_the_timeout_of_a_conversion_is_the_sum_of_all_link_timeouts(
     limits: tuple[float | None, ...], expected: float | None
 ) -> None:
     links = (
@@ -379,7 +385,7 @@ REQUESTS = frozenset({MessageKind.REQUEST})
         (BOTH, frozenset({300, 404}), [None, 200, 299, 300, 404]),
     ],
 )
-def test_a_link_applies_to_its_methods_kinds_and_statuses(
+def test_a_link_applies_only_to_its_methods_message_kinds_and_statuses(
     on: frozenset[MessageKind], statuses: frozenset[int], applied: list[int | None]
 ) -> None:
     link = VersionLink(Version(1), Version(2), (), statuses, on, frozenset({"GET"}))
@@ -388,7 +394,7 @@ def test_a_link_applies_to_its_methods_kinds_and_statuses(
     assert not any(link.applies("PUT", status) for status in every)
 
 
-def test_event_names_follow_all_links() -> None:
+def test_event_names_are_mapped_through_all_links_in_both_directions() -> None:
     first = VersionLink(Version(1), Version(2), (), events={"b": "a", "c": "a"})
     second = VersionLink(Version(2), Version(3), (), events={"d": "b"})
     assert first.changes_bodies
@@ -404,7 +410,9 @@ def test_event_names_follow_all_links() -> None:
 V1, V2, V3, V4 = map(Version, (1, 2, 3, 4))
 
 
-def test_a_body_is_made_by_the_links_from_the_first_that_makes_it() -> None:
+def test_a_missing_body_is_created_by_the_first_link_with_a_body_and_converted_by_later_links() -> (
+    None
+):
     flag = default((), ("flag",), 1)
     moved = carry(("dry",), QueryPlace("dry"))
     links = (
@@ -418,7 +426,7 @@ def test_a_body_is_made_by_the_links_from_the_first_that_makes_it() -> None:
     for patch, last in ((False, flag), (True, flag.for_patch())):
         made = [link.changes for link in making(version_steps, newer=True, patch=patch)]
         assert made == [(moved,), (), (flag,), (last,)]
-    # Nothing makes one on the way back.
+    # No link creates a body in a downgrade.
     back = list(version_steps_of(links[::-1], Direction.DOWN))
     assert [link.changes for link in making(back, newer=False, patch=False)] == [
         (),

@@ -1,4 +1,4 @@
-"""Changes: the laws that hold for any document, inverses, and changes of elements."""
+"""Changes: properties that hold for any document, and changes of elements and members."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,7 +24,7 @@ from tests.gateway.conversion.documents import (
 )
 from tests.gateway.world import LAW
 
-# Any JSON at all, with the keys that changes look for at the wrong places as well.
+# Any JSON value; the keys that changes name may also be in the wrong locations.
 KEYS = ["name", "first", "last", "items", "x"]
 anything: st.SearchStrategy[Json] = st.recursive(
     st.none() | st.booleans() | st.integers(0, 9) | st.sampled_from(["", " ", "B", "B C"]),
@@ -48,7 +48,7 @@ CHANGES: list[Change] = [
 
 @LAW
 @given(anything, st.sampled_from(CHANGES), st.booleans())
-def test_any_document_is_converted_or_refused_and_never_half(
+def test_any_document_is_either_converted_completely_or_refused_without_modification(
     document: Json, change: Change, upwards: bool
 ) -> None:
     way = up if upwards else down
@@ -66,11 +66,11 @@ TO_TEXT = retype((), ELEMENT, Type.NUMBER, Type.TEXT)
 
 
 def elements_of(array: Keys = ("a",), depth: int = 1, scopes: tuple[Keys, ...] = ()) -> Change:
-    """Declare that the older version has texts where the newer one has numbers."""
+    """Return a change of elements: numbers in the newer version, strings in the older one."""
     return elements(scopes, array, depth, TO_TEXT)
 
 
-def test_an_element_is_refused_at_its_place() -> None:
+def test_the_error_for_an_array_element_names_the_location_of_the_element() -> None:
     with fails("/b", "expected a number, found a string"):
         down(elements_of((), depth=0), {"a": 1, "b": "2"})
     with fails("/a/x/1", "expected a number, found a string"):
@@ -81,7 +81,7 @@ def test_an_element_is_refused_at_its_place() -> None:
         down(elements_of(depth=2), {"a": [[1, {}]]})
 
 
-def test_a_member_is_refused_at_its_place() -> None:
+def test_the_error_for_an_object_member_names_the_location_of_the_member() -> None:
     members = elements_of(("m", "a"), 0)
     with fails("/m/a/x", "expected a number, found a string"):
         down(members, {"m": {"a": {"y": 1, "x": "2"}}})

@@ -1,4 +1,4 @@
-"""Errors of conversions: they name a place in the document that was to be converted."""
+"""Conversion errors: they name a location in the original document."""
 
 import json
 from collections.abc import Iterator
@@ -56,7 +56,7 @@ BAD = "bad"
 
 
 def refusing(field: Keys) -> Change:
-    """Refuse a text that has BAD in it, wherever it is in a value."""
+    """Return a change that refuses strings with BAD, anywhere in a value."""
 
     def refuse(fields: JsonObject, form: JsonForm) -> None:
         found = place_of(form.parse(fields[field[0]]))
@@ -71,7 +71,7 @@ REFUSING = whole_body(refusing(BODY))
 
 
 def place_of(value: Json) -> Tokens | None:
-    """Return where BAD is in a document, as a part of a text or of a key."""
+    """Return the location of the first string or key with BAD in a document."""
     if isinstance(value, str):
         return () if BAD in value else None
     inner: Iterator[tuple[Any, Json]] = iter(())
@@ -87,7 +87,7 @@ def place_of(value: Json) -> Tokens | None:
 
 
 def at(document: Json, place: Tokens) -> Json:
-    """Return the value at a place, which has to be there."""
+    """Return the value at a location, which must exist."""
     for token in place:
         document = document[token]
     return document
@@ -96,7 +96,7 @@ def at(document: Json, place: Tokens) -> Json:
 def spots(
     value: Json, scopes: tuple[Scope, ...] = (), keys: Keys = ()
 ) -> Iterator[tuple[tuple[Scope, ...], Keys, Json]]:
-    """Yield all fields of an object: what leads to them, and their values."""
+    """Yield all fields of an object: their scopes, keys and values."""
     for key, inner in value.items():
         here = (*keys, key)
         yield scopes, here, inner
@@ -126,7 +126,7 @@ CASES = rewrite_case("snake", "camel"), rewrite_case("camel", "snake")
 
 @st.composite
 def planted(draw: st.DrawFn) -> Json:
-    """A body that has BAD somewhere, or an array of such bodies and others."""
+    """Return a body that contains BAD, or an array with such a body."""
     body = draw(bodies)
     leaves = [*_texts(body)]
     holder, key = draw(st.sampled_from(leaves)) if leaves else (body, "a")
@@ -143,7 +143,7 @@ def _texts(value: Json) -> Iterator[tuple[Any, Any]]:
 
 
 Spot = tuple[tuple[Scope, ...], Keys, Json]
-"""What leads to a field, and its value."""
+"""The scopes and keys of a field, and its value."""
 
 
 def renamed(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
@@ -176,7 +176,7 @@ def of_elements(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
 
 
 def written_otherwise(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
-    """Write keys in another case."""
+    """Convert keys to another case."""
     field = draw(st.sampled_from([spot[1], None]))
     return key_case(spot[0], field, *CASES, but=frozenset({"a"}))
 
@@ -188,7 +188,7 @@ def filled(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
 
 
 def grouped(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
-    """Change an object by a group, which may refuse it after it has moved."""
+    """Apply a group to an object; the group may refuse a field after moving it."""
     scopes, keys, _ = spot
     inner = (
         rename((), other[-1:], keys[-1:]),
@@ -199,18 +199,18 @@ def grouped(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
 
 
 def retyped(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
-    """Read a text as a number."""
+    """Convert a string to a number."""
     return retype(*spot[:2], Type.NUMBER, Type.TEXT)
 
 
 def listed(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
-    """Split a text into a list, or join one."""
+    """Split a string into a list, or join a list."""
     change = join_list(*spot[:2], ",")
     return change if isinstance(spot[2], str) else inverse(change)
 
 
 def joined(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
-    """Split a text, or join the fields of an object."""
+    """Split a string, or join the fields of an object."""
     scopes, keys, value = spot
     if isinstance(value, dict):
         return inverse(join(scopes, ((*keys, "a"), (*keys, "b")), keys, " "))
@@ -218,7 +218,7 @@ def joined(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
 
 
 def computed(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
-    """Have a function look at a value."""
+    """Pass a value to a Python function."""
     return call_python(spot[0], draw(st.sampled_from([spot[1], None])), _same, _same)
 
 
@@ -229,7 +229,7 @@ def spread_at(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
 
 
 def flattened(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
-    """Put the members of an object beside it, or fields of one prefix into an object."""
+    """Flatten an object into prefixed fields, or nest fields with a common prefix."""
     scopes, keys, value = spot
     if isinstance(value, dict) and value:
         return inverse(flatten(scopes, keys, draw(st.sampled_from(["x_", "a"]))))
@@ -253,7 +253,7 @@ MAKING = listed, joined, computed, spread_at
 
 @st.composite
 def changes(draw: st.DrawFn, document: Json) -> tuple[Change, bool]:
-    """A change that may have something to do in a document, and whether it keeps all values."""
+    """Return a change that may affect a document, and whether it keeps all values."""
     root = document[-1] if isinstance(document, list) and document else document
     found = [*spots(root)] if isinstance(root, dict) else []
     if not found or draw(st.integers(0, 9)) == 0:
@@ -262,7 +262,7 @@ def changes(draw: st.DrawFn, document: Json) -> tuple[Change, bool]:
         return whole_body(made if opened else inverse(made)), True
     spot = draw(st.sampled_from(found))
     keys = spot[1]
-    # A field that has the name already that another one gets is taken for that one.
+    # A new name must not be in use, or the location would be ambiguous.
     names = [name for name in ("n", "m", "z", "a") if f'"{name}"' not in json.dumps(document)]
     name = draw(st.sampled_from(names or ["unique"]))
     others = [(name,), (name, "m"), ("b", name), (*keys[:-1], name), (*keys, name)]
@@ -276,7 +276,7 @@ def _same(value: Json) -> Json:
 
 @st.composite
 def refused(draw: st.DrawFn) -> tuple[Json, list[Change], bool]:
-    """A document and changes that refuse BAD in it, and whether all before keep all values."""
+    """Return a document, changes that refuse its BAD, and whether they keep all other values."""
     given = document = draw(planted())
     chain: list[Change] = []
     exact = True
@@ -293,13 +293,13 @@ def refused(draw: st.DrawFn) -> tuple[Json, list[Change], bool]:
                 return given, [*chain, change], exact
             continue
         if place_of(made) is None:
-            continue  # it has lost the value
+            continue  # the change has removed the value
         chain, document, exact = [*chain, change], made, exact and keeps
     return given, [*chain, REFUSING], exact
 
 
 def conversion(chain: list[Change], direction: Direction, cut: int) -> BodyConversion:
-    """Return changes in two links, in one direction or, each the other way round, in the other."""
+    """Return a conversion of two links in a direction; for a downgrade, of inverted changes."""
     parts, versions = [chain[:cut], chain[cut:]], [Version(1), Version(2), Version(3)]
     if direction is Direction.DOWN:
         parts = [[inverse(change) for change in reversed(part)] for part in parts]
@@ -313,7 +313,7 @@ def conversion(chain: list[Change], direction: Direction, cut: int) -> BodyConve
 
 @settings(LAW, max_examples=300)
 @given(refused(), st.sampled_from(Direction), st.integers(0, 6), st.booleans())
-def test_the_place_is_that_of_the_value(
+def test_an_error_names_the_location_of_the_value_in_the_original_document(
     case: tuple[Json, list[Change], bool], direction: Direction, cut: int, sealed: bool
 ) -> None:
     given, chain, exact = case
@@ -331,7 +331,7 @@ def test_the_place_is_that_of_the_value(
         assert place_of(found) is not None
 
 
-def test_a_place_beside_the_body_has_no_pointer() -> None:
+def test_a_location_outside_the_body_has_no_json_pointer() -> None:
     error = ConversionError("no", Beside("link", ("next",)), "why")
     assert (str(error), error.pointer, error.cause) == ("the link 'next': no", "", "why")
     assert str(ConversionError("no", Beside("path"))) == "the path: no"
@@ -353,13 +353,13 @@ def test_a_place_beside_the_body_has_no_pointer() -> None:
         (Beside("path"), None),
     ],
 )
-def test_a_value_that_does_not_fit_is_named(
+def test_an_error_has_the_name_and_pointer_of_its_location(
     place: ErrorPlace, misfit: dict[str, str] | None
 ) -> None:
     assert ConversionError("bad", place).misfit == misfit
 
 
-def test_a_taken_place_names_its_rival() -> None:
+def test_an_error_for_an_occupied_location_names_both_fields() -> None:
     error = ConversionError("is there", ("b", 0), rival=("a",)).under("m")
     assert str(error) == "/m/b/0: is there, and /m/a is to become it"
     assert str(within(error, {"m": {"b": 1}}, PLAIN)) == ("/m/b: is there, and /m is to become it")
@@ -376,7 +376,9 @@ def test_a_taken_place_names_its_rival() -> None:
         ((), ()),
     ],
 )
-def test_the_nearest_place(place: Tokens, found: Tokens) -> None:
+def test_an_error_without_an_existing_location_names_the_nearest_existing_parent(
+    place: Tokens, found: Tokens
+) -> None:
     document = {"a": [1, {"b": "x"}]}
     for value, form in ((document, PLAIN), (seal(document), SEALED)):
         assert within(ConversionError("no", place), value, form).place == found
@@ -453,7 +455,7 @@ HEADER, FIELD = Beside("header field", ("X-A",)), ("", "m", "a")
         ),
     ],
 )
-def test_a_change_leads_a_place_back(
+def test_a_change_maps_a_location_back_to_its_input(
     change: Change, place: ErrorPlace, up: ErrorPlace | None, down: ErrorPlace | None
 ) -> None:
     assert change.up.origin(place) == (place if up is None else up)
@@ -462,7 +464,7 @@ def test_a_change_leads_a_place_back(
     assert change.up.origin(beside) == change.down.origin(beside) == beside
 
 
-def test_a_conversion_leads_a_place_back() -> None:
+def test_a_conversion_maps_a_location_back_to_the_original_document() -> None:
     group = GroupUse("g", ((("i",),),), {"g": (rename((), ("b",), ("a",)),)}).compile()
     inside = (Inside(("m",)), Members(("p",)))
     chain: list[Change] = [
@@ -480,7 +482,7 @@ def test_a_conversion_leads_a_place_back() -> None:
     assert made.origin(beside) == beside
 
 
-def test_a_sequence_names_the_place_in_its_input() -> None:
+def test_the_error_of_a_sequence_names_the_location_in_its_input() -> None:
     refusing = retype((), ("b",), Type.NUMBER, Type.TEXT)
     change = sequence(*(rename((), ("b",), ("a",)), refusing))
     turned = sequence(*(inverse(refusing), inverse(rename((), ("b",), ("a",)))))

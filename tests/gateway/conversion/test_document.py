@@ -1,4 +1,4 @@
-"""Documents: values at a place, and numbers that are the same."""
+"""Documents: reading and writing values at a location, and comparing numbers."""
 
 import json
 
@@ -28,9 +28,9 @@ from tests.gateway.world import LAW
 
 
 class TestPlain:
-    """Parsed documents: containers are copied, numbers show their digits."""
+    """The form PLAIN: opening an array or object copies it."""
 
-    def test_plain_values_are_copied_when_they_are_opened(self) -> None:
+    def test_opening_a_plain_array_or_object_returns_a_copy(self) -> None:
         for value in ({"a": [1]}, [[1]]):
             opened, parsed = PLAIN.open(value), PLAIN.parse(value)
             assert opened == parsed == value
@@ -38,7 +38,7 @@ class TestPlain:
             assert PLAIN.take(value) is PLAIN.close(value) is value
 
 
-def test_missing_is_one_and_no_json_value() -> None:
+def test_missing_is_not_a_json_value() -> None:
     assert isinstance(MISSING, Missing)
     with pytest.raises(TypeError):
         json.dumps(MISSING)
@@ -52,7 +52,7 @@ objects = st.dictionaries(st.sampled_from("xyz"), jsons, max_size=3)
 
 @LAW
 @given(objects, paths, st.integers())
-def test_a_value_that_is_put_is_got_and_what_is_taken_is_missing(
+def test_put_makes_a_value_available_to_get_and_take_removes_it(
     document: Json, path: Keys, value: int
 ) -> None:
     with untouched(document):
@@ -72,7 +72,7 @@ def test_a_value_that_is_put_is_got_and_what_is_taken_is_missing(
 
 @LAW
 @given(objects, paths)
-def test_get_fails_only_where_a_container_is_no_object(document: Json, path: Keys) -> None:
+def test_get_fails_only_if_a_value_on_the_path_is_not_an_object(document: Json, path: Keys) -> None:
     try:
         value = get(dict(document), path, PLAIN)
     except ConversionError as error:
@@ -98,6 +98,8 @@ HUGE = "1e99999999999999999999"
         (HUGE, HUGE, True),
     ],
 )
-def test_numbers_are_the_same_however_they_are_written(one: str, other: str, same: bool) -> None:
+def test_numbers_are_compared_by_value_and_not_by_spelling(
+    one: str, other: str, same: bool
+) -> None:
     assert is_same_number(one, other) is same
     assert is_same_number(other, one) is same

@@ -1,4 +1,4 @@
-"""Field paths: how an operator spells a place in a document."""
+"""Field paths: their notation in gateway.yaml, and JSON Pointers."""
 
 import json
 import re
@@ -29,14 +29,14 @@ from tests.gateway.world import LAW
         *("a[ ].b", "a[].", "a[]..b", "[a]", "a[[]].b", "\\", "a\\", "a.b\\", "a]b", "a[]]"),
     ],
 )
-def test_a_text_that_is_no_path_is_refused(text: str) -> None:
+def test_an_invalid_field_path_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"^" + re.escape(f"'{text}' is not a field path; ")):
         parse_path(text)
 
 
 @pytest.mark.parametrize("parse", [parse_path, parse_scopes])
 @pytest.mark.parametrize(("text", "right"), [("[].a", "a"), ("[][].a.b[]", "a.b[]")])
-def test_a_field_of_elements_of_the_body_needs_no_brackets(
+def test_a_path_that_begins_with_body_elements_is_refused_with_the_correct_path(
     parse: Callable[[str], object], text: str, right: str
 ) -> None:
     with pytest.raises(ValueError, match=rf"element by element; write '{re.escape(right)}'$"):
@@ -44,7 +44,7 @@ def test_a_field_of_elements_of_the_body_needs_no_brackets(
 
 
 @pytest.mark.parametrize("text", ["*", "prices.*[]", "a[].*", "a.*.*", "a[].*[][]"])
-def test_any_member_is_no_field(text: str) -> None:
+def test_a_field_path_that_ends_in_any_member_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"ends in any member; name a field of the members$"):
         parse_path(text)
 
@@ -59,19 +59,21 @@ def test_any_member_is_no_field(text: str) -> None:
         (r"a\.", (Inside(("a.",)),), "/a."),
     ],
 )
-def test_scopes_are_parsed(text: str, scopes: tuple[Scope, ...], place: str) -> None:
+def test_paths_to_objects_are_parsed_to_scopes(
+    text: str, scopes: tuple[Scope, ...], place: str
+) -> None:
     assert parse_scopes(text) == scopes
     assert pointers(scopes) == place
 
 
 @pytest.mark.parametrize("text", ["", "a\\", "a..b", "[]..a", "[]a"])
-def test_a_text_that_names_no_objects_is_refused(text: str) -> None:
+def test_an_invalid_path_to_objects_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"^" + re.escape(f"'{text}' names no objects; write ")):
         parse_scopes(text)
 
 
 @pytest.mark.parametrize("text", ["[]", "[][]"])
-def test_the_elements_of_the_body_need_no_name(text: str) -> None:
+def test_a_path_that_names_only_body_elements_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"^" + re.escape(f"'{text}' needs no name: ")):
         parse_scopes(text)
 
@@ -83,7 +85,9 @@ keys = st.text(min_size=1, max_size=4) | st.text(
 
 @LAW
 @given(st.lists(st.tuples(keys, st.integers(0, 2)), max_size=3), keys)
-def test_every_place_can_be_spelled(steps: list[tuple[str, int]], last: str) -> None:
+def test_every_location_can_be_written_as_a_field_path(
+    steps: list[tuple[str, int]], last: str
+) -> None:
     scopes: list[tuple[str, ...]] = []
     open_keys: tuple[str, ...] = ()
     for key, arrays in steps:
@@ -97,7 +101,7 @@ def test_every_place_can_be_spelled(steps: list[tuple[str, int]], last: str) -> 
 
 @LAW
 @given(st.text() | st.text(st.sampled_from(r"ab.[]\ *")))
-def test_any_text_is_a_path_or_refused(text: str) -> None:
+def test_any_string_is_parsed_as_a_path_or_refused(text: str) -> None:
     try:
         path = parse_path(text)
     except ValueError:
@@ -118,12 +122,14 @@ def test_any_text_is_a_path_or_refused(text: str) -> None:
         ((" ",), "/ "),
     ],
 )
-def test_a_pointer_is_as_rfc_6901_has_it(keys: tuple[str | int, ...], expected: str) -> None:
+def test_a_pointer_escapes_special_characters_as_in_rfc_6901(
+    keys: tuple[str | int, ...], expected: str
+) -> None:
     assert pointer(*keys) == expected
 
 
 def resolved(document: object, text: str) -> object:
-    """Follow a JSON Pointer, as RFC 6901 tells."""
+    """Evaluate a JSON Pointer (RFC 6901)."""
     for token in text.split("/")[1:]:
         key = token.replace("~1", "/").replace("~0", "~")
         document = document[int(key)] if isinstance(document, list) else document[key]  # type: ignore[index]
@@ -132,7 +138,7 @@ def resolved(document: object, text: str) -> object:
 
 @LAW
 @given(st.lists(st.text(st.sampled_from("a/~01")) | st.integers(0, 2), max_size=4))
-def test_a_pointer_leads_where_the_keys_lead(path: list[str | int]) -> None:
+def test_a_pointer_resolves_to_the_value_at_its_keys(path: list[str | int]) -> None:
     document: object = "found"
     for key in reversed(path):
         document = {key: document} if isinstance(key, str) else [None] * key + [document]

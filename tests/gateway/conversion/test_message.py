@@ -1,4 +1,4 @@
-"""Messages: the query and header fields are converted link by link, with the body."""
+"""Messages: the query and header fields are converted link by link, together with the body."""
 
 from dataclasses import replace
 
@@ -44,7 +44,7 @@ def link(
     )
 
 
-# Version 3 has `page` in the body, 2 in the query and `total` in the body, 1 has neither in it.
+# Version 3 has `from` in the body. Version 2 has it in the query, and has `total` in the body.
 LINKS = (
     link(
         V1,
@@ -70,12 +70,12 @@ def message(header: str = "", query: str = "", status: int | None = None) -> Mes
     return Message(headers=fields, query=lines, status=status, way=QueryWalk(lines, ()))
 
 
-def test_without_a_message_bodies_are_converted() -> None:
+def test_a_body_is_converted_without_a_message() -> None:
     assert BodyConversion(LINKS, Direction.UP).convert({"a": 1}, PLAIN) == {"b": 1}
 
 
 @pytest.mark.parametrize("up", [True, False])
-def test_parameters_of_operations_are_removed_and_added_once(up: bool) -> None:
+def test_query_parameters_of_operations_are_removed_and_added_only_once(up: bool) -> None:
     ends = (V1, V2) if up else (V2, V1)
     version_step = QueryStep(*ends, (), frozenset({"id"}), tuple(parse_query("do=x")))
     lines = parse_query("id=7&a=1")
@@ -88,7 +88,7 @@ def test_parameters_of_operations_are_removed_and_added_once(up: bool) -> None:
     assert write_query(surrounding.query) == ("do=x&a=1" if up else "do=x&a=1&p=1")
 
 
-def test_a_conversion_needs_a_message_where_a_link_does() -> None:
+def test_a_conversion_needs_the_message_if_one_of_its_links_does() -> None:
     bare = VersionLink(V2, V3, (), query=(rename_parameter("y", "x"),))
     conversion = Conversion((link(V1), bare), Direction.UP)
     body = conversion.for_request("GET")
@@ -99,7 +99,7 @@ def test_a_conversion_needs_a_message_where_a_link_does() -> None:
     assert Conversion((bare,), Direction.UP).for_request("GET") is None
 
 
-def test_carrying_links_keep_only_carries() -> None:
+def test_a_carrying_conversion_has_only_the_changes_that_carry_values() -> None:
     carrying = BodyConversion(LINKS, Direction.UP).carrying
     assert [len(each.changes) for each in carrying.links] == [2, 0, 1]
     surrounding = message("X-Count: 9", "x=1")
@@ -110,7 +110,7 @@ def test_carrying_links_keep_only_carries() -> None:
     assert surrounding == copy
 
 
-def test_a_default_of_a_carry_makes_no_body() -> None:
+def test_a_carrying_conversion_does_not_apply_the_default_of_a_carried_value() -> None:
     moved = whole_body(carry(("next",), HeaderPlace("X-Next"), default=None))
     conversion = BodyConversion((link(V1, moved),), Direction.UP)
     for header, made, apart in (
@@ -129,10 +129,10 @@ def test_a_default_of_a_carry_makes_no_body() -> None:
         ([("X-Count", "true")], "page=false", "/a: expected a boolean"),
     ],
 )
-def test_an_error_names_the_place_that_was_sent(
+def test_an_error_names_the_header_field_or_parameter_that_the_client_sent(
     headers: list[tuple[str, str]], query: str, place: str
 ) -> None:
-    """Header fields and parameters that come into the body, and are refused there."""
+    """The values are carried into the body, where a later change refuses them."""
     links = (
         link(
             V1,
@@ -159,10 +159,10 @@ def test_an_error_names_the_place_that_was_sent(
 
 
 @pytest.mark.parametrize("status", [None, 200])
-def test_functions_of_header_fields_see_the_message_before_its_conversion(
+def test_a_function_for_a_header_field_reads_the_message_before_its_conversion(
     status: int | None,
 ) -> None:
-    """As where no change of bodies needs the message, whatever is converted before."""
+    """The function reads the same message with and without a change of bodies that needs it."""
     seen: list[tuple[object, object]] = []
 
     def look(text: object, message: MessageView) -> object:
@@ -202,7 +202,7 @@ MESSAGE = Message(
 
 
 def seen(value: Document, message: MessageView) -> Document:
-    """Return all that is to be seen."""
+    """Return all properties of the message view."""
     return {
         "value": value,
         "direction": message.direction,
@@ -222,7 +222,7 @@ def refused(value: Document, message: MessageView) -> Document:
     raise ValueError(value, message)
 
 
-def test_a_view_has_all_properties_of_the_message() -> None:
+def test_a_message_view_shows_all_properties_of_the_message() -> None:
     fields: dict[str, Document] = {"a": 1, "b": [2]}
     call_python((), ("a",), seen, abs).up.step(fields, replace(PLAIN, message=MESSAGE))
     assert fields["a"] == {
@@ -239,14 +239,14 @@ def test_a_view_has_all_properties_of_the_message() -> None:
     }
 
 
-def test_the_cause_of_an_error_names_the_function() -> None:
+def test_the_cause_of_an_error_names_the_python_function_that_raised() -> None:
     with pytest.raises(ConversionError) as caught:
         call_python((), ("a",), refused, refused).up.step({"a": 1}, PLAIN)
     assert "test_message:refused raised ValueError" in caught.value.cause
 
 
-def test_the_query_is_read_once() -> None:
-    """A function of a parameter is called for each of thousands of values."""
+def test_a_message_view_parses_the_query_and_header_fields_once() -> None:
+    """A function for a parameter may be called for thousands of values."""
     view = MessageView("up", MESSAGE, dict)
     assert view.query is view.query
     assert view.headers is view.headers
@@ -269,19 +269,19 @@ QUERY_STEPS = (
 WALK = QueryWalk(parse_query("a=1&id=7"), QUERY_STEPS)
 
 
-def test_a_query_step_is_found_by_its_versions() -> None:
+def test_version_step_returns_the_query_step_between_two_versions() -> None:
     assert WALK.version_step(V1, V2) is QUERY_STEPS[0]
     assert WALK.version_step(V2, V1) == QueryStep(V2, V1)
 
 
 @LAW
 @given(st.lists(st.sampled_from(["a=1", "b=2", "x=3"]), unique=True, max_size=1))
-def test_a_query_passes_all_steps_from_any_version(pairs: list[str]) -> None:
+def test_onward_converts_a_query_of_any_version_to_the_service_version(pairs: list[str]) -> None:
     walk = QueryWalk(parse_query("&".join(pairs)), QUERY_STEPS)
     assert all(walk.onward(version, walk.at(version)) == walk.service for version in VERSIONS)
 
 
-def test_a_query_step_leads_a_parameter_back() -> None:
+def test_a_query_step_maps_a_parameter_back_to_its_input() -> None:
     first, second = QUERY_STEPS
     assert second.origin(Beside("query parameter", ("c",))) == Beside("query parameter", ("b",))
     assert second.origin(Beside("query parameter", ("do",))) == Beside("path")

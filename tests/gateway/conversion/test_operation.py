@@ -1,4 +1,4 @@
-"""Operations: which of several operations a request is for, and how one is written."""
+"""Operations: finding the operation of a request, and parsing operations."""
 
 import re
 
@@ -32,7 +32,7 @@ OPERATIONS = [
     )
     for newer, older in PAIRS
 ]
-# An operation that both versions have comes first, in whatever order they are declared.
+# Reversed, since the order of declaration must not matter.
 OLDER = OperationTable(OPERATIONS[::-1], newer=False)
 
 
@@ -62,14 +62,14 @@ OLDER = OperationTable(OPERATIONS[::-1], newer=False)
         ("GET /a//", None, {}),
     ],
 )
-def test_a_request_of_the_older_version_is_found(
+def test_the_table_finds_the_operation_of_a_request_in_the_older_version(
     asked: str, found: int | None, captures: dict[str, str]
 ) -> None:
     check(OLDER, asked, found, captures)
 
 
 def check(table: OperationTable, asked: str, index: int | None, captures: dict[str, str]) -> None:
-    """Check which operation is found, and what it captures."""
+    """Check the operation that is found, and its captures."""
     method, _, target = asked.partition(" ")
     path, _, query = target.partition("?")
     found = table.find(method, path, parse_query(query))
@@ -93,7 +93,7 @@ def check(table: OperationTable, asked: str, index: int | None, captures: dict[s
         ("/other", None),
     ],
 )
-def test_above_returns_the_shared_path_of_operations_below_a_prefix(
+def test_above_returns_the_common_path_of_operations_below_a_prefix(
     prefix: str, above: str | None
 ) -> None:
     pairs = [
@@ -113,7 +113,7 @@ def test_above_returns_the_shared_path_of_operations_below_a_prefix(
 @pytest.mark.parametrize(
     ("path", "method"),
     [
-        ("/orders/search", "POST"),  # GET has it by /orders/{id} alone
+        ("/orders/search", "POST"),  # GET matches only as /orders/{id}
         ("/orders/7/cancel", "PUT"),
         ("/orders/7", "GET"),
         ("/orders", "GET"),
@@ -121,7 +121,9 @@ def test_above_returns_the_shared_path_of_operations_below_a_prefix(
         ("/other", "GET"),
     ],
 )
-def test_a_link_is_of_the_most_literal_operation(path: str, method: str) -> None:
+def test_a_link_has_the_method_of_the_operation_with_the_most_literal_path(
+    path: str, method: str
+) -> None:
     texts = [
         "POST /orders/search",
         "/orders/{id}",
@@ -139,7 +141,7 @@ def test_a_link_is_of_the_most_literal_operation(path: str, method: str) -> None
         assert table.method_of_link(lambda: path) == method
 
 
-def test_a_link_is_of_get_by_default() -> None:
+def test_a_link_has_the_method_get_by_default() -> None:
     only = parse_operation("POST /a")
     table = OperationTable([MappedOperation(only, only)], newer=True)
     assert table.method_of_link(str) == "GET"
@@ -162,6 +164,6 @@ def test_a_link_is_of_get_by_default() -> None:
         ("GET /{a}{b}", "segment '{a}{b}' has several captures"),
     ],
 )
-def test_a_text_that_is_no_operation_is_refused(text: str, reason: str) -> None:
+def test_an_invalid_operation_is_refused_with_a_reason(text: str, reason: str) -> None:
     with pytest.raises(ValueError, match=re.escape(reason)):
         parse_operation(text)

@@ -1,4 +1,4 @@
-"""Passages: a request through the operations of every version on the way, and back."""
+"""Operation paths: a request's operations in every version between client and service."""
 
 from urllib.parse import quote
 
@@ -32,7 +32,7 @@ STATS = Service("stats", ())
 
 
 def operation(newer: str | None, older: str | None, *pairs: tuple[int, int]) -> MappedOperation:
-    """Declare an operation, which the stats answer where one version lacks it."""
+    """Declare an operation; the service STATS responds if one version lacks it."""
     new, old = (None if text is None else parse_operation(text) for text in (newer, older))
     return MappedOperation(new, old, dict(pairs), None if new and old else Substitute(STATS))
 
@@ -72,7 +72,7 @@ def operation_path(source: Version, target: Version, asked: str) -> OperationPat
 
 
 def line(found: OperationPath) -> str:
-    """Return a request as it is asked."""
+    """Return the method, path and query of a request as a string."""
     return f"{found.method} {found.path}" + ("" if found.query is None else f"?{found.query}")
 
 
@@ -94,7 +94,7 @@ def line(found: OperationPath) -> str:
         (V1, V3, "OPTIONS /other", "OPTIONS /other"),
     ],
 )
-def test_the_service_is_asked_by_its_own_operation(
+def test_the_service_receives_a_request_for_the_operation_in_its_own_version(
     source: Version, target: Version, asked: str, arrives: str
 ) -> None:
     assert line(operation_path(source, target, asked)) == arrives
@@ -109,13 +109,13 @@ def test_the_service_is_asked_by_its_own_operation(
         ("/other", "GET", "OPTIONS /other", None),
     ],
 )
-def test_options_is_asked_at_the_path_of_its_operation(
+def test_an_options_request_is_sent_to_the_path_of_the_operation_it_asks_about(
     way: str, meant: str | None, arrives: str, service: str | None
 ) -> None:
     there, back = compose(LADDER, LINKS, V1, V3), compose(LADDER, LINKS, V3, V1)
     found = find_operation_path(there, back, "OPTIONS", lambda _: way, None, meant=meant)
     assert (line(found), found.meant) == (arrives, service)
-    assert CHANGE not in found.operations  # its changes are of its own requests and answers
+    assert CHANGE not in found.operations  # the changes of CHANGE do not apply to OPTIONS
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_options_is_asked_at_the_path_of_its_operation(
         (None, 404, ("", None)),
     ],
 )
-def test_an_operation_of_the_next_version_alone_is_refused(
+def test_an_operation_that_only_the_next_version_has_is_refused(
     given: Substitute | None, status: int, own: tuple[str, str | None]
 ) -> None:
     new = MappedOperation(parse_operation("GET /v{version}/new"), None, {}, given)
@@ -158,10 +158,10 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("method", "way", "refused"), REFUSED)
-def test_another_method_of_a_refused_path_is_refused_with_405(
+def test_a_refused_path_with_operations_for_other_methods_gives_405(
     method: str, way: str, refused: tuple[int, tuple[str, ...]] | None
 ) -> None:
-    """All below a path, a method alone, and what a capture makes of another path."""
+    """Refusals of everything below a path, of one method, and of a path made by a capture."""
     declared = [
         *(OWN, ONE),
         operation("GET /faxes", "GET /rest/fax"),
@@ -178,7 +178,7 @@ def test_another_method_of_a_refused_path_is_refused_with_405(
     assert (given and (given.status, given.methods)) == refused
 
 
-def test_a_method_of_the_newer_version_alone_is_refused() -> None:
+def test_a_method_that_only_the_newer_version_has_is_refused_with_405() -> None:
     declared = (
         operation("GET /photos/{id}", "GET /photos/{id}"),
         refusal("PUT /photos/{id}", None, 405),
@@ -198,11 +198,11 @@ def test_a_method_of_the_newer_version_alone_is_refused() -> None:
         ("PUT", "/items/7", (405, ("GET", "HEAD"))),
         ("HEAD", "/items", (405, ("POST",))),
         ("GET", "/items/7/parts", (410, ())),
-        ("GET", "/items/7:close", (404, ())),  # what a capture makes of another path
+        ("GET", "/items/7:close", (404, ())),  # the captured value changes the operation
         ("PUT", "/items/7:close", (405, ("GET", "HEAD"))),
     ],
 )
-def test_a_path_of_the_newer_version_alone_is_refused(
+def test_a_path_that_only_the_newer_version_has_is_refused(
     method: str, way: str, refused: tuple[int, tuple[str, ...]] | None
 ) -> None:
     declared = (
@@ -224,7 +224,7 @@ def refusal(newer: str | None, older: str | None, status: int = 404) -> MappedOp
     return MappedOperation(new, old, {}, Substitute(None, status))
 
 
-def test_a_body_that_one_version_lacks_is_dropped_or_made() -> None:
+def test_a_body_that_only_one_version_has_is_dropped_or_created() -> None:
     closed = MappedOperation(
         parse_operation("PATCH /bookings/{id}/state"),
         parse_operation("POST /close?id={id}"),
@@ -255,7 +255,7 @@ def body(conversion: BodyConversion | None, document: object) -> object:
     return conversion.convert(document, PLAIN)
 
 
-def test_a_capture_does_not_leave_its_path() -> None:
+def test_a_captured_dot_segment_is_refused() -> None:
     with pytest.raises(ConversionError, match="'id' is a dot segment"):
         operation_path(V1, V2, "GET /find?id=..")
 
@@ -269,7 +269,9 @@ def test_a_capture_does_not_leave_its_path() -> None:
         ("/other?with=1", "/other?expand=1"),
     ],
 )
-def test_a_link_of_the_service_becomes_the_path_of_the_client(written: str, moved: str) -> None:
+def test_a_link_of_the_service_is_converted_to_the_path_of_the_client(
+    written: str, moved: str
+) -> None:
     path, _, query = written.partition("?")
     down, up = compose(LADDER, LINKS, V3, V1), compose(LADDER, LINKS, V1, V3)
     found = find_link(down, up, lambda _: path, query or None)
@@ -277,7 +279,7 @@ def test_a_link_of_the_service_becomes_the_path_of_the_client(written: str, move
     assert line(found).partition(" ")[2] == moved
 
 
-def test_a_link_that_get_has_everywhere_is_looked_up_once() -> None:
+def test_a_link_with_a_get_operation_in_every_version_is_looked_up_only_once() -> None:
     down, up = compose(LADDER, LINKS, V3, V1), compose(LADDER, LINKS, V1, V3)
     asked: list[Version] = []
 
@@ -291,12 +293,12 @@ def test_a_link_that_get_has_everywhere_is_looked_up_once() -> None:
     assert asked == [V3]
 
 
-def test_a_link_to_a_missing_operation_is_none() -> None:
+def test_a_link_to_an_operation_that_the_other_version_lacks_returns_none() -> None:
     down, up = compose(LADDER, LINKS, V3, V1), compose(LADDER, LINKS, V1, V3)
     assert find_link(up, down, lambda _: "/bookings/stats", None) is None
 
 
-def test_the_first_of_several_is_the_way_back() -> None:
+def test_a_downgrade_uses_the_first_of_several_older_operations() -> None:
     pairs = [("GET /a/{id}", "GET /b/{id}"), ("GET /a/{id}", "GET /b/{id}.csv")]
     links = {V1: [VersionLink(V1, V2, (), operations=tuple(operation(*pair) for pair in pairs))]}
     down, up = compose((V1, V2), links, V2, V1), compose((V1, V2), links, V1, V2)
@@ -305,7 +307,7 @@ def test_the_first_of_several_is_the_way_back() -> None:
     assert find_operation_path(down, up, "GET", lambda _: "/a/7", None).path == "/b/7"
 
 
-def test_a_link_may_be_of_an_operation_without_get() -> None:
+def test_a_link_to_a_post_operation_is_converted() -> None:
     pairs = [("/orders/{id}", "/order/o_{id}"), ("POST /orders/search", "POST /order/find")]
     links = {V1: [VersionLink(V1, V2, (), operations=tuple(operation(*pair) for pair in pairs))]}
     down, up = compose((V1, V2), links, V2, V1), compose((V1, V2), links, V1, V2)
@@ -332,7 +334,9 @@ texts = st.text(st.sampled_from("aé/ %.+&="), min_size=1, max_size=3).filter(
         ]
     ),
 )
-def test_a_chain_equals_its_steps(text: str, form: str) -> None:
+def test_an_operation_path_over_two_steps_equals_both_steps_in_sequence(
+    text: str, form: str
+) -> None:
     asked = form.format(quote(text, safe=""))
     step = line(operation_path(V1, V2, asked))
     assert line(operation_path(V1, V3, asked)) == line(operation_path(V2, V3, step))
@@ -346,7 +350,7 @@ def test_a_chain_equals_its_steps(text: str, form: str) -> None:
         ("/bookings/x", "the path"),
     ],
 )
-def test_an_error_names_the_parameter_that_was_sent(asked: str, place: str) -> None:
+def test_an_error_names_the_parameter_or_path_that_the_client_sent(asked: str, place: str) -> None:
     taken = operation("GET /all?no={id}", "GET /bookings/{id}")
     number = rewritten("with", int, str), rewritten("no", int, str)  # type: ignore[arg-type]
     links = {

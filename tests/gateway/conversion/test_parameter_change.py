@@ -1,4 +1,4 @@
-"""Query parameters and header fields: what no change speaks of keeps every byte."""
+"""Changes of query parameters and header fields; other parameters keep their bytes."""
 
 from collections.abc import Callable
 
@@ -29,7 +29,7 @@ PAGE = rename_parameter("page", "p")
 
 
 def words(known: dict[str, str]) -> Callable[[str], str]:
-    """Return a function that replaces some words, and refuses all others."""
+    """Return a function that maps the known words and refuses all others."""
 
     def convert(word: str) -> str:
         if word not in known:
@@ -49,7 +49,7 @@ SIZE = add_parameter("page size", "2 0")
 
 
 class TestQuery:
-    """Raw queries, as they stand behind the question mark."""
+    """Raw queries, without the question mark."""
 
     @pytest.mark.parametrize(
         ("change", "older", "newer"),
@@ -73,7 +73,9 @@ class TestQuery:
             (inverse_parameter(PAGE), "page=1", "p=1"),
         ],
     )
-    def test_up(self, change: ParameterChange, older: str | None, newer: str | None) -> None:
+    def test_an_upgrade_rewrites_only_the_named_parameters_of_a_query(
+        self, change: ParameterChange, older: str | None, newer: str | None
+    ) -> None:
         assert rewrite_query(older, in_direction([change], upwards=True)) == newer
 
     @pytest.mark.parametrize(
@@ -88,7 +90,7 @@ class TestQuery:
             ),
         ],
     )
-    def test_a_parameter_that_does_not_fit_is_named(
+    def test_an_error_names_the_query_parameter_with_the_invalid_value(
         self, change: ParameterChange, query: str, reason: str
     ) -> None:
         with pytest.raises(ConversionError) as error:
@@ -98,7 +100,7 @@ class TestQuery:
 
 @LAW
 @given(st.text("p=&%1+ age?", max_size=12))
-def test_a_renamed_field_gets_its_name_back(query: str) -> None:
+def test_a_renamed_query_parameter_survives_a_round_trip(query: str) -> None:
     try:
         newer = rewrite_query(query, in_direction([PAGE], upwards=True))
     except ConversionError:
@@ -145,7 +147,7 @@ REFUSING = rewritten("page", words({}), words({}))
         ),
     ],
 )
-def test_an_error_names_the_parameter_that_was_sent(
+def test_an_error_names_the_query_parameter_that_the_client_sent(
     query: str, changes: list[ParameterChange], place: str
 ) -> None:
     with pytest.raises(ConversionError) as caught:
@@ -153,7 +155,7 @@ def test_an_error_names_the_parameter_that_was_sent(
     assert str(caught.value) == f"{place}: not a value that the map has"
 
 
-def test_an_error_names_the_header_field() -> None:
+def test_an_error_names_the_header_field_that_the_client_sent() -> None:
     changes = (rename_parameter("X-New", "x-old"), rewritten("x-new", text_function(int), str))
     with pytest.raises(ConversionError, match=r"^the header field 'x-old': the Python function"):
         rewrite_fields([(b"X-Old", b"a")], in_direction(changes, upwards=True))
@@ -163,13 +165,13 @@ def test_an_error_names_the_header_field() -> None:
 
 
 @pytest.mark.parametrize("text", ["a\r\nX-Evil: 1", "\n", "\0", "\x1b", "\x7f", "\u010d", "\udcff"])
-def test_no_value_ends_its_header_field(text: str) -> None:
+def test_a_header_value_with_a_line_end_or_control_character_is_refused(text: str) -> None:
     changes = (rewritten("X-A", lambda _: text, str),)
     with pytest.raises(ConversionError, match="'X-A': would have a character that a header field"):
         rewrite_fields([(b"X-A", b"a")], in_direction(changes, upwards=True))
 
 
-def test_a_header_field_may_have_a_tab_and_other_bytes() -> None:
+def test_a_header_value_may_contain_a_tab_and_latin_1_characters() -> None:
     changes = (rewritten("X-A", lambda _: "a\t\xe9", str),)
     made = rewrite_fields([(b"X-A", b"a")], in_direction(changes, upwards=True))
     assert made == [(b"X-A", b"a\t\xe9")]

@@ -1,4 +1,4 @@
-"""Functions of the operator: the hash of their modules."""
+"""Python functions named in gateway.yaml: the hash of their modules."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ import pytest
 from gateway.conversion.python_functions import load_function, module_hash
 
 
-def test_the_hash_of_a_module_is_that_of_its_first_import(
+def test_the_hash_of_a_module_does_not_change_after_its_first_import(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(tmp_path)
@@ -15,7 +15,7 @@ def test_the_hash_of_a_module_is_that_of_its_first_import(
         (tmp_path / f"{name}.py").write_text(text)
         load_function(f"{name}:up")
     assert module_hash("hash_a:up") == module_hash("hash_b:up") != module_hash("hash_c:up")
-    # The module that was imported stays, however its file is edited.
+    # Editing the file does not change the imported module.
     before = module_hash("hash_a:up")
     (tmp_path / "hash_a.py").write_text("up = int")
     assert module_hash("hash_a:up") == before

@@ -1,4 +1,4 @@
-"""The effect of each change on schemas: what is converted fits the converted schema."""
+"""The effect of each change on schemas: converted documents fit the converted schema."""
 
 import json
 import os
@@ -26,7 +26,7 @@ from gateway.rules.document import read
 from gateway.versions.version import Version
 from tests.test_change_examples import GROUPS, ROWS
 
-# A search by many more found nothing: LAWS=400.
+# Examples for each case. A run with LAWS=400 found no errors.
 LAWS = int(os.environ.get("LAWS", "5"))
 WORDS = ("", "a", "x,y", "a b", "true", "1", "12.5", "E7", "inTransit", "2020-01-01T00:00:00Z")
 NUMBERS = (0, 1, -3, 12, 1250, 0.5, 12.25)
@@ -34,7 +34,7 @@ NUMBERS = (0, 1, -3, 12, 1250, 0.5, 12.25)
 
 @st.composite
 def schemas_like(draw: st.DrawFn, example: object) -> Any:
-    """Return a schema that allows an example, or nearly: fields may be optional or null."""
+    """Return a schema for documents like an example; fields may be optional or null."""
     schema: Any
     match example:
         case dict():
@@ -143,13 +143,13 @@ def allows(converted: ConvertedSchema, document: object) -> bool:
 
 
 def between(change: Change, direction: Direction, *, keeps: bool = False) -> BodyConversion:
-    """Return the conversion by one change."""
+    """Return a conversion with one change."""
     link = VersionLink(Version(1), Version(2), (change,), keeps_unfit=keeps)
     return BodyConversion((link,), direction, keeps)
 
 
 def change_of(written: str) -> Change:
-    """Return a change as gateway.yaml declares it."""
+    """Compile a change that is written as in gateway.yaml."""
     data = read(written.encode(), "example", {}).data
     ((_, section),) = ChangeConfig.model_validate_json(json.dumps(data)).named().items()
     change = section.body_change(BuildContext((), Mistakes(), GROUPS))
@@ -212,7 +212,7 @@ NODE = {
 TREE: Schema = {"$ref": f"{PLACE}Node", "components": {"schemas": {"Node": NODE}}}
 
 
-def test_a_schema_that_holds_itself_is_converted_once() -> None:
+def test_a_recursive_schema_is_converted_only_once() -> None:
     groups: dict[str, tuple[Change, ...]] = {}
     group = GroupUse("node", (parse_scopes("kids[]"),), groups).compile()
     groups["node"] = (rename((), ("name",), ("title",)), group)
@@ -228,7 +228,7 @@ def test_a_schema_that_holds_itself_is_converted_once() -> None:
     assert fits(converted, TREE) == (Verdict.FAILS, "/name", "required", "is missing, but required")
 
 
-def test_a_change_of_the_root_leaves_the_same_schema_elsewhere() -> None:
+def test_a_change_of_the_root_object_does_not_alter_the_same_schema_in_fields() -> None:
     change = rename((), ("name",), ("title",))
     converted = convert_schema(between(change, Direction.DOWN), TREE)
     assert allows(converted, {"title": "a", "kids": [{"name": "b"}]})
@@ -279,7 +279,7 @@ def an(**fields: object) -> Schema:
         ({"$ref": "#/components/schemas/A"}, TEXT, Verdict.UNKNOWN, ""),
     ],
 )
-def test_a_schema_fits_another_or_the_first_misfit_is_named(
+def test_fits_proves_that_a_schema_fits_or_names_the_first_difference(
     given_schema: Schema, wanted: Schema, verdict: Verdict, place: str
 ) -> None:
     found = fits(convert_schema(None, given_schema), wanted)

@@ -1,4 +1,4 @@
-"""Steps: every element that changes speak of, visited once, with the result of one by one."""
+"""Steps: elements, members and nested objects, and the errors for values of another type."""
 
 import pytest
 
@@ -9,18 +9,18 @@ from tests.gateway.conversion.documents import SEALED, Json, fails, seal, untouc
 
 
 def mark(fields: JsonObject, form: JsonForm) -> None:
-    """Change an object so that it shows."""
+    """Set a field that shows that an object was visited."""
     fields["seen"] = True
 
 
 def marked(document: Document, scopes: list[str], form: JsonForm) -> Document:
-    """Return a document with the objects marked that the scopes lead to."""
+    """Mark the objects of a document that the scopes select."""
     arrays = tuple(tuple(text.split(".")) if text else () for text in scopes)
     return change_object(fuse([ConversionTask(arrays, (), mark)]), form, document)
 
 
 class TestElements:
-    """Every object that the scopes lead to, and what is told where one is none."""
+    """Errors for values that are not the object or array that the scopes expect."""
 
     @pytest.mark.parametrize(
         ("document", "scopes", "at", "expected", "found"),
@@ -39,7 +39,7 @@ class TestElements:
         ],
     )
     @pytest.mark.parametrize("sealed", [False, True])
-    def test_a_value_of_another_type_is_refused_at_its_place(
+    def test_the_error_for_a_value_of_another_type_names_its_location(
         self, document: Json, scopes: list[str], at: str, expected: str, found: str, sealed: bool
     ) -> None:
         given = seal(document) if sealed else document
@@ -47,7 +47,7 @@ class TestElements:
             marked(given, scopes, SEALED if sealed else PLAIN)
 
 
-def test_members_and_inner_objects_of_another_type_are_refused() -> None:
+def test_object_members_and_nested_objects_of_another_type_are_refused() -> None:
     steps = fuse([ConversionTask((Members(("p",)), ()), (), mark)])
     assert change_object(steps, PLAIN, {"p": {"x": [{}]}}) == {"p": {"x": [{"seen": True}]}}
     with fails("/p", "expected an object, found an array"):

@@ -1,4 +1,4 @@
-"""Changes in the wrong order are mistakes in arrays and objects as they are in flat fields."""
+"""Changes in the wrong order are reported, for fields in arrays and objects too."""
 
 import pytest
 
@@ -20,7 +20,7 @@ NAME = "rename: { field: name.first, to: name.given }"
 
 
 def said(*changes: str) -> list[str]:
-    """Return what is wrong with changes in that order, the places left out."""
+    """Return the reported conflicts of changes in this order, without their locations."""
     listed = ", ".join(f"{{ {change} }}" for change in changes)
     try:
         load(RULES.format(changes=listed).encode(), "gateway.yaml", {})
@@ -30,7 +30,7 @@ def said(*changes: str) -> list[str]:
 
 
 @pytest.mark.parametrize("inner", [COUNT, KIND])
-def test_the_container_comes_first(inner: str) -> None:
+def test_renaming_an_array_after_a_change_of_its_fields_is_reported(inner: str) -> None:
     assert said(LINES, inner) == []
     (text,) = said(inner, LINES)
     assert text.startswith(
@@ -47,7 +47,7 @@ def test_the_container_comes_first(inner: str) -> None:
         (["rename: { field: status, to: state }", "rename: { field: lines, to: state }"], "taken"),
     ],
 )
-def test_clashes(changes: list[str], clash: str) -> None:
+def test_conflicting_changes_of_the_same_field_are_reported(changes: list[str], clash: str) -> None:
     assert any(clash in text for text in said(*changes))
 
 
@@ -72,11 +72,11 @@ def test_clashes(changes: list[str], clash: str) -> None:
         ),
     ],
 )
-def test_a_conflict_names_the_remedy(first: str, second: str, right: str) -> None:
+def test_a_conflict_names_a_remedy_that_is_accepted(first: str, second: str, right: str) -> None:
     text, *_ = said(first, second)
     assert text.endswith(f"; changes are listed in the order that upgrades a document: {right}")
     written = right.partition("'")[2].partition("'")[0]
-    if written:  # what is said is accepted
+    if written:  # the suggested name is accepted
         old = "'lines[].kind'" if "map" in second else "amount"
         assert said(first, second.replace(old, f"'{written}'")) == []
     if "first" in right:
@@ -86,7 +86,7 @@ def test_a_conflict_names_the_remedy(first: str, second: str, right: str) -> Non
 @pytest.mark.parametrize(
     "changes",
     [
-        # The parts are taken out of the container before it is made anew.
+        # The parts are removed before the string with the same name is created.
         ["split: { field: name, into: [name.first, name.last] }"],
         [
             "map: { field: name.first, values: { a: b } }",
@@ -101,7 +101,7 @@ def test_a_conflict_names_the_remedy(first: str, second: str, right: str) -> Non
         [LINES, COUNT, KIND],
     ],
 )
-def test_changes_that_fit(changes: list[str]) -> None:
+def test_changes_in_the_right_order_are_accepted(changes: list[str]) -> None:
     assert said(*changes) == []
 
 
@@ -112,7 +112,9 @@ GIVEN = "rename: { field: name.given, to: first }"
     "whole",
     ["rename: { field: name.full, to: name }", "join: { fields: [name.a, name.b], into: name }"],
 )
-def test_the_part_with_the_name_of_its_object_comes_before_the_others(whole: str) -> None:
+def test_replacing_an_object_by_a_string_of_the_same_name_must_precede_its_other_fields(
+    whole: str,
+) -> None:
     assert said(whole, GIVEN) == []
     (text,) = said(GIVEN, whole)
     assert text.startswith("'name' becomes 'name.")
@@ -154,7 +156,9 @@ ID = "type: { field: customer.id, newer: text, older: number }"
         ),
     ],
 )
-def test_a_field_of_what_is_made_later(changes: list[str], made: str) -> None:
+def test_a_change_that_reads_a_field_inside_a_later_container_is_reported(
+    changes: list[str], made: str
+) -> None:
     (text,) = said(*changes)
     assert text.startswith(made)
 
@@ -163,15 +167,15 @@ def test_a_field_of_what_is_made_later(changes: list[str], made: str) -> None:
     "changes",
     [
         ["extract: { field: customer, key: id }", ID],
-        # The object is there in the older version; the envelope goes around it.
+        # The older version has the object; the newer version puts it into the envelope.
         [
             "rename: { field: customer.name, to: customer.title }",
             "extract: { field: customer, key: data }",
         ],
-        # Of the elements of the array that the older version has for a body.
+        # The field is in the elements of the array that is the older version's body.
         ["rename: { field: total, to: sum }", "extract: { key: data, count: total }"],
         ["rename: { field: 'data[].nr', to: 'data[].number' }", "extract: { key: data }"],
     ],
 )
-def test_fields_in_and_around_an_envelope(changes: list[str]) -> None:
+def test_changes_of_fields_inside_and_outside_an_envelope_are_accepted(changes: list[str]) -> None:
     assert said(*changes) == []

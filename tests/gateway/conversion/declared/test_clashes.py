@@ -1,4 +1,4 @@
-"""Clashes: what goes together is let be; what does not is among the mistakes of every kind."""
+"""Changes that do not conflict are accepted; the conflicts are tested with all other errors."""
 
 import pytest
 
@@ -20,7 +20,7 @@ JOIN = "join: { fields: [name.first, name.last], into: name }"
         'on: errors, statuses: [5xx], changes: [ *renamed ] }\n      - { between: ["1", "2"]',
     ],
 )
-def test_parts_that_never_meet_do_not_clash(apart: str) -> None:
+def test_conversions_without_common_messages_do_not_conflict(apart: str) -> None:
     twice = apart.replace("*renamed", "rename: { field: a, to: b }")
     text = edited("        changes:\n          - " + JOIN, "").replace(
         '- between: ["1", "2"]',
@@ -70,5 +70,5 @@ def test_parts_that_never_meet_do_not_clash(apart: str) -> None:
         ["join: { fields: [b, c], into: a }", "split: { field: d, into: [b, c] }"],
     ],
 )
-def test_changes_that_fit_do_not_clash(fitting: list[str]) -> None:
+def test_changes_that_can_read_each_others_values_do_not_conflict(fitting: list[str]) -> None:
     loaded(edited(JOIN, "\n          - ".join(fitting)))

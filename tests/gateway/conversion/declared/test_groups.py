@@ -1,4 +1,4 @@
-"""Groups: what each use of one stands for, with the names that fields have from outside."""
+"""Groups: the expansion of `use`, with field paths from the body, and warnings."""
 
 from typing import Any
 
@@ -15,11 +15,11 @@ NODE: list[Any] = [
 
 
 def configs(*declared: Any) -> list[ChangeConfig]:
-    """Return entries of a list of changes."""
+    """Return validated entries of a list of changes."""
     return [ChangeConfig.model_validate(one) for one in declared]
 
 
-def test_each_use_stands_for_the_changes_of_its_group() -> None:
+def test_each_use_is_expanded_to_the_changes_of_its_group() -> None:
     groups = {"node": configs(*NODE), "deep": configs({"use": {"group": "node", "at": ("x",)}})}
     entries = configs(
         {"default": {"field": "v", "value": 1}},
@@ -43,7 +43,7 @@ def test_each_use_stands_for_the_changes_of_its_group() -> None:
     assert found[2].field_use.moves == {"i[].x.a": "i[].x.b"}
 
 
-def test_each_change_is_listed_once_where_it_is_written() -> None:
+def test_each_change_is_listed_once_at_the_location_of_its_declaration() -> None:
     groups = {
         "item": configs({"default": {"field": "a", "value": 1}}, {"use": {"group": "part"}}),
         "part": configs({"use": {"group": "item", "at": ("x",)}}, {"link": {"field": "u"}}),
@@ -67,7 +67,7 @@ def test_each_change_is_listed_once_where_it_is_written() -> None:
     ]
 
 
-def test_a_group_that_uses_itself_for_the_same_object_is_endless() -> None:
+def test_a_group_that_uses_itself_for_the_same_object_is_reported_as_endless() -> None:
     def use(group: str, **at: Any) -> list[ChangeConfig]:
         return configs({"use": {"group": group, **at}})
 
@@ -92,8 +92,8 @@ apis:
 """
 
 
-def test_a_loss_of_a_group_is_warned_of_once() -> None:
-    """Where it is written, for each pair of versions between which the group is used."""
+def test_a_lossy_change_in_a_group_gives_one_warning_per_pair_of_versions() -> None:
+    """The warning is at the declaration of the change in the group."""
     _, warnings = check(GROUPED.encode(), "gateway.yaml", {})
     lost = [issue for issue in warnings if "lossy" in issue.text]
     assert [issue.text for issue in lost] == [

@@ -1,4 +1,4 @@
-"""Declared conversions become the changes of the core."""
+"""Conversions in gateway.yaml compile to links, and lossy changes give warnings."""
 
 import decimal
 import json
@@ -23,7 +23,7 @@ JOIN = "join: { fields: [name.first, name.last], into: name }"
 
 
 def link(old: str, new: str) -> VersionLink:
-    """Return the link between 1 and 2, in rules that serve 1 via 2."""
+    """Return the link between 1 and 2, in a configuration that serves 1 via 2."""
     text = edited(old, new).replace('"1": { service: old }', '"1": { via: "2" }')
     found = loaded(text).router.find("/v1/person")
     assert found is not None
@@ -34,7 +34,7 @@ def link(old: str, new: str) -> VersionLink:
     return only
 
 
-def test_a_module_lies_beside_the_rules(tmp_path: Path) -> None:
+def test_a_python_module_is_found_in_the_folder_of_the_configuration(tmp_path: Path) -> None:
     (tmp_path / "beside_the_rules.py").write_text("def up(x): return x\n\ndef down(x): return x\n")
     rules = tmp_path / "gateway.yaml"
     rules.write_text(
@@ -43,7 +43,7 @@ def test_a_module_lies_beside_the_rules(tmp_path: Path) -> None:
     assert load_file(rules, {}).summary == "2 services, 5 endpoints"
 
 
-def test_a_module_that_cannot_be_imported_is_a_mistake(tmp_path: Path) -> None:
+def test_a_python_module_that_cannot_be_imported_is_reported(tmp_path: Path) -> None:
     (tmp_path / "fails_on_import.py").write_text("raise SystemExit('no')\n")
     rules = tmp_path / "gateway.yaml"
     rules.write_text(edited(JOIN, 'python: { up: "fails_on_import:a", down: "json:dumps" }'))
@@ -51,8 +51,10 @@ def test_a_module_that_cannot_be_imported_is_a_mistake(tmp_path: Path) -> None:
         load_file(rules, {})
 
 
-def test_pure_functions_do_not_vary_bodies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Their modules are in the hash of a link, and so in entity tags, which stay strong."""
+def test_a_link_with_pure_functions_does_not_vary_and_has_their_module_in_its_digest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Entity tags contain the digest, so they change with the module and can stay strong."""
     pure = 'python: { up: "json:loads", down: "json:dumps", pure: true }'
     impure = link(JOIN, pure.replace("true", "false"))
     first = link(JOIN, pure)
@@ -67,7 +69,7 @@ def test_pure_functions_do_not_vary_bodies(tmp_path: Path, monkeypatch: pytest.M
         load_file(rules, {})
 
 
-def test_a_link_of_some_paths_applies_at_their_endpoints() -> None:
+def test_a_conversion_with_paths_applies_only_at_these_endpoints() -> None:
     text = edited("changes:", "paths: [/param]\n        changes:")
     router = loaded(text.replace('"1": { service: old }', '"1": { via: "2" }')).router
     for path, links in (("/param", 1), ("/header", 0)):
@@ -80,7 +82,9 @@ def test_a_link_of_some_paths_applies_at_their_endpoints() -> None:
 
 
 @pytest.mark.parametrize(("unfit", "keeps"), [("keep", True), ("refuse", False)])
-def test_unfit_keeps_or_refuses_values(unfit: str, keeps: bool) -> None:
+def test_the_unfit_setting_keeps_or_refuses_values_that_cannot_be_converted(
+    unfit: str, keeps: bool
+) -> None:
     query = "query: [ affix: { field: id, older: { prefix: E } } ]"
     declared = link("changes:", f"unfit: {unfit}\n        {query}\n        changes:")
     assert declared.keeps_unfit is keeps
@@ -224,13 +228,13 @@ LOSSES = [
 
 
 @pytest.mark.parametrize(("written", "losses"), LOSSES)
-def test_losses_of_changes_are_warned_of(written: str, losses: list[str]) -> None:
+def test_a_lossy_change_of_bodies_gives_a_warning(written: str, losses: list[str]) -> None:
     _, warnings = check(edited(JOIN, written).encode(), "gateway.yaml", {})
     assert [issue.text for issue in warnings] == [f"warning: {text}" for text in losses]
     assert all((issue.line, issue.column) == (18, 13) for issue in warnings)
 
 
-def test_losses_of_parameters_are_warned_of() -> None:
+def test_a_lossy_change_of_query_parameters_gives_a_warning() -> None:
     text = edited("changes:", "query: [ default: { field: q } ]\n        changes:")
     _, warnings = check(text.encode(), "gateway.yaml", {})
     assert [issue.line for issue in warnings] == [17, 19]

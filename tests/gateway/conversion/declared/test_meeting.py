@@ -1,4 +1,4 @@
-"""Parts of a conversion that name endpoints, methods or operations: which of them meet."""
+"""Conflicts between conversions that are limited to endpoints, methods or operations."""
 
 import pytest
 
@@ -31,7 +31,7 @@ RENAME = "changes: [ rename: { field: a, to: b } ]"
 
 
 def clashes(*parts: str) -> list[str]:
-    """Return what is wrong with parts between versions 1 and 2, unless they say otherwise."""
+    """Return the reported conflicts of conversions, between versions 1 and 2 by default."""
     said = [part if "between" in part else f'between: ["1", "2"], {part}' for part in parts]
     listed = "".join(f"      - {{ {part} }}\n" for part in said)
     try:
@@ -48,7 +48,7 @@ def clashes(*parts: str) -> list[str]:
         (PROGRAMME, 'operations: ["GET /programme/{id}"]'),
         (PROGRAMME, 'operations: ["/{first}/programme"]'),
         (PROGRAMME, 'operations: ["/programme/{rest*}"]'),
-        # A path has the endpoint with more literal text.
+        # The endpoint with more literal text takes precedence.
         (ONE, "operations: [GET /programme/archive]"),
         (ONE, 'operations: ["GET /programme/arch{x}/more"]'),
         (f"{PROGRAMME}, methods: [POST]", "operations: [GET /programme]"),
@@ -56,12 +56,14 @@ def clashes(*parts: str) -> list[str]:
         (STANDS, 'operations: ["GET /stand/{id}"]'),
     ],
 )
-def test_parts_of_other_requests_do_not_clash(one: str, other: str) -> None:
+def test_conversions_of_different_requests_do_not_conflict(one: str, other: str) -> None:
     assert clashes(f"{one}, {RENAME}", f"{other}, {RENAME}") == []
     assert clashes(f"{other}, {RENAME}", f"{one}, {RENAME}") == []
 
 
-def test_an_operation_that_has_the_path_for_itself_leaves_none_to_another() -> None:
+def test_an_operation_that_takes_precedence_at_a_path_prevents_a_conflict_with_a_wider_one() -> (
+    None
+):
     archive = "operations: [GET /programme/archive], changes: []"
     part = f"{ARCHIVE}, methods: [GET], {RENAME}"
     wide = f'operations: ["GET /programme/{{id}}"], {RENAME}'
@@ -90,13 +92,13 @@ def test_an_operation_that_has_the_path_for_itself_leaves_none_to_another() -> N
         ("on: both", "operations: [GET /programme]"),
     ],
 )
-def test_parts_of_the_same_requests_clash(one: str, other: str) -> None:
+def test_conflicting_conversions_of_the_same_requests_are_reported(one: str, other: str) -> None:
     for parts in ((one, other), (other, one)):
         text, *_ = clashes(*(f"{part}, {RENAME}" for part in parts))
         assert "'b' is taken by" in text
 
 
-def test_an_endpoint_is_of_what_its_requests_become_between_other_versions() -> None:
+def test_an_operation_renamed_in_another_version_step_still_belongs_to_its_endpoint() -> None:
     moved = "operations: [{ newer: GET /shows, older: GET /programme }], changes: []"
     later = 'between: ["2", "3"], '
     shows = f"{later}operations: [GET /shows], {RENAME}"

@@ -1,4 +1,4 @@
-"""Operations of conversions: which are the same, what is warned of, and what `explain` shows."""
+"""Operations of conversions: their identity, their warnings, and their substitutes."""
 
 from gateway.conversion.version_step import VersionLink
 from gateway.routing.snapshot import Api
@@ -13,7 +13,7 @@ CONVERSION = """\
 
 
 def checked(*parts: str) -> tuple[Api, list[str]]:
-    """Return the API with parts of a conversion, and the warnings about it."""
+    """Return an API with these entries of `conversions`, and the warnings."""
     written = "".join(f'- between: ["1", "2"]\n        {part}\n      ' for part in parts)
     text = edited(CONVERSION, f"{written}\n", RULES)
     snapshot, warnings = check(text.encode(), "gateway.yaml", {})
@@ -21,12 +21,12 @@ def checked(*parts: str) -> tuple[Api, list[str]]:
 
 
 def links(api: Api) -> list[VersionLink]:
-    """Return the links of an API that has two versions."""
+    """Return the links of an API with two versions."""
     ((_, found),) = api.links.items()
     return list(found)
 
 
-def test_an_operation_is_the_same_wherever_it_is_named() -> None:
+def test_an_operation_named_in_several_conversions_is_the_same_object() -> None:
     api, _ = checked(
         'operations: [{ newer: "GET /a/{id}", older: "GET /b?id={id}" }]',
         'operations: ["GET /a/{nr}", GET /c]',
@@ -44,14 +44,14 @@ def test_an_operation_is_the_same_wherever_it_is_named() -> None:
     assert all_of_them.operations is None
 
 
-def test_parts_of_other_operations_do_not_clash() -> None:
+def test_the_same_change_for_different_operations_does_not_conflict() -> None:
     checked(
         "operations: [GET /person]\n        changes: [ rename: { field: a, to: b } ]",
         "operations: [PUT /person]\n        changes: [ rename: { field: a, to: b } ]",
     )
 
 
-def test_a_name_without_the_declared_query_is_warned_of() -> None:
+def test_an_operation_named_without_its_declared_query_gives_a_warning() -> None:
     declared = 'operations: [ { newer: "GET /person?of={id}", older: "GET /find?id={id}" } ]'
     plain = "operations: [GET /person]\n        changes: []"
     _, warnings = checked(declared, plain)
@@ -72,12 +72,12 @@ UNREACHED = (
 )
 
 
-def test_a_path_without_an_endpoint_is_warned_of() -> None:
+def test_an_operation_whose_path_no_endpoint_reaches_gives_a_warning() -> None:
     _, warnings = checked("operations: [GET /v1/person, { newer: /person, older: /pers }]")
     assert warnings == [UNREACHED.format(path) for path in ("/v1/person", "/pers")]
 
 
-def test_a_path_with_a_fixed_version_is_warned_of() -> None:
+def test_an_operation_with_a_fixed_version_in_its_path_gives_a_warning() -> None:
     upstream = 'path: "/v{version}/{rest*}", upstream_path: "/api/v{version}/{rest}"'
     part = """- between: ["1", "2"]
         operations: [{ newer: /api/v2/new, older: /api/v1/old }, GET /api/v2/x, '/api/v{version}/y']
@@ -96,7 +96,7 @@ def test_a_path_with_a_fixed_version_is_warned_of() -> None:
     ]
 
 
-def test_a_name_with_a_method_narrows_an_operation_for_all() -> None:
+def test_a_name_with_a_method_selects_that_method_of_an_operation_for_all_methods() -> None:
     api, _ = checked(
         "operations: [{ newer: '/a/{id}', older: '/b/{id}' }, { newer: POST /c, older: POST /d }]",
         'operations: ["GET /a/{id}"]',
@@ -108,7 +108,7 @@ def test_a_name_with_a_method_narrows_an_operation_for_all() -> None:
     assert set(first) < set(third), "a name without a method is of what has one"
 
 
-def test_several_older_operations_may_become_one() -> None:
+def test_several_older_operations_can_become_one_newer_operation() -> None:
     api, warnings = checked(
         "operations: [{ newer: 'GET /a/{id}', older: 'GET /b/{id}' },"
         " { newer: 'GET /a/{id}', older: 'GET /b/{id}.csv' }]",
@@ -123,7 +123,7 @@ def test_several_older_operations_may_become_one() -> None:
     assert len(alone) == 1
 
 
-def test_statuses_of_conversions_and_operations_compile() -> None:
+def test_statuses_of_conversions_and_operations_are_compiled_separately() -> None:
     api, warnings = checked(
         "status: [{ newer: 409, older: 400 }, { newer: 422, older: 400 }]",
         "operations: [{ newer: GET /person, older: PUT /person,"
@@ -141,8 +141,8 @@ def test_statuses_of_conversions_and_operations_compile() -> None:
     )
 
 
-def test_a_refused_method_beside_a_mapped_path_is_warned_of() -> None:
-    """A link is asked with GET, so that it would lead to what is refused."""
+def test_a_refused_method_at_a_path_mapped_for_all_methods_gives_a_warning() -> None:
+    """Links are requested with GET, so they would match the refused operation."""
     mapped = "operations: [{{ newer: /person, older: /pers }}, {{ newer: {}, refuse: {{}} }}]"
     _, warnings = checked(mapped.format("GET /person"))
     assert [text for text in warnings if "links to" in text] == [
@@ -156,7 +156,7 @@ def test_a_refused_method_beside_a_mapped_path_is_warned_of() -> None:
         assert not [text for text in warnings if "links to" in text]
 
 
-def test_a_missing_operation_has_a_service_or_a_refusal() -> None:
+def test_an_operation_that_one_version_lacks_has_a_service_or_a_refusal() -> None:
     api, _ = checked(
         "operations: [{ older: GET /person, service: old },"
         " { newer: PUT /person, refuse: { status: 410 } }]"

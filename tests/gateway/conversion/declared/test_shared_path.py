@@ -1,4 +1,4 @@
-"""Shared paths: a path that two templates match."""
+"""Shared paths: a path that matches two templates."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +10,7 @@ PARTS = st.sampled_from(["a", "b", "{}", "a{}", "{}b", "ab", "aXb", ""])
 
 @st.composite
 def templates(draw: st.DrawFn) -> str:
-    """Return a path template of a few segments, perhaps with a rest."""
+    """Return a path template of a few segments, in some cases with a final `{name*}`."""
     parts = draw(st.lists(PARTS, min_size=1, max_size=3))
     if draw(st.booleans()):
         parts.append("{*}")
@@ -22,7 +22,7 @@ WORDS = st.lists(st.sampled_from(["a", "b", "ab", "aXb", "aa", "x", ""]), min_si
 
 
 @given(templates(), templates(), WORDS)
-def test_a_shared_path_is_there_where_two_templates_match_one(
+def test_shared_path_finds_a_path_if_and_only_if_one_matches_both_templates(
     one: str, other: str, words: list[str]
 ) -> None:
     first, second = parse_template(one), parse_template(other)

@@ -39,7 +39,9 @@ from gateway.conversion.formats.body_format import (
         (b"", BodyFormat.UNTYPED),
     ],
 )
-def test_a_content_type_has_a_format(content_type: bytes, expected: BodyFormat) -> None:
+def test_the_content_type_determines_the_format_of_a_body(
+    content_type: bytes, expected: BodyFormat
+) -> None:
     assert format_of([(b"A", b"b"), (b"content-Type", content_type)]) is expected
 
 
@@ -52,13 +54,13 @@ def test_a_content_type_has_a_format(content_type: bytes, expected: BodyFormat) 
         ("PUT", b"application/json", False),
     ],
 )
-def test_an_absent_body_of_a_form_is_a_form_without_fields(
+def test_an_empty_body_with_the_type_of_a_form_is_a_form_without_fields(
     method: str, content_type: bytes, expected: bool
 ) -> None:
     assert is_empty_form(method, format_of([(b"Content-Type", content_type)])) is expected
 
 
-def test_a_missing_type_is_none_and_several_are_no_format() -> None:
+def test_a_missing_content_type_is_untyped_and_a_repeated_one_is_not_supported() -> None:
     line = (b"Content-Type", b"application/json")
     assert format_of([]) is BodyFormat.UNTYPED
     assert format_of([line, line]) is BodyFormat.OTHER
@@ -70,14 +72,14 @@ def test_a_missing_type_is_none_and_several_are_no_format() -> None:
         (b"text/csv", BodyFormat.PASSED),
         (b"Application/JSON; charset=latin1", BodyFormat.PASSED),
         (b"image/png", BodyFormat.PASSED),
-        (b"image/svg+xml", BodyFormat.JSON),  # its own entry comes before that of the range
+        (b"image/svg+xml", BodyFormat.JSON),  # the exact type takes precedence over the range
         (b"text/log", BodyFormat.JSON_LINES),
         (b"text/log; charset=utf-16", BodyFormat.JSON_LINES),
         (b"text/plain", BodyFormat.TEXT),
         (None, BodyFormat.JSON_LINES),
     ],
 )
-def test_the_configuration_sets_how_a_type_is_read(
+def test_media_types_in_the_configuration_override_the_format(
     content_type: bytes | None, expected: BodyFormat
 ) -> None:
     media_types = {
@@ -102,7 +104,7 @@ def test_the_configuration_sets_how_a_type_is_read(
         (b"image", False),
     ],
 )
-def test_a_type_is_in_its_ranges(content_type: bytes, expected: bool) -> None:
+def test_a_content_type_matches_its_media_ranges(content_type: bytes, expected: bool) -> None:
     fields = [(b"Content-Type", content_type)]
     assert is_in_ranges(fields, frozenset({"text/csv", "image/*"})) is expected
     assert not is_in_ranges(fields, frozenset())
@@ -120,8 +122,10 @@ def test_a_type_is_in_its_ranges(content_type: bytes, expected: bool) -> None:
         (b"data: [1,2]\r\n\r\n", BodyFormat.EVENT_STREAM, b",[{\r\n"),
     ],
 )
-def test_elements_are_counted(body: bytes, body_format: BodyFormat, marks: bytes) -> None:
-    """Commas in texts count too: it is an upper bound."""
+def test_element_count_is_an_upper_bound_of_the_elements_of_a_body(
+    body: bytes, body_format: BodyFormat, marks: bytes
+) -> None:
+    """Commas inside strings are counted too."""
     count = sum(body.count(mark) for mark in marks)
     for pieces in ([body], [body[:3], body[3:]]):
         few, enough = (ElementCount(most, body_format) for most in (count - 1, count))

@@ -1,4 +1,4 @@
-"""Forms: converted by the changes of JSON bodies, as objects of texts."""
+"""Forms: they are converted like JSON objects whose values are strings."""
 
 import json
 import tracemalloc
@@ -34,7 +34,7 @@ ADDED = "channel=web&tries=3"
         ("full=Ada+King", "first=Ada&last=King"),
     ],
 )
-def test_a_form_is_converted_both_ways(older: str, newer: str) -> None:
+def test_a_form_is_upgraded_by_the_changes_of_json_bodies(older: str, newer: str) -> None:
     expected = f"{newer}&{ADDED}" if newer else ADDED
     assert convert_form(older.encode(), conversion()).decode() == expected
 
@@ -90,22 +90,22 @@ def test_fields_that_no_change_names_keep_their_bytes(older: bytes, newer: bytes
     ],
 )
 @pytest.mark.parametrize("becomes_json", [False, True])
-def test_a_value_that_is_no_form_or_is_not_altered_is_the_same_object(
+def test_a_body_that_is_not_a_form_or_is_unchanged_is_returned_as_the_same_object(
     body: bytes, becomes_json: bool
 ) -> None:
     if not (becomes_json and body.startswith(b"channel")):
         assert convert_form(body, of(2) if becomes_json else conversion()) is body
 
 
-def test_a_form_with_other_bytes_than_utf_8_does_not_become_json() -> None:
+def test_a_form_that_is_not_utf_8_cannot_become_json() -> None:
     for body in (b"street=%ff&n=1", b"%ff=1", b"tags=1&tags=\xff"):
         with pytest.raises(ConversionError, match="not a form in UTF-8"):
             convert_form(body, of(2))
 
 
 @pytest.mark.parametrize("shift", range(4))
-def test_a_long_text_is_decoded_and_coded_in_steps(shift: int) -> None:
-    """All at once it would take 85 times the memory of its bytes."""
+def test_a_long_form_value_is_decoded_and_encoded_in_steps(shift: int) -> None:
+    """A single call would need 85 times the memory of the value."""
     form = b"title=" + b"a" * shift + b"%C3%B6%2" * 60_000 + b"%"
     tracemalloc.start()
     converted = convert_form(form, conversion())
@@ -138,7 +138,7 @@ apis:
 
 
 def of(version: int, method: str = "POST") -> BodyConversion:
-    """Return the conversion of a request from a version to version 3."""
+    """Return the conversion of a request from the given version to version 3."""
     (endpoint,) = load(JSON_RULES.encode(), "gateway.yaml", {}, Path()).router
     request = endpoint.routes[Version(version)].request
     assert request is not None
@@ -157,14 +157,14 @@ def of(version: int, method: str = "POST") -> BodyConversion:
         (2, "", {}),
     ],
 )
-def test_a_form_becomes_json_with_its_types(version: int, form: str, body: object) -> None:
+def test_a_form_becomes_json_with_the_declared_types(version: int, form: str, body: object) -> None:
     conversion = of(version)
     assert json.loads(convert_form(form.encode(), conversion)) == body
     fields = [(b"content-type", b"application/x-www-form-urlencoded"), (b"A", b"b")]
     assert retyped(fields, conversion) == [(b"A", b"b"), (b"Content-Type", b"application/json")]
 
 
-def test_a_value_that_does_not_fit_is_kept_in_a_form_that_becomes_json() -> None:
+def test_unfit_keep_preserves_invalid_values_of_a_form_that_becomes_json() -> None:
     conversion = of(2)
     form = b"n=x&cents=half&tags=a"
     with pytest.raises(ConversionError, match=r"^/n: expected a number, found another text$"):
@@ -177,7 +177,7 @@ def test_a_value_that_does_not_fit_is_kept_in_a_form_that_becomes_json() -> None
     assert json.loads(kept) == {"n": "x", "cents": "half", "tags": ["a"]}
 
 
-def test_a_form_of_a_version_without_forms_stays_one() -> None:
+def test_a_form_stays_a_form_in_the_direction_without_a_declared_conversion_to_json() -> None:
     older = replace(of(2, "DELETE").links[-1], changes=())
     conversion = BodyConversion((older,), Direction.UP)
     assert convert_form(b"street=A", conversion) == b"street=A"
@@ -186,7 +186,7 @@ def test_a_form_of_a_version_without_forms_stays_one() -> None:
     assert json.loads(convert_form(b"street=7", down)) == {"street": 7}
 
 
-def test_a_value_that_is_no_form_does_not_become_json() -> None:
+def test_a_document_that_is_not_an_object_cannot_become_json_from_a_form() -> None:
     with pytest.raises(ConversionError, match="a string, which a form cannot hold"):
         convert_form(b"data=b", of(1, "PUT"))
 
@@ -197,7 +197,7 @@ TYPES = FormTypes(False, ("size", "lines"), ("on", "flags"), ("lines", "tags"))
 @pytest.mark.parametrize(
     ("name", "given"), [("size", ""), ("size", "1,5"), ("size", "9" * 401), ("on", "yes")]
 )
-def test_a_text_that_is_not_of_its_type_is_refused_or_kept(name: str, given: str) -> None:
+def test_a_form_value_without_the_declared_type_is_refused_or_kept(name: str, given: str) -> None:
     with pytest.raises(ConversionError, match=f"^/{name}: expected a "):
         TYPES.typed({name: given})
     assert TYPES.typed({name: given, "lines": "x"}, keeps=True) == {name: given, "lines": ["x"]}

@@ -1,4 +1,4 @@
-"""JSON bodies: what Python functions are given of them, and what they may return."""
+"""JSON bodies: the arguments and results of Python functions, and locations of errors."""
 
 import json
 import time
@@ -38,7 +38,7 @@ def converted(body: bytes, change: Change) -> bytes:
 
 
 def given(body: bytes) -> list[Any]:
-    """Return what a function is given of a body, which has to pass as it is."""
+    """Return the arguments of a function for a body, and check that the body is unchanged."""
     seen: list[Any] = []
 
     def look(value: object) -> object:
@@ -61,7 +61,7 @@ def given(body: bytes) -> list[Any]:
         ('"-0"', "-0"),
     ],
 )
-def test_numbers_reach_functions_exact(text: str, value: object) -> None:
+def test_python_functions_receive_exact_numbers(text: str, value: object) -> None:
     (found,) = given(f'{{"a":{text}}}'.encode())
     assert (type(found["a"]), str(found["a"])) == (type(value), str(value))
 
@@ -70,7 +70,7 @@ def test_numbers_reach_functions_exact(text: str, value: object) -> None:
     "text",
     ["1e999999999", "1e99999999999999999999", "-1E-999999999", "9" * 401, "1e401", "-0,1e401"],
 )
-def test_numbers_reach_functions_bounded(text: str) -> None:
+def test_numbers_too_large_for_python_functions_are_refused(text: str) -> None:
     """A function that calls `int` would hang for minutes."""
     began = time.process_time()
     with pytest.raises(ConversionError, match="too large for a Python function"):
@@ -79,12 +79,12 @@ def test_numbers_reach_functions_bounded(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["# Hello", '{"a":', "-0]"])
-def test_a_body_for_a_function_that_is_not_json_is_refused_as_such(text: str) -> None:
+def test_a_malformed_body_for_a_python_function_is_refused_as_not_json(text: str) -> None:
     with pytest.raises(ConversionError, match="not JSON: "):
         given(text.encode())
 
 
-def test_what_a_function_returns_is_bounded() -> None:
+def test_a_python_function_cannot_return_a_number_with_too_many_digits() -> None:
     change = call_python((), ("a",), lambda _: 10**500, lambda value: value)
     with pytest.raises(ConversionError) as caught:
         converted(b'{"a":1}', change)
@@ -100,7 +100,7 @@ def test_what_a_function_returns_is_bounded() -> None:
         (lambda _: None, b'{"a":1}', b"null"),
     ],
 )
-def test_a_whole_body_may_be_any_json(
+def test_a_python_function_may_turn_a_whole_body_into_any_json(
     function: Callable[[Any], Any], body: bytes, after: bytes
 ) -> None:
     assert converted(body, whole_body(call_python((), BODY, function, function))) == after
@@ -127,10 +127,10 @@ ADDED: list[object] = [15, -1.5, 1e300, [1.5, 2], {"a": 1.5}]
     ],
 )
 @pytest.mark.parametrize("body", [b'{"k":"15"}', b'{"k":"x"}', b"{}"])
-def test_the_next_version_reads_a_number_that_a_change_has_made(
+def test_a_number_created_by_a_change_is_converted_by_the_next_link_as_a_received_one(
     first: Change, second: Change, body: bytes
 ) -> None:
-    """As it reads one that was sent: two conversions at once are the same as one by one."""
+    """Two links in one conversion give the same result as two separate conversions."""
     versions = Version(1), Version(2), Version(3)
     links = [
         VersionLink(*pair, (change,))
@@ -148,7 +148,7 @@ def test_the_next_version_reads_a_number_that_a_change_has_made(
     assert made(body, *links) == expected
 
 
-def test_a_number_beyond_all_exponents_is_another_one() -> None:
+def test_a_number_with_a_huge_exponent_differs_from_all_numbers_of_a_change() -> None:
     body = b'{"k":1e99999999999999999999}'
     assert converted(body, inverse(omit_null((), FIELD, 15))) == body
     with pytest.raises(ConversionError, match="a number that is not in the map"):
@@ -156,7 +156,7 @@ def test_a_number_beyond_all_exponents_is_another_one() -> None:
 
 
 @pytest.mark.parametrize("number", ["1", "0", "-0", "1.50", "1e999"])
-def test_blanks_around_a_number_are_no_part_of_it(number: str) -> None:
+def test_white_space_around_a_number_is_not_part_of_its_value(number: str) -> None:
     change = whole_body(retype((), BODY, Type.NUMBER, Type.TEXT))
     link = VersionLink(Version(1), Version(2), (change,))
     body = f" {number}\r\n".encode()
@@ -194,7 +194,7 @@ apis:
 
 
 def routed(version: int) -> Route:
-    """Return the route of a version of the shop."""
+    """Return the route of a version of the API `shop`."""
     (endpoint,) = load(RULES.encode(), "gateway.yaml", {}, Path()).router
     return endpoint.routes[Version(version)]
 
@@ -213,7 +213,9 @@ def routed(version: int) -> Route:
     ],
 )
 @pytest.mark.parametrize("blanks", [0, large_json.LARGE])
-def test_a_refusal_names_the_place_of_the_client(document: object, error: str, blanks: int) -> None:
+def test_an_error_names_the_location_in_the_body_that_the_client_sent(
+    document: object, error: str, blanks: int
+) -> None:
     request = routed(1).request
     assert request is not None
     conversion = request.for_request("POST")

@@ -1,4 +1,4 @@
-"""JSON Patch: places and values, as the other version has them."""
+"""JSON Patch: conversion of the paths and values of its operations."""
 
 import json
 from typing import Any
@@ -22,7 +22,7 @@ from tests.gateway.proxy.body.rules import conversion
 
 
 def upgraded(body: str) -> str:
-    """Return a patch of version 1 for a service of version 2."""
+    """Convert a patch from version 1 to version 2."""
     return convert_patch(body.encode(), conversion("PATCH")).decode()
 
 
@@ -83,7 +83,7 @@ def upgraded(body: str) -> str:
         ),
     ],
 )
-def test_a_patch_is_converted_both_ways(older: str, newer: str) -> None:
+def test_a_json_patch_is_upgraded(older: str, newer: str) -> None:
     assert upgraded(older) == newer
 
 
@@ -117,15 +117,15 @@ def test_a_patch_is_converted_both_ways(older: str, newer: str) -> None:
         ),
     ],
 )
-def test_a_patch_that_has_no_equal_is_refused(body: str, message: str) -> None:
+def test_an_invalid_or_inconvertible_json_patch_is_refused(body: str, message: str) -> None:
     with pytest.raises(ConversionError) as error:
         upgraded(body)
     assert str(error.value).startswith(message)
 
 
 @pytest.mark.parametrize("path", ["/fees/0/amount", "/fees/-", "/fees/0"])
-def test_a_place_in_a_list_that_is_a_map_there(path: str) -> None:
-    """The change knows a list as a whole; what it lacks of one is not said of the patch."""
+def test_a_path_into_a_list_that_becomes_a_map_is_refused(path: str) -> None:
+    """The change converts only whole lists; details of its error are only in the cause."""
     link = VersionLink(Version(1), Version(2), (list_entries((), ("fees",), "name", "amount"),))
     patch = json.dumps([{"op": "replace", "path": path, "value": 5}]).encode()
     with pytest.raises(ConversionError) as caught:
@@ -139,7 +139,7 @@ def listed(value: Any) -> Any:
     return [{"number": element} for element in value]
 
 
-def test_a_place_whose_value_a_function_makes() -> None:
+def test_the_value_but_not_the_path_is_passed_to_a_python_function() -> None:
     link = VersionLink(Version(1), Version(2), (call_python((), ("size",), str.upper, str),))
     patch = '[{"op":"replace","path":"/size","value":"xl"},{"op":"remove","path":"/size"}]'
     made = convert_patch(patch.encode(), BodyConversion((link.for_patch(),), Direction.UP))
@@ -150,8 +150,8 @@ A = {"amount": "A"}
 
 
 @pytest.mark.parametrize("kind", ["add", "copy"])
-def test_a_new_element_that_would_be_a_part_of_one_is_refused(kind: str) -> None:
-    """A place within `-` is one within an element that is not there (RFC 6901, section 4)."""
+def test_a_new_element_that_becomes_a_part_of_another_element_is_refused(kind: str) -> None:
+    """A path below `-` is inside an element that does not exist (RFC 6901, section 4)."""
     change = call_python((), ("phones",), listed, listed)
     link = VersionLink(Version(1), Version(2), (change,))
     patch = {"op": kind, "from": "/phones/0", "path": "/phones/-", "value": "1"}
@@ -166,7 +166,9 @@ def test_a_new_element_that_would_be_a_part_of_one_is_refused(kind: str) -> None
     ("path", "value", "pointer"),
     [("/phones/0", "1", "/0/path"), ("/ones/0", "1", "/0/value")],
 )
-def test_places_without_an_equal_are_refused(path: str, value: str, pointer: str) -> None:
+def test_a_path_or_value_without_an_equivalent_in_the_other_version_is_refused(
+    path: str, value: str, pointer: str
+) -> None:
     changes = (
         call_python((), ("phones",), lambda _: [None, None], str),
         call_python((), ("ones",), lambda ones: [{"a": one} for one in ones if one is None], str),
@@ -228,10 +230,10 @@ LINES = (("lines",),)
         ),
     ],
 )
-def test_a_place_within_an_array_is_no_null(
+def test_changes_of_null_values_do_not_alter_the_path_of_an_array_element(
     change: Change, direction: Direction, given: dict[str, Any], expected: dict[str, Any]
 ) -> None:
-    """The null that stands for its value is neither mapped nor left out, and none is added."""
+    """The null that stands for the value is not mapped or removed, and no other null is added."""
     body = json.dumps([{"op": "replace", **given}]).encode()
     link = VersionLink(Version(1), Version(2), (change,)).for_patch()
     (made,) = json.loads(convert_patch(body, BodyConversion((link,), direction)))

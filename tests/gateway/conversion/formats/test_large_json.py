@@ -1,4 +1,4 @@
-"""Large JSON in pieces: the parser finds the same, and no piece is long without need."""
+"""Large JSON in pieces: the result is the same, and pieces are as short as possible."""
 
 import json
 from decimal import Decimal
@@ -23,13 +23,13 @@ VALUES = st.recursive(
 
 @pytest.fixture(params=[2, 3, 7, 64])
 def small(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cut every few bytes, so that each kind of byte is at the end of a window."""
+    """Use pieces of a few bytes, so that every kind of byte occurs at the end of a window."""
     monkeypatch.setattr(large_json, "_PIECE", request.param)
 
 
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("compact", [True, False])
-def test_pieces_are_whole_elements(compact: bool) -> None:
+def test_pieces_of_an_array_contain_whole_elements(compact: bool) -> None:
     separators = (",", ":") if compact else (" , ", " : ")
 
     @settings(max_examples=40)  # for each of eight cases
@@ -46,7 +46,7 @@ def test_pieces_are_whole_elements(compact: bool) -> None:
 
 
 def is_array(inner: bytes) -> bool:
-    """Whether a text is JSON if it is put between brackets."""
+    """Whether the bytes are a JSON array when put between brackets."""
     try:
         json.loads(b"[" + inner + b"]")
     except ValueError:
@@ -56,27 +56,27 @@ def is_array(inner: bytes) -> bool:
 
 @pytest.mark.usefixtures("small")
 @given(st.text(alphabet='a1,"\\[]{}: ', max_size=30))
-def test_pieces_of_malformed_json_are_malformed(text: str) -> None:
+def test_malformed_json_has_at_least_one_malformed_piece(text: str) -> None:
     inner = text.encode()
     pieces = [*large_json.cut(inner)]
     if not is_array(inner):
         assert any(not piece.strip() or not is_array(piece) for piece in pieces)
 
 
-def test_an_element_larger_than_a_piece_is_one() -> None:
+def test_an_element_larger_than_a_piece_is_not_split() -> None:
     large = b"[" + b"{}," * 50_000 + b"1]"
     assert large in [*large_json.cut(b",".join([b"1", large, b"2"]))]
 
 
 def members(*more: bytes) -> bytes:
-    """Return a large object with a large array, and more members."""
+    """Return a large object with a large array and additional members."""
     price = b'{"price":%d,"x":"},{\\""}'
     lines = b'"lines":[' + b",".join([price % each for each in range(5_000)]) + b"]"
     return b"{" + b",".join([*(b'"k%d":{}' % each for each in range(20_000)), lines, *more]) + b"}"
 
 
-def test_the_parser_opens_no_large_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It would keep the event loop waiting until it is done."""
+def test_the_parser_never_parses_a_large_text_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parsing a large text in one call would block the event loop."""
     decode, longest = original_text._opened, 0
 
     def opened(text: Any) -> Any:
@@ -116,7 +116,7 @@ def test_large_malformed_json_is_refused(body: bytes, problem: str) -> None:
 
 
 @pytest.mark.parametrize("blanks", [b"", b" "])
-def test_a_large_body_keeps_the_text_of_what_no_change_names(blanks: bytes) -> None:
+def test_a_large_body_keeps_the_bytes_of_values_that_no_change_names(blanks: bytes) -> None:
     given = members(b'"k0":' + blanks + b"1", b'"k0":2')
     added = b',"channel":"web","tries":3}'
     expected = given.replace(b": 1", b":1")[:-1] + added
@@ -127,7 +127,7 @@ def test_a_large_body_keeps_the_text_of_what_no_change_names(blanks: bytes) -> N
 
 @pytest.mark.usefixtures("small")
 @given(st.text(alphabet=" \t\r\na[", max_size=30))
-def test_white_space_is_stripped(text: str) -> None:
+def test_stripped_removes_json_white_space_at_both_ends(text: str) -> None:
     assert bytes(large_json.stripped(memoryview(text.encode()))) == text.encode().strip()
 
 

@@ -1,4 +1,4 @@
-"""What no change alters in a JSON body keeps its text, also beside repeated keys."""
+"""JSON values that no change alters keep their original text, even with repeated keys."""
 
 import json
 from functools import cache
@@ -39,7 +39,7 @@ HEADER = "{ to_header: { field: total, header: X-Total, type: number } }"
 
 @cache
 def conversion(changes: str) -> BodyConversion:
-    """Return the conversion of an answer for version 1."""
+    """Return the conversion of a response for version 1."""
     rules = RULES.format(changes=changes)
     (endpoint,) = load(rules.encode(), "gateway.yaml", {}, Path()).router
     response = endpoint.routes[Version(1)].response
@@ -104,7 +104,7 @@ def test_a_body_that_no_change_alters_is_the_same_object(
     ],
 )
 @pytest.mark.parametrize("large", [False, True])
-def test_what_no_change_alters_keeps_its_text_beside_what_one_does(
+def test_values_that_no_change_alters_keep_their_text_in_a_converted_body(
     changes: str, body: bytes, expected: bytes, large: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if large:
@@ -146,7 +146,7 @@ SPACE = st.sampled_from(["", "", "", " ", "\n"])
 
 @st.composite
 def values(draw: st.DrawFn, depth: int = 3) -> str:
-    """Return the text of a JSON value, with white space anywhere and keys that are repeated."""
+    """Return a JSON value as text, with arbitrary white space and repeated keys."""
     kind = draw(st.integers(0, 4 if depth else 1))
     if kind < 2:
         return draw(st.sampled_from(["1", "1.50", "12", '"x"', "null", '"\\u00e9"', "{}", "[]"]))
@@ -163,8 +163,10 @@ def values(draw: st.DrawFn, depth: int = 3) -> str:
     st.sampled_from([RENAME, INSIDE, f"{RENAME}, {INSIDE}"]),
     st.sampled_from([1, 9, 2**16]),
 )
-def test_a_body_is_the_same_as_without_white_space(text: str, changes: str, large: int) -> None:
-    """Repeated keys, numbers and texts included, however much is opened at once."""
+def test_white_space_does_not_affect_the_conversion_of_a_body(
+    text: str, changes: str, large: int
+) -> None:
+    """The same holds for repeated keys, numbers and strings, and for any size of pieces."""
 
     def pairs(document: bytes) -> Any:
         return json.loads(
@@ -185,14 +187,14 @@ def test_a_body_is_the_same_as_without_white_space(text: str, changes: str, larg
         assert json_body.convert(text.encode(), conversion(changes)) == text.encode()
 
 
-# A conversion that opens an object, and changes nothing in it.
+# A conversion that opens an object but alters nothing in it.
 LINK = VersionLink(Version(1), Version(2), (rename((), ("no such",), ("neither",)),))
 OPENED = BodyConversion((LINK,), Direction.UP)
 RENAMED = BodyConversion(
     (VersionLink(Version(1), Version(2), (rename((), ("c",), ("b",)),)),), Direction.UP
 )
 
-# Keys that hide colons, quotes and themselves behind escapes, and values that look like members.
+# Keys with escaped colons, quotes or letters, and values that look like members.
 ODD_KEYS = st.sampled_from(
     [
         *(
@@ -228,7 +230,7 @@ VALUES = st.sampled_from(
 
 @st.composite
 def objects(draw: st.DrawFn) -> str:
-    """Return the text of an object, with white space anywhere."""
+    """Return an object as text, with arbitrary white space."""
     members = draw(st.lists(st.tuples(ODD_KEYS, VALUES), max_size=4))
     one, two, three = draw(BLANKS), draw(BLANKS), draw(BLANKS)
     inner = f"{one},{two}".join(f"{key}{two}:{three}{value}" for key, value in members)
@@ -251,7 +253,7 @@ def test_members_that_no_change_names_keep_their_text_and_order(text: str) -> No
     keys = [key for key, _ in pairs]
     made = converted(text)
     if keys.count("b") > 1:
-        assert made is None  # it is open which of them the change is for
+        assert made is None  # it is undefined which of them is renamed
     elif "b" not in keys:
         assert made == body
     else:
@@ -261,7 +263,7 @@ def test_members_that_no_change_names_keep_their_text_and_order(text: str) -> No
 
 
 class Pairs(list[tuple[str, Any]]):
-    """The members of an object, in their order."""
+    """The members of an object, in their original order."""
 
 
 def is_refused_within(text: str) -> bool:
@@ -274,7 +276,7 @@ def is_refused_within(text: str) -> bool:
 
 @LAW
 @given(objects())
-def test_a_repeated_key_at_any_depth_is_refused(text: str) -> None:
+def test_refuse_repeated_within_finds_a_repeated_key_at_any_depth(text: str) -> None:
     repeated = False
 
     def look(pairs: list[tuple[str, Any]]) -> None:

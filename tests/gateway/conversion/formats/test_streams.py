@@ -1,4 +1,4 @@
-"""Streams: each document as it becomes complete, wherever the bytes are cut."""
+"""Streams: each document is converted as soon as it is complete, for any chunk boundaries."""
 
 import json
 import re
@@ -25,11 +25,11 @@ from gateway.versions.version import Version
 
 
 def marked(document: bytes, _: Step) -> bytes:
-    """Return a document that shows what was taken for one."""
+    """Put a document between angle brackets, to show its boundaries."""
     return b"<" + document + b">"
 
 
-def test_a_line_is_converted_when_it_ends() -> None:
+def test_a_json_line_is_converted_as_soon_as_it_ends() -> None:
     lines = JsonLineStream(marked, 100)
     assert lines.feed(b'{"a":') == b""
     assert lines.feed(b"1}\n[2]\r\n\n  \n3") == b'<{"a":1}>\n<[2]>\r\n\n  \n'
@@ -37,14 +37,14 @@ def test_a_line_is_converted_when_it_ends() -> None:
     assert lines.finish() == b""
 
 
-def test_a_line_that_comes_with_its_end_is_bounded() -> None:
+def test_a_complete_line_over_the_size_limit_is_refused() -> None:
     lines = JsonLineStream(marked, 8)
     assert lines.feed(b"12345678\n") == b"<12345678>\n"
     with pytest.raises(DecodedTooLargeError, match="a line of more than 8 bytes"):
         lines.feed(b"123456789\n")
 
 
-def test_a_line_without_end_is_bounded() -> None:
+def test_an_incomplete_line_over_the_size_limit_is_refused() -> None:
     lines = JsonLineStream(marked, 8)
     lines.feed(b"12345678")
     with pytest.raises(DecodedTooLargeError, match="a line of more than 8 bytes"):
@@ -61,7 +61,9 @@ def test_a_line_without_end_is_bounded() -> None:
         (b"", b""),
     ],
 )
-def test_texts_end_with_line_feeds_outside_of_objects(given: bytes, expected: bytes) -> None:
+def test_a_json_text_ends_at_a_line_feed_outside_objects_and_arrays(
+    given: bytes, expected: bytes
+) -> None:
     stream = JsonSequenceStream(marked, 100)
     assert stream.feed(given) + stream.finish() == expected
 
@@ -70,7 +72,7 @@ PARTS = [b"{", b"}", b"[", b"]", b'"', b"\\", b"\\\\", b"\n", b" ", b"\x1e", b"a
 
 
 @given(st.lists(st.sampled_from(PARTS)), st.lists(st.integers(0, 80)), st.integers(1, 9))
-def test_texts_do_not_depend_on_where_the_bytes_are_cut(
+def test_the_boundaries_of_json_texts_do_not_depend_on_chunk_boundaries(
     parts: list[bytes], cuts: list[int], window: int
 ) -> None:
     text = b"".join(parts)
@@ -85,7 +87,7 @@ def test_texts_do_not_depend_on_where_the_bytes_are_cut(
     assert b"".join(pieces) + cut.finish() == expected
 
 
-def test_a_text_that_is_too_large_is_refused() -> None:
+def test_an_incomplete_json_text_over_the_size_limit_is_refused() -> None:
     stream = JsonSequenceStream(marked, 8)
     stream.feed(b"[1,2,3,4")
     with pytest.raises(DecodedTooLargeError, match="a document of more than 8 bytes"):
@@ -105,7 +107,7 @@ def test_a_text_that_is_too_large_is_refused() -> None:
         ([b"{\n", b'"a": [\n]\n'], False, False),
     ],
 )
-def test_a_series_begins_with_an_object_or_array(
+def test_a_series_is_detected_only_after_an_object_or_array(
     pieces: list[bytes], ended: bool, found: bool
 ) -> None:
     search = SeriesSearch()
@@ -114,8 +116,8 @@ def test_a_series_begins_with_an_object_or_array(
 
 
 @pytest.mark.parametrize("indent", [None, 1])
-def test_the_search_in_one_large_document_is_fast(indent: int | None) -> None:
-    """Beside its parsing, it takes a millisecond for each 300 KB."""
+def test_the_search_for_a_series_in_a_large_document_takes_linear_time(indent: int | None) -> None:
+    """The search takes about a millisecond for each 300 KB."""
     text = json.dumps([{"name": "a\\b", "tags": ["x", {}]}] * 40_000, indent=indent).encode()
     search = SeriesSearch()
     begin = time.process_time()
@@ -125,7 +127,7 @@ def test_the_search_in_one_large_document_is_fast(indent: int | None) -> None:
 
 
 def converted_event(document: bytes, _: Step) -> bytes:
-    """Return an object or array that shows what was taken for one."""
+    """Put an object or array between angle brackets, to show its boundaries."""
     return b"<" + document + b">" if document.startswith((b"{", b"[")) else document
 
 
@@ -145,7 +147,7 @@ def converted_event(document: bytes, _: Step) -> bytes:
         (b":\ndata: {}\n\n", b":\ndata: <{}>\n\n"),
     ],
 )
-def test_the_data_of_an_event_is_converted(given: bytes, expected: bytes) -> None:
+def test_the_json_data_of_an_event_is_converted(given: bytes, expected: bytes) -> None:
     assert EventStream(converted_event, 100, 100).feed(given) == expected
 
 
@@ -159,13 +161,13 @@ def test_the_data_of_an_event_is_converted(given: bytes, expected: bytes) -> Non
         (b"event: \xff\n\n", b"event: \xff\n\n"),
     ],
 )
-def test_the_name_of_an_event_is_converted(given: bytes, expected: bytes) -> None:
+def test_the_name_of_an_event_is_mapped(given: bytes, expected: bytes) -> None:
     link = VersionLink(Version(1), Version(2), (), events={"a": "A", "": "no name"})
     conversion = BodyConversion((link,), Direction.DOWN)
     assert EventStream(converted_event, 100, 100, conversion).feed(given) == expected
 
 
-def test_an_event_is_converted_when_it_ends() -> None:
+def test_an_event_is_converted_as_soon_as_it_ends() -> None:
     stream = EventStream(converted_event, 100, 100)
     assert stream.feed(b"data: {") == b""
     assert stream.feed(b"}\n") == b""
@@ -182,7 +184,7 @@ def test_an_event_is_converted_when_it_ends() -> None:
         (b"id: 1\nid: 2\n\nid: 3\n", [{"id": b"2"}]),
     ],
 )
-def test_complete_events_are_read(given: bytes, found: list[dict[str, bytes]]) -> None:
+def test_only_complete_events_are_parsed(given: bytes, found: list[dict[str, bytes]]) -> None:
     assert events(given) == found
 
 
@@ -190,7 +192,7 @@ PIECES = [b"data: {}", b"data: 1", b"id: 2", b": a", b"\n", b"\n\n", b"\r\n", b"
 
 
 @given(st.lists(st.sampled_from(PIECES)), st.data())
-def test_events_do_not_depend_on_where_the_bytes_are_cut(
+def test_converted_events_do_not_depend_on_chunk_boundaries(
     parts: list[bytes], data: st.DataObject
 ) -> None:
     text = b"".join(parts)
@@ -201,7 +203,7 @@ def test_events_do_not_depend_on_where_the_bytes_are_cut(
 
 
 class Counting:
-    """Searches for a pattern, and counts the bytes that it looks at."""
+    """Searches for a pattern, and counts the bytes that are searched."""
 
     def __init__(self, pattern: re.Pattern[bytes]) -> None:
         self._pattern = pattern
@@ -215,10 +217,10 @@ class Counting:
 
 @pytest.mark.parametrize("begin", [b"data: {", b": a comment", b"data: {}\n\n: a"])
 @pytest.mark.parametrize("piece", [b"a", b"\r", b"a\n", b"data: {}\n\n"])
-def test_the_search_for_ends_is_linear(
+def test_the_search_for_ends_of_lines_and_events_takes_linear_time(
     monkeypatch: pytest.MonkeyPatch, begin: bytes, piece: bytes
 ) -> None:
-    """However small the pieces are, each byte is looked at a few times at most."""
+    """Each byte is searched only a few times, even if the stream arrives in small pieces."""
     events, lines = Counting(streams._END_OF_EVENT), Counting(streams._END_OF_LINE)
     monkeypatch.setattr(streams, "_END_OF_EVENT", events)
     monkeypatch.setattr(streams, "_END_OF_LINE", lines)
@@ -231,19 +233,19 @@ def test_the_search_for_ends_is_linear(
     assert events.looked + lines.looked - at_once <= 2 * len(begin + piece * 5000)
 
 
-def test_an_event_without_end_is_bounded() -> None:
+def test_an_incomplete_event_over_the_size_limit_is_refused() -> None:
     stream = EventStream(converted_event, 8, 100)
     stream.feed(b"data: 12")
     with pytest.raises(DecodedTooLargeError, match="an event of more than 8 bytes"):
         stream.feed(b"3")
 
 
-def test_an_event_that_comes_with_its_end_is_bounded() -> None:
+def test_a_complete_event_over_the_size_limit_is_refused() -> None:
     with pytest.raises(DecodedTooLargeError, match="an event of more than 8 bytes"):
         EventStream(converted_event, 8, 100).feed(b"data: 1\n\n")
 
 
-def test_an_event_of_too_many_lines_is_refused() -> None:
+def test_an_event_with_too_many_lines_is_refused() -> None:
     event = b"data: {\r\n: }\ndata: }\r\r"
     assert EventStream(converted_event, 100, 4).feed(event) == b"data: <{\r\ndata: }>\r\n: }\n\r"
     with pytest.raises(DecodedTooLargeError, match="an event of more than 3 lines"):

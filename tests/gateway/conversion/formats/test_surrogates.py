@@ -1,4 +1,4 @@
-"""Surrogates that stand alone: kept as they came through any conversion."""
+"""Lone surrogates: any conversion preserves their spelling."""
 
 import json
 
@@ -52,7 +52,7 @@ def test_lone_surrogates_keep_their_spelling(body: bytes, after: bytes) -> None:
     ),
     st.booleans(),
 )
-def test_any_text_with_surrogates_is_kept(text: str, capitals: bool) -> None:
+def test_any_string_with_surrogates_is_preserved(text: str, capitals: bool) -> None:
     written = json.dumps({"a": text})
     if capitals:
         written = written.replace("\\ud", "\\uD")
@@ -60,13 +60,15 @@ def test_any_text_with_surrogates_is_kept(text: str, capitals: bool) -> None:
 
 
 @pytest.mark.parametrize("other", ['"\U00100000"', '"\U00107fff"', r'"\udbc0\udc00"'])
-def test_characters_of_the_placeholders_are_refused(other: str) -> None:
+def test_a_body_with_surrogates_and_characters_of_the_placeholder_plane_is_refused(
+    other: str,
+) -> None:
     assert converted(f'{{"a":{other}}}'.encode()) == f'{{"b":{other}}}'.encode()
     with pytest.raises(ConversionError, match=r"half of a surrogate pair .* cannot both be kept"):
         converted(f'{{"a":{other},"x":"\\ud800"}}'.encode())
 
 
-def test_bodies_with_surrogates_are_compared() -> None:
+def test_bodies_with_lone_surrogates_can_be_compared() -> None:
     one, other, third = (
         json_body.parse(rb'{"a":"\u%b","b":1}' % text) for text in (b"d800", b"dc00", b"0041")
     )
@@ -78,7 +80,7 @@ def test_bodies_with_surrogates_are_compared() -> None:
         assert json_body.parse(kept) == kept
 
 
-def test_functions_are_given_characters() -> None:
+def test_a_lone_surrogate_is_not_passed_to_a_python_function() -> None:
     assert converted(rb'{"x":"\ud800","a":[1.5]}', SAME) == rb'{"x":"\ud800","a":[1.5]}'
     with pytest.raises(ConversionError, match="/a: half of a surrogate pair"):
         converted(rb'{"a":[{"b":"\ud800"}]}', SAME)
