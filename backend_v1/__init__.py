@@ -1,1 +1,1 @@
-"""The person in representation version 1: `name` is one text."""
+"""An example backend that serves a person in version 1, in which `name` is one string."""

@@ -1,1 +1,1 @@
-"""The person in representation version 2: `name` has a first and a last name."""
+"""An example backend that serves a person in version 2, with separate first and last names."""

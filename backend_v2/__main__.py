@@ -1,4 +1,4 @@
-"""Serve until SIGTERM or SIGINT, and finish the requests in flight."""
+"""Runs the backend until SIGTERM or SIGINT, then finishes the requests in flight."""
 
 from os import environ
 from socket import AF_INET, AF_INET6, create_server

@@ -1,4 +1,4 @@
-"""The health check of containers: exits with 0 if the program on a local port is ready.
+"""The health check for containers: exits with 0 if the program on a local port is ready.
 
 python stack/healthy.py 8001
 """
@@ -8,7 +8,7 @@ import sys
 
 
 def main(port: int) -> int:
-    """Request /readyz; return the exit status."""
+    """Request /readyz; return the exit status, 0 if the program is ready."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
     try:
         connection.request("GET", "/readyz")

@@ -1,1 +1,1 @@
-"""Creates users from JSON bodies and returns them by id, as one aiohttp application."""
+"""A service that creates users from JSON bodies and returns users by id."""

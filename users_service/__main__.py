@@ -1,4 +1,4 @@
-"""Serve until SIGTERM or SIGINT, and finish the requests in flight."""
+"""Runs the service until SIGTERM or SIGINT, then finishes the requests in flight."""
 
 import asyncio
 import os

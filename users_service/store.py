@@ -20,7 +20,7 @@ LOCK = "SELECT pg_advisory_xact_lock(1970496882)"  # an arbitrary number, used o
 ID = sa.Column("id", sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True)
 NAME = sa.Column("name", sa.Text, nullable=False)
 BIRTH_DATE = sa.Column("birth_date", sa.Date, nullable=False)
-# Without AUTOINCREMENT, SQLite reuses the id of a deleted last user.
+# Without AUTOINCREMENT, SQLite reuses the id of the last user after its deletion.
 USERS = sa.Table("users", sa.MetaData(), ID, NAME, BIRTH_DATE, sqlite_autoincrement=True)
 JSON_NAMES = (ID, NAME, BIRTH_DATE.label("birthDate"))
 
@@ -119,6 +119,6 @@ def _sqlite_engine(file: Path, timeout: float, connections: int) -> AsyncEngine:
     def compare(_connection: Any, record: Any, _fairy: Any) -> None:
         # SQLite would continue to write to a file that was removed or replaced.
         if not os.path.samestat(record.info["file"], file.stat()):
-            raise DisconnectionError("the file was replaced")  # makes SQLAlchemy connect again
+            raise DisconnectionError("the file was replaced")  # SQLAlchemy then reconnects
 
     return engine

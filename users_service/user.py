@@ -11,7 +11,7 @@ from pydantic_core import PydanticCustomError
 
 TYPES = {"missing": "is required", "string_type": "must be a string"}
 TYPES["model_type"] = "must be an object"
-DATE = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")  # fromisoformat alone also accepts other forms
+DATE = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")  # fromisoformat also accepts other formats
 
 
 def _check_name(name: str) -> str:

@@ -48,7 +48,7 @@ class ExplainedBody:
     Attributes:
         status: the status code of the response; None for the body of a request.
         parts: the declared conversions of each API.
-        fields: the header fields of the request or the response.
+        fields: the header fields of the request; empty for a response.
     """
 
     content: bytes

@@ -19,7 +19,7 @@ async def send_pieces(
     pieces: Iterable[bytes] | AsyncIterable[bytes],
     fields: Mapping[str, str],
 ) -> web.StreamResponse:
-    """Send a response body in pieces. A piece is made when the client has received the others.
+    """Send a response body in pieces. Each piece is made after the previous ones were sent.
 
     Args:
         pieces: the body. Making one piece must not take long. If a piece raises StateError, the

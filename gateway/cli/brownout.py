@@ -1,4 +1,4 @@
-"""The command `brownout`: pauses and resumes the brownouts of a running gateway."""
+"""The command `brownout`: pauses, resumes or shows the brownouts of a version."""
 
 from argparse import ArgumentParser, Namespace
 

@@ -52,7 +52,7 @@ class Situation:
         stale_since: the time since when the store is unreachable; None if it is reachable.
         changes: the audit log, latest last. It is needed only if an operator has set a cutover or
             paused brownouts.
-        certificates: when certificates expire, in seconds since 1970, by their file.
+        certificates: the expiry of each certificate in seconds since 1970, by its file.
     """
 
     now: float
@@ -158,7 +158,8 @@ def _replicas(seen: Situation) -> Iterator[ActionItem]:
             yield _item(Finding.REPLICAS_DIFFER, "The replicas", sentence(warning))
 
 
-# Certificates are renewed a month before they expire (Let's Encrypt), so these are late.
+# Certificates are usually renewed a month before they expire (Let's Encrypt), so a certificate that
+# expires within this time was not renewed as planned.
 _EXPIRES_SOON = 21 * 86_400.0
 
 

@@ -83,7 +83,7 @@ class Operator:
         return [*failing_services(self.targets(), self.rules.services, ahead)]
 
     def certificate_expiries(self) -> dict[str, float]:
-        """Return when the certificates of the configuration expire, by their file."""
+        """Return the expiry of each configured certificate in seconds since 1970, by its file."""
         return cast(dict[str, float], self.rules.derived.get("certificate_expiries", {}))
 
     async def uncompared(self, key: VersionKey, totals: Totals) -> list[str]:

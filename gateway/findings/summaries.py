@@ -96,7 +96,7 @@ def version_summaries(rules: Snapshot) -> Mapping[VersionKey, VersionSummary]:
 
 
 DAYS = 30
-"""The number of days that a summary covers, up to today."""
+"""The number of days that a usage summary covers, including today."""
 # The seconds that a view waits for new summaries before it shows the previous ones.
 _PATIENCE = 0.01
 # Past days are read again after this number of seconds. They change only if counts arrive late.

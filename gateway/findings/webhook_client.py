@@ -83,7 +83,7 @@ async def post(
     if status >= 500 or status in (408, 429):  # a retry may succeed
         return Attempt(f"it answered {status}")
     correct = f"correct notify.webhooks.{name} in the configuration"
-    # Standard Webhooks: 410 asks to send nothing more.
+    # Standard Webhooks: a receiver returns 410 if it does not want further messages.
     return Attempt(f"it answered {status}; {correct}, or see the receiver's log", status == 410)
 
 

@@ -34,7 +34,7 @@ class Address(_Strict):
 
 
 class Guest(_Strict):
-    """An object in an array."""
+    """An object that is an item of an array."""
 
     first_name: str
     pays: bool = False

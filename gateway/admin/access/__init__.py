@@ -1,1 +1,1 @@
-"""Who may ask the admin port: its guard, the rights of who asks, and the login."""
+"""Access to the admin port: connections, authentication, rights and browser sessions."""

@@ -91,7 +91,7 @@ class Authentication:
             return token
         peer, now = request.remote or "", self._clock()
         attempts = self._attempts_of(_network(peer), now)
-        # The generic cell rate algorithm.
+        # Rate limiting with the generic cell rate algorithm (GCRA).
         wait = attempts.available - now - _SECONDS + _INTERVAL
         if wait > 1e-9:
             if attempts.refused is None:

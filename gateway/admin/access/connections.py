@@ -51,7 +51,7 @@ class Places(Generic[_C]):
 
     def __init__(self, most: int | None = None) -> None:
         self._most = max_admin_connections() if most is None else most
-        self._addresses: dict[_C, str] = {}  # the oldest first
+        self._addresses: dict[_C, str] = {}  # oldest connections first
 
     def take(self, connection: _C, address: str) -> _C | None:
         """Add a connection; return the connection that it replaces, or None."""
@@ -88,7 +88,8 @@ class AdminListener:
         count: Callable[[str], None] = lambda _: None,
     ) -> None:
         listener.setblocking(False)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER)  # inherited
+        # Accepted sockets inherit the size of the buffer.
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER)
         self._listener = listener
         self._server = server
         self._tls = tls

@@ -108,7 +108,7 @@ def error_response(request: web.Request, error: Exception) -> web.Response:
             status, code, fields = error.status, error.code, dict(error.fields)
         case UnknownReplicaError():
             status, code = 404, "not_found"
-        case StateBusyError():  # the action needs no reader, but its result does
+        case StateBusyError():  # the action may have succeeded; reading its result failed
             status, code, fields = 503, "state_busy", {"Retry-After": _RETRY_AFTER}
             detail += _outcome(request, sure=False)
         case StateError():

@@ -1,1 +1,1 @@
-"""The operator's page: action items, the versions, the rules, the audit log."""
+"""The operator's page: action items, versions, the configuration, and the audit log."""

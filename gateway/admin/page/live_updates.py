@@ -24,7 +24,7 @@ _BEAT_EVERY = 10
 class LiveUpdates:
     def __init__(self, operator: Operator) -> None:
         self._operator = operator
-        self._addresses: dict[object, str] = {}  # by stream, the oldest first
+        self._addresses: dict[object, str] = {}  # by stream, oldest streams first
         self._closing = asyncio.Event()
 
     def close(self) -> None:

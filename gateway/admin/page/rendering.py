@@ -57,7 +57,7 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
 }
 _STAMP = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
-# The number of template parts that are rendered between two checks of the time.
+# The number of template parts rendered between checks whether other tasks should run.
 _BATCH = 32
 _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 

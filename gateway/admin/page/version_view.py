@@ -280,7 +280,7 @@ _PLAIN = re.compile(r"[A-Za-z_][\w.-]*\Z", re.ASCII)
 _REDACTED = re.compile(r"(missing|null|boolean|text|bytes|array|header|object|number)\b")
 # A field with more distinct words is probably free text, for which a map would be incomplete.
 _MOST_WORDS = 5
-# The types of samples that `type:` converts.
+# The types between which the change `type` converts.
 _TYPES = ("text", "number", "boolean")
 
 
@@ -470,7 +470,7 @@ def _ahead(found: UsageTrend | None, top: float) -> str:
 
 async def _latest_day(minutes: Mapping[int, Interval], now: float) -> list[Part]:
     """Return the charts for the last 24 hours, with one point for ten minutes."""
-    # The current minute is not over yet.
+    # The current minute is excluded because it is incomplete.
     end = Resolution.MINUTE.start(now) - Resolution.MINUTE.seconds
     count = 24 * 60 // _PART_MINUTES
     parts: list[list[Interval]] = [[] for _ in range(count)]
@@ -522,7 +522,7 @@ def _weeks(days: Mapping[int, Interval]) -> list[Part]:
     """
     found: dict[int, dict[str, int]] = {}
     for start, each in days.items():
-        begin = start - (start // DAY + 3) % 7 * DAY  # the Monday; 1970 began on a Thursday
+        begin = start - (start // DAY + 3) % 7 * DAY  # Monday (1970-01-01 was a Thursday)
         week = found.setdefault(begin, {"begin": begin, "requests": 0, "errors": 0, "callers": 0})
         week["requests"] += each.requests
         week["errors"] += each.errors

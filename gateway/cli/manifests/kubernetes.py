@@ -246,7 +246,7 @@ def exported_files(path: Path) -> ExportedFiles:
         texts[name] = _beside(folder, name)
     for name in modules:
         source = f"{name.replace('.', '/')}.py"
-        if (folder / source).exists():  # otherwise it is installed
+        if (folder / source).exists():  # otherwise it is an installed module
             texts[source] = _beside(folder, source)
     for name in keys:
         _beside(folder, name)

@@ -1,1 +1,1 @@
-"""What several commands use: arguments, the admin port, and files and stores read offline."""
+"""Code that several commands use: arguments, the client of the admin port, and offline input."""

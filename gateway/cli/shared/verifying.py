@@ -52,7 +52,7 @@ def verify_and_print(snapshot: Snapshot, path: Path, arguments: Namespace) -> in
 
 
 class _ProgressLine:
-    """A line on a terminal that shows which claim is being tested."""
+    """A line on a terminal that shows the claim that is being tested."""
 
     def __init__(self) -> None:
         self._shows = sys.stderr.isatty()

@@ -196,7 +196,7 @@ def test_a_brownout_without_an_end_has_no_end_event() -> None:
 
 
 def test_a_brownout_ends_at_the_sunset_of_its_version() -> None:
-    """It counts from its first check; without a history, the text has no numbers of requests."""
+    """A brownout without a begin counts from the first check that finds it."""
     document, none = NotifyDocument(), Overrides()
     found = versions("lifecycle: { sunset: 2027-01-18 }, brownout: { percent: 5 }")
     (one,) = events.brownout_begins(document, found, none, NOW)

@@ -98,7 +98,7 @@ async def test_a_refused_message_is_retried_under_the_same_id(
     refuse_rules(operator)
     receiver.status = 500
     await look(operator)
-    await look(operator)  # it is not due yet
+    await look(operator)  # the retry is not due yet
     assert len(receiver.got) == 1
     (one,) = (await document(operator)).items
     assert one.deliveries["ops"].error == "it answered 500"
@@ -172,7 +172,7 @@ async def test_an_unreachable_store_is_reported_and_recorded_later(
         receiver.status = 500
         await away()
         receiver.status = 200
-        await away()  # it is not due yet
+        await away()  # the retry is not due yet
         assert len(receiver.got) == 1
         await notifier.round()
         (one,) = (await document(operator)).items

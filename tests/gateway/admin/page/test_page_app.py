@@ -344,7 +344,7 @@ async def test_the_check_of_a_draft_shows_a_summary_or_its_mistakes(
 ) -> None:
     monkeypatch.setattr(
         "gateway.rules.draft.SECONDS", 60
-    )  # a busy machine takes long to start a process
+    )  # starting a process takes long on a busy machine
 
     async def check(draft: str) -> tuple[int, str]:
         answer = await page.post("/page/rules", data={"draft": draft})
