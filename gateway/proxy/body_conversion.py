@@ -94,7 +94,7 @@ async def convert_request_body(
             is the client's fault. Or there is no room to convert it.
     """
     if not body:
-        return body  # no content is the same in every version
+        return body  # an empty body is the same in every version
     body_format, codings, encoding = kind
     convert = json_body.convert if body_format is _JSON else _converter(body_format, room)
     if convert is None:
@@ -797,7 +797,7 @@ class _DecodedResponse:
                     if piece:
                         return piece
                     await asyncio.sleep(0)  # many empty pieces must not block the event loop
-                # A complete response may return its body at each read.
+                # A complete response may return its whole body again, so it is read only once.
                 data = b"" if self._ended else await self._response.read()
                 self._ended = self._response.complete
                 if not data:

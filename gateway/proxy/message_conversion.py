@@ -419,7 +419,7 @@ def sent_conversion(
 
 
 def request_conversion(converting: Conversion, asked: str, kind: BodyKind) -> BodyConversion | None:
-    """Return the conversion of the body of a request, or None if the body passes unchanged."""
+    """Return the conversion of a request's body, or None if the body is forwarded unchanged."""
     if kind[0] in _UNREAD:
         return None
     # A merge patch contains only the fields to change, whatever its method is (RFC 7396). Other

@@ -78,7 +78,7 @@ _ETAG_LENGTH = len(b"etag")
 _NO_RANGES = (b"Accept-Ranges", b"none")
 _takes = compression.takes
 _convert_response_body = body_conversion.convert_response_body
-# Fields that stay valid where a conversion leaves a body unaltered.
+# Fields that stay valid if a conversion does not alter the body.
 _OF_UNALTERED: Final = headers.DIGESTS | {b"content-encoding"}
 # Statuses other than 2xx whose ETag is the entity tag of the resource (RFC 9110, sections 15.4.5
 # and 15.5.13).
@@ -362,7 +362,10 @@ def with_common_headers(
 
 
 def _converts_messages(plan: Plan, method: str, converts: bool) -> bool:
-    """Return whether a WebSocket's messages would need a conversion; its handshake is a GET."""
+    """Return whether a WebSocket's messages would need a conversion.
+
+    Its handshake is a GET (RFC 6455, section 4.1).
+    """
     if method != "GET" or plan.request is None:
         return False
     return converts or plan.request.for_request(plan.method(method)) is not None

@@ -90,7 +90,7 @@ class OfflineMessage(NamedTuple):
 
 
 class OfflineConversion:
-    """Converts one message as the gateway does; implements `MessageContext`.
+    """Converts one message like a running gateway; implements `MessageContext`.
 
     Args:
         conversion: The conversion.

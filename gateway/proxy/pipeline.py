@@ -116,7 +116,7 @@ class Pipeline:
         return self._snapshot.limits
 
     async def answer(self, exchange: Exchange) -> None:
-        """Run the phases of one request and record it once; every failure is handled here."""
+        """Run the phases of one request and record it once. All failures are handled here."""
         exchange.snapshot = snapshot = self._snapshot
         room = ConversionShare(snapshot.limits.convert, snapshot.limits.elements, exchange)
         try:

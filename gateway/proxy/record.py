@@ -580,7 +580,7 @@ class Recorder:
 
 
 def version_label(version: Version | None) -> str:
-    """Return the label of a version in deltas; empty if there is no version."""
+    """Return the label of a version in deltas; empty without a version."""
     return "" if version is None else str(version)
 
 

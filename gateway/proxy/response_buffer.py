@@ -116,7 +116,7 @@ def _unsent(connection: ClientTransport) -> int:
 def trailers(
     exchange: Exchange, response: UpstreamResponse, *, altered: bool = False
 ) -> HeaderFields:
-    """Return the trailer fields to forward; none if the client does not accept trailers.
+    """Return the trailer fields to forward; empty if the client does not accept trailers.
 
     Args:
         exchange: the exchange with the client.

@@ -18,8 +18,8 @@ ANY_ORIGIN = "*"
 """The value in `origins` that allows all origins."""
 _ORIGIN = "Origin"
 _REQUESTED = "Access-Control-Request-Headers"
-# Fields that are not exposed: scripts may read them in any response (Fetch, section 2.2.6), or do
-# not need them.
+# Fields that need not be exposed: scripts may read them in any response (Fetch, section 2.2.6), or
+# have no use for them.
 _READABLE = frozenset(
     {b"cache-control", b"content-length", b"content-type", b"date", b"vary", b"via"}
 )

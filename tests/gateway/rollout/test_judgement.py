@@ -224,7 +224,7 @@ def test_the_requests_that_a_judgement_still_needs_are_named() -> None:
 
 
 def exceeded(gates: GateLimits, seen: GateEvidence) -> dict[str, str]:
-    """Return the texts of the comparisons that exceed their limits."""
+    """Return the sentences about exceeded limits, by measure."""
     found = judge(gates, seen)
     return {each.measure: each.text for each in found if each.outcome is GateOutcome.EXCEEDED}
 
@@ -431,7 +431,7 @@ def validated(checked: int, violating: int, writes: int = 0, bad: int = 0) -> Ro
 
 
 def violated(seen: GateEvidence, gates: GateLimits = VALIDATING) -> dict[str, str]:
-    """Return the texts of the comparisons that exceed their limits."""
+    """Return the sentences about exceeded limits for violations, by measure."""
     found = judge(gates, seen)
     return {each.measure: each.text for each in found if each.outcome is GateOutcome.EXCEEDED}
 
@@ -514,7 +514,7 @@ MANY = GateEvidence(written(300, 18), written(300, 30), served_new=written(900, 
 
 
 def failed(seen: GateEvidence) -> dict[str, str]:
-    """Return the texts of the comparisons that exceed their limits."""
+    """Return the sentences about exceeded limits for errors, by measure."""
     found = judge(ERRORS, seen)
     return {each.measure: each.text for each in found if each.outcome is GateOutcome.EXCEEDED}
 
