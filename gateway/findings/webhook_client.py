@@ -53,7 +53,7 @@ class _BoundedHandler(ResponseHandler):
 
 def webhook_session() -> aiohttp.ClientSession:
     """Return a session for `post`. It uses the proxies in the environment, such as HTTPS_PROXY."""
-    # The default context of aiohttp is created at import, without the certificate authorities.
+    # A new context, because aiohttp's default context was created without certificate authorities.
     connector = aiohttp.TCPConnector(ssl=ssl.create_default_context())
     kind = cast(type[ResponseHandler], _BoundedHandler)
     connector._factory = partial(kind, loop=asyncio.get_running_loop())  # noqa: SLF001
