@@ -1,4 +1,4 @@
-"""Affix: the same value with another prefix and suffix."""
+"""Affix: a value with a different prefix and suffix in each version."""
 
 import pytest
 from hypothesis import given
@@ -17,7 +17,7 @@ BARE: Affix = ("", "")
 
 
 def affix(field: Keys, newer: Affix, older: Affix, kind: Type = Type.TEXT) -> Change:
-    """Declare the prefix and suffix in both versions, and the newer version's type."""
+    """Return an `affix` change with the affixes of both versions and the newer version's type."""
     to_newer, to_older = rewrite_affixes(*older, *newer, kind), rewrite_affixes(*newer, *older)
     return FormWays(to_newer, to_older, kind).change((), field)
 
@@ -37,32 +37,34 @@ NAMES = affix(("f",), ("cus_", ""), ("<", ">"))
         (NAMES, '"cus_"', '"<>"'),
     ],
 )
-def test_values_are_converted_both_ways(change: Change, newer: str, older: str) -> None:
+def test_the_prefix_and_suffix_are_replaced_in_both_directions(
+    change: Change, newer: str, older: str
+) -> None:
     assert spelt(change, newer, upwards=False) == older
     assert spelt(change, older, upwards=True) == newer
 
 
 @pytest.mark.parametrize("document", [{}, {"m": {}}, {"m": None}])
-def test_a_value_that_is_absent_stays_absent(document: Json) -> None:
+def test_affix_leaves_an_absent_value_absent(document: Json) -> None:
     change = affix(("m", "f"), BARE, ("E", ""), Type.NUMBER)
     assert up(change, document) == down(change, document) == document
 
 
 @pytest.mark.parametrize("value", ["12", "<", ">", "<a", "a>", "", "><"])
-def test_a_value_that_is_not_written_so_is_refused(value: str) -> None:
+def test_a_value_without_the_declared_prefix_or_suffix_is_refused(value: str) -> None:
     with fails("/f", "expected a text such as <12>, found another"):
         up(NAMES, {"f": value})
 
 
 @pytest.mark.parametrize("value", ["E", "E012", "EE1", "E 1", "Ex"])
-def test_a_value_that_is_no_number_is_refused(value: str) -> None:
+def test_a_string_without_a_number_between_its_affixes_is_refused(value: str) -> None:
     with fails("/f", "expected a number within the prefix and suffix, found a text"):
         up(IDS, {"f": value})
 
 
 @LAW
 @given(st.text(), st.text(max_size=3), st.text(max_size=3))
-def test_a_converted_value_comes_back(bare: str, prefix: str, suffix: str) -> None:
+def test_affix_survives_a_round_trip(bare: str, prefix: str, suffix: str) -> None:
     change = affix(("f",), BARE, (prefix, suffix))
     older = down(change, {"f": bare})
     assert older == {"f": prefix + bare + suffix}

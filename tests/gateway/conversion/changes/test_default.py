@@ -1,4 +1,4 @@
-"""Default and remove: a field that one version alone has."""
+"""Default and remove: a field that only one version has."""
 
 import pytest
 from hypothesis import given
@@ -57,13 +57,15 @@ class TestDefault:
             (default_at("a[][].x", 1), {"a": [[{}], []]}, {"a": [[{"x": 1}], []]}),
         ],
     )
-    def test_up_adds_and_down_takes_away(self, change: Change, older: Json, newer: Json) -> None:
+    def test_an_upgrade_adds_the_default_and_a_downgrade_removes_the_field(
+        self, change: Change, older: Json, newer: Json
+    ) -> None:
         with untouched(older, newer):
             assert text(up(change, older)) == text(newer)
             assert text(down(change, newer)) == text(older)
 
     @pytest.mark.parametrize("value", [0, None, "", False, [], {}])
-    def test_a_value_that_is_there_stays(self, value: Json) -> None:
+    def test_an_upgrade_does_not_replace_an_existing_value(self, value: Json) -> None:
         assert up(default_at("x", 1), {"x": value, "y": 2}) == {"x": value, "y": 2}
         assert up(default_at("m.x", 1), {"m": {"x": value}}) == {"m": {"x": value}}
 
@@ -78,20 +80,24 @@ class TestDefault:
             ({}, {}),
         ],
     )
-    def test_down_leaves_no_empty_container_of_its_own(self, newer: Json, older: Json) -> None:
+    def test_a_downgrade_removes_containers_that_become_empty(
+        self, newer: Json, older: Json
+    ) -> None:
         assert down(default_at("m.x", 1), newer) == older
 
     @pytest.mark.parametrize("value", ["text", 7, True, []])
-    def test_a_container_that_is_none_is_refused_both_ways(self, value: Json) -> None:
+    def test_a_container_that_is_not_an_object_is_refused_in_both_directions(
+        self, value: Json
+    ) -> None:
         for way in (up, down):
             with pytest.raises(ConversionError, match=r"^/m: expected an object, found "):
                 way(default_at("m.x", 1), {"m": value})
 
-    def test_without_a_value_nothing_is_added(self) -> None:
+    def test_a_default_without_a_value_adds_no_field(self) -> None:
         assert up(default_at("x", MISSING), {"y": 1}) == {"y": 1}
         assert down(default_at("x", MISSING), {"x": 1, "y": 1}) == {"y": 1}
 
-    def test_all_elements_take_the_same_value_and_none_can_spoil_it(self) -> None:
+    def test_all_elements_get_independent_copies_of_the_default(self) -> None:
         value = {"y": 1}
         change = default_at("i[].x", value)
         newer = up(change, {"i": [{}, {}]})
@@ -132,7 +138,7 @@ def defaults(draw: st.DrawFn) -> tuple[Change, Json, Json]:
 
 @LAW
 @given(defaults())
-def test_a_default_that_was_added_is_taken_away(given: tuple[Change, Json, Json]) -> None:
+def test_a_round_trip_removes_the_added_default(given: tuple[Change, Json, Json]) -> None:
     change, older, _ = given
     with untouched(older):
         newer = up(change, older)
@@ -142,7 +148,7 @@ def test_a_default_that_was_added_is_taken_away(given: tuple[Change, Json, Json]
 
 @LAW
 @given(defaults())
-def test_a_default_changes_nothing_that_is_there(given: tuple[Change, Json, Json]) -> None:
+def test_an_upgrade_leaves_all_existing_fields_unchanged(given: tuple[Change, Json, Json]) -> None:
     change, _, newer = given
     with untouched(newer):
         assert up(change, newer) == newer
@@ -157,14 +163,16 @@ def test_a_default_changes_nothing_that_is_there(given: tuple[Change, Json, Json
 
 @LAW
 @given(defaults())
-def test_a_sealed_document_takes_the_same_default(given: tuple[Change, Json, Json]) -> None:
+def test_a_sealed_document_gets_the_same_default_as_a_parsed_one(
+    given: tuple[Change, Json, Json],
+) -> None:
     change, older, newer = given
     after = up(change, seal(older), SEALED), down(change, seal(newer), SEALED)
     assert text(unsealed(after[0])) == text(up(change, older))
     assert text(unsealed(after[1])) == text(down(change, newer))
 
 
-def test_a_default_that_both_versions_may_have_is_kept() -> None:
+def test_a_default_that_both_versions_may_have_is_not_removed() -> None:
     change = default((), ("a",), 1, keep=True)
     assert both(change, {}, upwards=True) == {"a": 1}
     assert both(change, {"a": 1}, upwards=False) == {"a": 1}

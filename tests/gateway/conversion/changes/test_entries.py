@@ -1,4 +1,4 @@
-"""Entries: a map in the newer version, a list of objects with its keys in the older one."""
+"""Entries: a map in the newer version, a list of objects with the keys in the older one."""
 
 import pytest
 
@@ -19,7 +19,9 @@ VALUES = list_entries((), ("a",), "name", "amount")
         (None, None),
     ],
 )
-def test_members_that_are_objects(newer: Json, older: Json) -> None:
+def test_a_map_of_objects_becomes_a_list_with_the_keys_in_the_objects(
+    newer: Json, older: Json
+) -> None:
     assert both(OBJECTS, {"i": [{"m": {"days": newer}}]}, upwards=False) == {
         "i": [{"m": {"days": older}}]
     }
@@ -29,7 +31,7 @@ def test_members_that_are_objects(newer: Json, older: Json) -> None:
     assert both(OBJECTS, {"i": [{"m": {}}]}, upwards=True) == {"i": [{"m": {}}]}
 
 
-def test_members_of_any_kind() -> None:
+def test_a_map_of_any_values_becomes_a_list_of_keys_and_values() -> None:
     newer: Json = {"a": {"spa": 1.50, "": None, "x": [{"y": 2}]}}
     older: Json = {
         "a": [
@@ -77,7 +79,7 @@ def test_members_of_any_kind() -> None:
         ),
     ],
 )
-def test_values_that_do_not_fit_are_refused(
+def test_an_invalid_map_or_list_is_refused(
     change: Change, upwards: bool, value: Json, reason: str
 ) -> None:
     at, _, why = reason.partition(": ")
@@ -85,7 +87,7 @@ def test_values_that_do_not_fit_are_refused(
         change.directed(upwards=upwards).step({"a": value}, PLAIN)
 
 
-def test_an_error_names_the_original_place() -> None:
-    """A list does not show which element a key is of, so it is all of it."""
+def test_an_error_names_the_whole_list_as_its_location() -> None:
+    """The element of a key is not known after the conversion, so the error names the list."""
     assert VALUES.up.origin(("a", "spa")) == ("a",)
     assert VALUES.up.origin(("b",)) == ("b",)

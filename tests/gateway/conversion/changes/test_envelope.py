@@ -1,4 +1,4 @@
-"""Envelope: an array or an id, bare in one version and in an object in the other."""
+"""Envelope: a value that one version has directly, and the other in an object."""
 
 import pytest
 from hypothesis import given
@@ -47,7 +47,9 @@ ID = envelope((("orders",),), ("customer",), ("id",))
         ),
     ],
 )
-def test_a_converted_value_comes_back(change: Change, newer: Json, older: Json) -> None:
+def test_a_value_in_an_envelope_survives_a_round_trip(
+    change: Change, newer: Json, older: Json
+) -> None:
     with untouched(newer, older):
         assert down(change, newer) == older
         assert up(change, older) == newer
@@ -55,7 +57,7 @@ def test_a_converted_value_comes_back(change: Change, newer: Json, older: Json) 
     assert unsealed(up(change, seal(older), SEALED)) == newer
 
 
-def test_other_fields_are_lost_or_refused() -> None:
+def test_other_fields_of_an_envelope_are_dropped_or_refused() -> None:
     older: Json = {"a": {"id": 7, "n": 1, "name": "x"}}
     assert up(envelope((), ("a",), ("id",), ("n",)), older) == {"a": 7}
     with fails("/a/name", "a field for which the other version has no place"):
@@ -63,7 +65,7 @@ def test_other_fields_are_lost_or_refused() -> None:
     assert up(envelope((), ("a",), ("id",), strict=True), {"a": {"id": 7}}) == {"a": 7}
 
 
-def test_a_value_that_is_no_envelope_is_refused() -> None:
+def test_a_value_that_is_not_an_envelope_is_refused() -> None:
     with fails("", "expected an object, found an array"):
         up(LIST, [])
     with fails("/data", "is missing"):
@@ -76,13 +78,13 @@ def test_a_value_that_is_no_envelope_is_refused() -> None:
         up(whole_body(envelope((), BODY, ("data", "x"))), {"data": True})
 
 
-def test_a_value_that_is_not_counted_is_refused() -> None:
+def test_a_value_that_is_not_a_list_is_refused_by_an_envelope_with_a_count() -> None:
     with fails("", "expected an array, found an object"):
         down(LIST, {})
 
 
-def test_changes_before_and_after_it_apply_in_it() -> None:
-    """Before it, in the order of an upgrade, a bare array is changed element by element."""
+def test_changes_before_and_after_an_envelope_apply_to_its_content() -> None:
+    """Changes listed before the envelope apply to each element of the array without envelope."""
     inside, list_name = rename((), ("id",), ("nr",)), rename((), ("rows",), ("data",))
     both = (
         inside,
@@ -104,10 +106,10 @@ def test_changes_before_and_after_it_apply_in_it() -> None:
 
 @LAW
 @given(st.lists(jsons, max_size=3))
-def test_arrays_come_back(newer: Json) -> None:
+def test_arrays_in_an_envelope_survive_a_round_trip(newer: Json) -> None:
     assert up(LIST, down(LIST, newer)) == newer
 
 
-def test_the_body_of_a_patch_request() -> None:
+def test_an_envelope_applies_to_the_body_of_a_patch_request() -> None:
     assert LIST.for_patch() == LIST
     assert (LIST.scopes, LIST.touches, ID.touches) == ((), ((),), (("customer",),))

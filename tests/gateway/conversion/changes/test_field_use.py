@@ -1,4 +1,4 @@
-"""What changes do with fields, as it follows from their effects on schemas."""
+"""The fields that changes read and write, derived from their effects on schemas."""
 
 from typing import Any
 
@@ -78,7 +78,7 @@ def use_of(declared: dict[str, Any]) -> FieldUse:
         ({"rename": {"field": "a[", "to": "b"}}, [], [], {}),
     ],
 )
-def test_the_fields_that_each_direction_looks_for_follow_from_the_effects(
+def test_the_fields_that_each_direction_reads_are_derived_from_the_effects(
     declared: dict[str, Any], takes: list[str], makes: list[str], moves: dict[str, str]
 ) -> None:
     use = use_of(declared)
@@ -98,14 +98,14 @@ def test_the_fields_that_each_direction_looks_for_follow_from_the_effects(
         ({"round": {"field": "a", "digits": 1}}, "a number or a string", "None"),
     ],
 )
-def test_the_values_that_an_upgrade_reads_and_leaves_follow_from_the_effects(
+def test_the_values_that_an_upgrade_reads_and_writes_are_derived_from_the_effects(
     declared: dict[str, Any], reads: str, leaves: str
 ) -> None:
     use = use_of(declared)
     assert (str(use.reads.get("a")), str(use.leaves.get("a"))) == (reads, leaves)
 
 
-def test_members_beside_an_object_are_sought_by_their_prefix() -> None:
+def test_flattened_members_are_recorded_by_their_prefix() -> None:
     use = use_of({"flatten": {"field": "x.attributes", "prefix": "at_", "but": ["at_all"]}})
     assert use.beside[True] == (
         SoughtField("x.at_*", "at_", frozenset({"at_all"})),
@@ -114,7 +114,7 @@ def test_members_beside_an_object_are_sought_by_their_prefix() -> None:
     assert use.at("i[]").beside[True][1] == SoughtField("i[].x.at_all")
 
 
-def test_keys_whose_members_stay_are_sought_anywhere_as_each_version_writes_them() -> None:
+def test_excluded_keys_are_recorded_at_any_depth_in_the_spelling_of_each_version() -> None:
     use = use_of({"key_case": {"newer": "camel", "older": "snake", "but": ["metaData"]}})
     assert use.beside == {
         True: (SoughtField("meta_data", anywhere=True),),
@@ -122,7 +122,7 @@ def test_keys_whose_members_stay_are_sought_anywhere_as_each_version_writes_them
     }
 
 
-def test_parameters_that_a_change_makes_itself_are_not_looked_for() -> None:
+def test_parameters_that_a_change_creates_itself_are_not_recorded_as_read() -> None:
     declared = {"rename": {"field": "a", "to": "b", "default": "1"}}
     (section,) = ParameterConfig.model_validate(declared).named().values()
     assert section.parameter_use == FieldUse(takes=("b",), makes=("a",))

@@ -1,4 +1,4 @@
-"""Flatten: an object in the newer version, its members beside it in the older one."""
+"""Flatten: an object in the newer version, fields with a prefix in the older one."""
 
 import pytest
 from hypothesis import given
@@ -26,7 +26,7 @@ ATTRIBUTES = flatten((("i",),), ("m", "attributes"), "attr_", BUT)
         ({"x": 1}, {"x": 1}),
     ],
 )
-def test_a_converted_value_comes_back(newer: Json, older: Json) -> None:
+def test_a_flattened_object_survives_a_round_trip(newer: Json, older: Json) -> None:
     assert both(ATTRIBUTES, {"i": [{"m": newer}, {"m": None}]}, upwards=False) == {
         "i": [{"m": older}, {"m": None}]
     }
@@ -35,7 +35,7 @@ def test_a_converted_value_comes_back(newer: Json, older: Json) -> None:
 
 
 @pytest.mark.parametrize("empty", [MISSING, None, {}])
-def test_an_object_without_members(empty: Json) -> None:
+def test_an_empty_object_is_flattened_to_no_fields(empty: Json) -> None:
     change = flatten((), ("a",), "x_", empty=empty)
     back = {} if empty is MISSING else {"a": empty}
     newer: Json
@@ -44,8 +44,8 @@ def test_an_object_without_members(empty: Json) -> None:
         assert up(change, {}) == back
 
 
-def test_all_other_fields() -> None:
-    """The empty prefix is of all fields but those that are named."""
+def test_an_empty_prefix_nests_all_fields_except_the_named_ones() -> None:
+    """Every field matches the empty prefix."""
     change = flatten((), ("extra",), "", frozenset({"id"}))
     newer = {"id": 1, "extra": {"a": 2, "extra": 3}}
     assert down(change, newer) == {"id": 1, "a": 2, "extra": 3}
@@ -57,7 +57,7 @@ names = st.sampled_from(["a", "attr_a", "n", ""])
 
 @LAW
 @given(st.dictionaries(names, jsons, min_size=1), st.dictionaries(st.sampled_from("xy"), jsons))
-def test_every_object_comes_back(members: Json, others: Json) -> None:
+def test_any_flattened_object_survives_a_round_trip(members: Json, others: Json) -> None:
     change = flatten((), ("o",), "attr_")
     newer = {**others, "o": members}
     assert up(change, down(change, newer)) == newer
@@ -65,7 +65,7 @@ def test_every_object_comes_back(members: Json, others: Json) -> None:
 
 @LAW
 @given(st.dictionaries(st.sampled_from(["attr_a", "attr_attr_b", "attr_", "x", "attr"]), jsons))
-def test_all_fields_come_back(older: Json) -> None:
+def test_nested_fields_survive_a_round_trip(older: Json) -> None:
     change = flatten((), ("o",), "attr_")
     assert down(change, up(change, older)) == older
 
@@ -89,14 +89,14 @@ def test_all_fields_come_back(older: Json) -> None:
         ),
     ],
 )
-def test_a_value_that_would_not_come_back_is_refused(
+def test_a_value_that_flatten_could_not_restore_is_refused(
     upwards: bool, document: Json, at: str, reason: str
 ) -> None:
     with fails(f"/i/0/m{at}", reason):
         (up if upwards else down)(ATTRIBUTES, {"i": [{"m": document}]})
 
 
-def test_in_a_patch_request() -> None:
+def test_flatten_applies_to_the_body_of_a_patch_request() -> None:
     change = flatten((), ("a",), "x_", empty={}).for_patch()
     assert up(change, {}) == {}
     assert both(change, {"x_b": None}, upwards=True) == {"a": {"b": None}}
@@ -119,7 +119,7 @@ def test_in_a_patch_request() -> None:
         (False, Beside("query"), Beside("query")),
     ],
 )
-def test_an_error_names_the_original_place(
+def test_the_error_for_a_flattened_field_names_its_original_location(
     upwards: bool, place: ErrorPlace, before: ErrorPlace
 ) -> None:
     assert ATTRIBUTES.directed(upwards=upwards).origin(place) == before

@@ -1,4 +1,4 @@
-"""Free keys: the keys of a map by words, or with another prefix."""
+"""Keys of a map: they are translated by a list of values, or get a prefix or suffix."""
 
 import pytest
 from hypothesis import given
@@ -36,35 +36,35 @@ SWAP = rewrite_keys((), ("a",), SWAPPED, SWAPPED)
         (None, None),
     ],
 )
-def test_by_words(newer: Json, older: Json) -> None:
+def test_keys_are_translated_by_the_declared_values(newer: Json, older: Json) -> None:
     assert both(WORDS, {"i": [newer]}, upwards=False) == {"i": [older]}
     assert both(WORDS, {"i": [older]}, upwards=True) == {"i": [newer]}
 
 
-def test_with_a_prefix_and_a_suffix() -> None:
+def test_keys_get_a_prefix_and_a_suffix() -> None:
     newer, older = {"a": {"EUR": 1.50, "": None}}, {"a": {"cur_EUR!": 1.50, "cur_!": None}}
     assert both(PREFIX, newer, upwards=False) == older
     assert both(PREFIX, older, upwards=True) == newer
 
 
-def test_words_that_change_places() -> None:
+def test_keys_can_be_exchanged() -> None:
     assert both(SWAP, {"a": {"a": 1, "b": 2}}, upwards=True) == {"a": {"b": 1, "a": 2}}
 
 
-def test_the_order_stays() -> None:
+def test_translated_keys_keep_their_order() -> None:
     changed = both(PREFIX, {"a": {"z": 1, "b": 2, "a": 3}}, upwards=False)
     assert isinstance(changed, dict)
     assert list(changed["a"]) == ["cur_z!", "cur_b!", "cur_a!"]
 
 
-def test_a_value_that_would_not_come_back_is_refused() -> None:
+def test_a_key_that_could_not_be_restored_is_refused() -> None:
     with fails("/i/0/m/prices/euro", "the key: stands for another key in the other version"):
         down(WORDS, {"i": [{"m": {"prices": {"euro": 1}}}]})
     with fails("/a/EUR", "the key: expected a text such as cur_12!, found another"):
         up(PREFIX, {"a": {"EUR": 1}})
 
 
-def test_two_keys_that_become_one_are_refused() -> None:
+def test_two_keys_with_the_same_translation_are_refused() -> None:
     one = replace_keys({"a": "c", "b": "c"}, {})
     with fails("/a/b", "becomes 'c', which is there already"):
         down(rewrite_keys((), ("a",), one, one), {"a": {"a": 1, "b": 2}})
@@ -73,7 +73,7 @@ def test_two_keys_that_become_one_are_refused() -> None:
 @pytest.mark.parametrize(
     ("value", "kind"), [(1, "a number"), ("x", "a string"), ([{}], "an array")]
 )
-def test_a_value_that_is_no_map_is_refused(value: Json, kind: str) -> None:
+def test_a_value_that_is_not_an_object_is_refused(value: Json, kind: str) -> None:
     with fails("/a", f"expected an object, found {kind}"):
         up(PREFIX, {"a": value})
 
@@ -87,7 +87,9 @@ maps = st.dictionaries(
 
 @LAW
 @given(maps, st.sampled_from([WORDS, PREFIX]), st.booleans())
-def test_a_converted_value_comes_back(value: dict[str, int], change: Change, upwards: bool) -> None:
+def test_translated_keys_survive_a_round_trip(
+    value: dict[str, int], change: Change, upwards: bool
+) -> None:
     document: Json = {"a": value} if change is PREFIX else {"i": [{"m": {"prices": value}}]}
     try:
         other = both(change, document, upwards)
@@ -96,7 +98,7 @@ def test_a_converted_value_comes_back(value: dict[str, int], change: Change, upw
     assert both(change, other, not upwards) == document
 
 
-def test_an_error_names_the_original_place() -> None:
+def test_the_error_for_a_member_names_its_original_key() -> None:
     assert PREFIX.up.origin(("a", "x", 0)) == ("a", "cur_x!", 0)
     assert PREFIX.down.origin(("a", "cur_x!")) == ("a", "x")
     assert PREFIX.down.origin(("a", "x")) == ("a",)

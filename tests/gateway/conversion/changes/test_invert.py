@@ -9,17 +9,17 @@ CHANGE = invert((), ("m", "f"))
 
 
 @pytest.mark.parametrize(("newer", "older"), [(True, False), (False, True), (None, None)])
-def test_values_are_converted_both_ways(newer: Json, older: Json) -> None:
+def test_a_boolean_is_inverted_in_both_directions(newer: Json, older: Json) -> None:
     assert both(CHANGE, {"m": {"f": newer}}, upwards=False) == {"m": {"f": older}}
     assert both(CHANGE, {"m": {"f": older}}, upwards=True) == {"m": {"f": newer}}
 
 
 @pytest.mark.parametrize("document", [{}, {"m": {}}, {"m": None}])
-def test_a_value_that_is_absent_stays_absent(document: Json) -> None:
+def test_invert_leaves_an_absent_or_null_value_unchanged(document: Json) -> None:
     assert up(CHANGE, document) == down(CHANGE, document) == document
 
 
 @pytest.mark.parametrize(("value", "kind"), [(1, "a number"), ("true", "a string")])
-def test_another_type_is_refused(value: Json, kind: str) -> None:
+def test_a_value_that_is_not_a_boolean_is_refused(value: Json, kind: str) -> None:
     with fails("/m/f", f"expected a boolean, found {kind}"):
         up(CHANGE, {"m": {"f": value}})

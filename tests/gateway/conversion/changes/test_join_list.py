@@ -1,4 +1,4 @@
-"""Join a list: texts with a separator between them, or a list of them."""
+"""Join a list: a list of strings, or one string with separators."""
 
 import pytest
 from hypothesis import given
@@ -26,7 +26,7 @@ TAGS = join_list((("i",),), ("m", "tags"), ", ")
         (None, None),
     ],
 )
-def test_a_converted_value_comes_back(newer: Json, older: Json) -> None:
+def test_a_joined_list_survives_a_round_trip(newer: Json, older: Json) -> None:
     assert both(TAGS, {"i": [newer]}, upwards=False) == {"i": [older]}
     assert both(TAGS, {"i": [older]}, upwards=True) == {"i": [newer]}
     assert both(inverse(TAGS), {"i": [older]}, upwards=False) == {"i": [newer]}
@@ -34,7 +34,7 @@ def test_a_converted_value_comes_back(newer: Json, older: Json) -> None:
 
 @LAW
 @given(st.text(st.sampled_from("a, ")))
-def test_every_text_comes_back(older: str) -> None:
+def test_any_split_string_survives_a_round_trip(older: str) -> None:
     change = join_list((), ("a",), ",")
     newer = both(change, {"a": older}, upwards=True)
     assert both(change, newer, upwards=False) == {"a": older}
@@ -44,7 +44,7 @@ def test_every_text_comes_back(older: str) -> None:
 @given(
     st.lists(st.text(st.sampled_from("ab "), max_size=2), max_size=3).filter(lambda t: t != [""])
 )
-def test_every_list_comes_back(newer: list[str]) -> None:
+def test_any_joined_list_survives_a_round_trip(newer: list[str]) -> None:
     change = join_list((), ("a",), ",")
     older = both(change, {"a": newer}, upwards=False)
     assert both(change, older, upwards=True) == {"a": newer}
@@ -60,23 +60,23 @@ def test_every_list_comes_back(newer: list[str]) -> None:
         ([""], "/0", "an empty string alone, which would become an empty list"),
     ],
 )
-def test_a_value_that_would_not_come_back_is_refused(tags: Json, at: str, reason: str) -> None:
+def test_a_list_that_could_not_be_restored_is_refused(tags: Json, at: str, reason: str) -> None:
     with fails(f"/i/0/m/tags{at}", reason):
         both(TAGS, {"i": [{"m": {"tags": tags}}]}, upwards=False)
 
 
-def test_a_part_of_the_separator_is_refused_where_it_would_be_taken_for_one() -> None:
+def test_an_element_that_would_form_a_separator_with_its_neighbour_is_refused() -> None:
     change = join_list((), ("a",), ";;")
     assert both(change, {"a": [";a", "b"]}, upwards=False) == {"a": ";a;;b"}
     with fails("/a", "a part of ';;' is at an end of an element"):
         both(change, {"a": ["a;", "b"]}, upwards=False)
 
 
-def test_a_value_that_is_no_text_is_refused() -> None:
+def test_an_element_that_is_not_a_string_is_refused() -> None:
     with fails("/i/0/m/tags", "expected a string, found an array"):
         both(TAGS, {"i": [{"m": {"tags": []}}]}, upwards=True)
 
 
-def test_a_text_of_too_many_pieces() -> None:
+def test_a_string_with_too_many_separators_is_refused() -> None:
     with pytest.raises(ConversionError, match="a string of more than 1000000 pieces"):
         split_text(";" * 1_000_000, ";")

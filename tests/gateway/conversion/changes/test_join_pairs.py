@@ -1,4 +1,4 @@
-"""Join pairs: a text of keys and values, or an object of them."""
+"""Join pairs: an object, or one string with its keys and values."""
 
 import pytest
 from hypothesis import assume, given
@@ -22,7 +22,7 @@ PAIRS = join_pairs((("i",),), ("m", "attrs"), ";", "=")
         (None, None),
     ],
 )
-def test_a_converted_value_comes_back(newer: Json, older: Json) -> None:
+def test_joined_pairs_survive_a_round_trip(newer: Json, older: Json) -> None:
     newer, older = {"i": [{"m": {"attrs": newer}}, {}]}, {"i": [{"m": {"attrs": older}}, {}]}
     assert both(PAIRS, newer, upwards=False) == older
     assert both(PAIRS, older, upwards=True) == newer
@@ -36,7 +36,9 @@ separators = st.sampled_from([(";", "="), ("; ", ": "), (";;", "=="), ("==", "="
 @given(
     separators, st.dictionaries(*[st.text(st.sampled_from("a;= :"), max_size=3)] * 2, max_size=3)
 )
-def test_every_object_comes_back_or_is_refused(words: tuple[str, str], newer: Json) -> None:
+def test_any_object_survives_a_round_trip_as_joined_pairs_or_is_refused(
+    words: tuple[str, str], newer: Json
+) -> None:
     change = join_pairs((), ("a",), *words)
     try:
         older = down(change, {"a": newer})
@@ -47,7 +49,9 @@ def test_every_object_comes_back_or_is_refused(words: tuple[str, str], newer: Js
 
 @LAW
 @given(separators, st.text(st.sampled_from("ab;= :"), max_size=8))
-def test_every_text_comes_back_or_is_refused(words: tuple[str, str], older: str) -> None:
+def test_any_string_of_pairs_survives_a_round_trip_or_is_refused(
+    words: tuple[str, str], older: str
+) -> None:
     change = join_pairs((), ("a",), *words)
     try:
         newer = up(change, {"a": older})
@@ -75,14 +79,14 @@ def test_every_text_comes_back_or_is_refused(words: tuple[str, str], older: str)
         ),
     ],
 )
-def test_a_value_that_would_not_come_back_is_refused(
+def test_pairs_that_could_not_be_restored_are_refused(
     change: Change, upwards: bool, value: Json, at: str, reason: str
 ) -> None:
     with fails(f"/i/0/m/attrs{at}", reason):
         (up if upwards else down)(change, {"i": [{"m": {"attrs": value}}]})
 
 
-def test_an_error_names_the_original_place() -> None:
-    """The text of a pair has no place of its own, so it is all of it."""
+def test_the_error_for_a_pair_names_the_whole_string() -> None:
+    """A pair inside the string has no separate location."""
     assert PAIRS.up.origin(("m", "attrs", "a")) == ("m", "attrs")
     assert PAIRS.down.origin(("m",)) == ("m",)

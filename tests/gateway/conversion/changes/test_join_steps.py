@@ -1,4 +1,4 @@
-"""Join and split: parts and the text that joins them."""
+"""Join and split: several fields, and one string joined from them."""
 
 from dataclasses import dataclass
 
@@ -68,7 +68,9 @@ class TestJoin:
             ),
         ],
     )
-    def test_down_joins_and_leaves_no_stray_separator(self, newer: Json, older: Json) -> None:
+    def test_a_downgrade_joins_parts_without_superfluous_separators(
+        self, newer: Json, older: Json
+    ) -> None:
         with untouched(newer):
             assert text(down(NAME, newer)) == text(older)
 
@@ -93,7 +95,9 @@ class TestJoin:
             ),
         ],
     )
-    def test_up_splits_at_the_first_separator(self, older: Json, newer: Json) -> None:
+    def test_an_upgrade_splits_a_string_at_the_first_separator(
+        self, older: Json, newer: Json
+    ) -> None:
         with untouched(older):
             assert text(up(NAME, older)) == text(newer)
 
@@ -112,7 +116,9 @@ class TestJoin:
             ({"id": 7}, {"id": 7}),
         ],
     )
-    def test_down_takes_away_the_parts_that_lie_beside(self, newer: Json, older: Json) -> None:
+    def test_a_downgrade_replaces_separate_parts_by_the_joined_string(
+        self, newer: Json, older: Json
+    ) -> None:
         with untouched(newer):
             assert text(down(FLAT, newer)) == text(older)
 
@@ -127,7 +133,9 @@ class TestJoin:
             ({"id": 7}, {"id": 7}),
         ],
     )
-    def test_up_takes_away_the_text_that_lies_beside(self, older: Json, newer: Json) -> None:
+    def test_an_upgrade_replaces_the_joined_string_by_separate_parts(
+        self, older: Json, newer: Json
+    ) -> None:
         with untouched(older):
             assert text(up(FLAT, older)) == text(newer)
 
@@ -187,7 +195,9 @@ class TestJoin:
             ),
         ],
     )
-    def test_anywhere_and_back(self, change: Change, newer: Json, older: Json) -> None:
+    def test_a_join_at_any_location_survives_a_round_trip(
+        self, change: Change, newer: Json, older: Json
+    ) -> None:
         with untouched(newer, older):
             assert down(change, newer) == older
             assert up(change, older) == newer
@@ -203,7 +213,7 @@ class TestJoin:
             ({"abc": ""}, {"a": "", "b": "?", "c": "?"}),
         ],
     )
-    def test_a_part_that_the_text_does_not_reach_takes_the_default(
+    def test_a_part_missing_from_the_string_gets_the_default(
         self, older: Json, newer: Json
     ) -> None:
         assert up(join_at("a b c", "abc", "-", missing="?"), older) == newer
@@ -225,7 +235,7 @@ class TestJoin:
             ((), None, {"a": "", "b": None, "c": None}, {"abc": ""}),
         ],
     )
-    def test_parts_that_a_text_lacks(
+    def test_missing_parts_of_a_string_follow_the_declared_optional_order(
         self, optional: tuple[int, ...], missing: str | None, newer: Json, older: Json
     ) -> None:
         for inside in (False, True):
@@ -235,21 +245,23 @@ class TestJoin:
             assert down(change, document) == older
             assert up(change, older) == document
 
-    def test_a_part_that_is_absent_is_lacked_too(self) -> None:
+    def test_an_absent_part_is_treated_like_a_missing_one(self) -> None:
         change = join_at("a b c", "abc", missing="?")
         assert down(change, {"a": "Ann", "b": "?"}) == {"abc": "Ann"}
         assert down(change, {"a": "Ann", "c": "?"}) == {"abc": "Ann"}
 
     @pytest.mark.parametrize("value", [7, 1.5, True, False, [], ["Bob"], {}, {"firstName": "Bob"}])
     @pytest.mark.parametrize("change", [NAME, FLAT], ids=["inside", "beside"])
-    def test_a_text_that_is_none_is_refused(self, change: Change, value: Json) -> None:
+    def test_splitting_a_value_that_is_not_a_string_is_refused(
+        self, change: Change, value: Json
+    ) -> None:
         with pytest.raises(ConversionError, match=r"^/name: expected a string, found ") as error:
             up(change, {"name": value})
         assert error.value.pointer == "/name"
 
     @pytest.mark.parametrize("value", [7, True, [], {}])
     @pytest.mark.parametrize("part", ["firstName", "lastName"])
-    def test_a_part_that_is_no_text_is_refused(self, part: str, value: Json) -> None:
+    def test_joining_a_part_that_is_not_a_string_is_refused(self, part: str, value: Json) -> None:
         other = {"firstName": "B", "lastName": "C"}
         with pytest.raises(ConversionError, match=f"^/name/{part}: expected a string, found "):
             down(NAME, {"name": {**other, part: value}})
@@ -257,20 +269,20 @@ class TestJoin:
             down(FLAT, {**other, part: value})
 
     @pytest.mark.parametrize("value", ["Bob Charlie", 7, True, []])
-    def test_a_container_that_is_none_is_refused(self, value: Json) -> None:
+    def test_a_container_of_parts_that_is_not_an_object_is_refused(self, value: Json) -> None:
         with pytest.raises(ConversionError, match=r"^/name: expected an object, found "):
             down(NAME, {"name": value})
 
-    def test_a_part_whose_container_is_null_is_absent(self) -> None:
+    def test_a_part_in_a_null_container_counts_as_absent(self) -> None:
         change = join_at("a.first b.last", "name")
         assert down(change, {"a": None, "b": {"last": "C"}}) == {"a": None, "name": "C"}
         assert down(change, {"a": None, "b": None}) == {"a": None, "b": None}
 
-    def test_a_part_cannot_go_into_null(self) -> None:
+    def test_splitting_into_a_null_container_is_refused(self) -> None:
         with pytest.raises(ConversionError, match=r"^/a: expected an object, found null$"):
             up(join_at("a.first b.last", "name"), {"a": None, "name": "B C"})
 
-    def test_the_error_leads_to_the_place_from_the_root(self) -> None:
+    def test_the_error_of_a_join_names_the_full_path_from_the_root(self) -> None:
         change = join_at("a[].b[].c.x a[].b[].c.y", "a[].b[].c")
         where = r"^/a/1/b/0/c/y: expected a string, found a number$"
         with pytest.raises(ConversionError, match=where):
@@ -361,19 +373,19 @@ def cases(draw: st.DrawFn) -> Case:
 
 @LAW
 @given(cases())
-def test_what_a_split_made_a_join_restores(case: Case) -> None:
+def test_a_join_restores_a_string_that_was_split(case: Case) -> None:
     assert down(case.change, up(case.change, case.older)) == case.older
 
 
 @LAW
 @given(cases())
-def test_what_a_join_made_a_split_restores_whenever_the_parts_allow_it(case: Case) -> None:
+def test_a_split_restores_joined_parts_if_the_parts_are_unambiguous(case: Case) -> None:
     assert up(case.change, down(case.change, case.newer)) == case.newer
 
 
 @LAW
 @given(cases())
-def test_an_inverse_of_an_inverse_is_the_change(case: Case) -> None:
+def test_the_inverse_of_an_inverse_equals_the_original_change(case: Case) -> None:
     twice = inverse(inverse(case.change))
     assert up(twice, case.older) == up(case.change, case.older)
     assert down(twice, case.newer) == down(case.change, case.newer)
@@ -382,7 +394,7 @@ def test_an_inverse_of_an_inverse_is_the_change(case: Case) -> None:
 
 @LAW
 @given(cases())
-def test_the_argument_is_never_changed(case: Case) -> None:
+def test_a_join_never_alters_its_argument(case: Case) -> None:
     with untouched(case.older, case.newer):
         up(case.change, case.older)
         down(case.change, case.newer)
@@ -390,7 +402,7 @@ def test_the_argument_is_never_changed(case: Case) -> None:
 
 @LAW
 @given(cases())
-def test_unknown_fields_and_their_order_are_kept(case: Case) -> None:
+def test_a_join_preserves_unknown_fields_and_their_order(case: Case) -> None:
     """At the place of the change; each document here is one object, seen before and after."""
     change = case.change
     touched = {keys[0] for keys in change.touches}
@@ -406,7 +418,7 @@ def test_unknown_fields_and_their_order_are_kept(case: Case) -> None:
 
 @LAW
 @given(cases())
-def test_a_key_that_stays_keeps_its_place(case: Case) -> None:
+def test_a_key_that_exists_in_both_versions_keeps_its_position(case: Case) -> None:
     """Where the parts live inside the text's place, and above the arrays everywhere."""
     change = case.change
     for before, after in (
@@ -423,7 +435,7 @@ def test_a_key_that_stays_keeps_its_place(case: Case) -> None:
 
 @LAW
 @given(cases())
-def test_a_sealed_document_is_converted_to_the_same(case: Case) -> None:
+def test_a_sealed_document_is_joined_to_the_same_result_as_a_parsed_one(case: Case) -> None:
     change = case.change
     newer, older = up(change, seal(case.older), SEALED), down(change, seal(case.newer), SEALED)
     assert text(unsealed(newer)) == text(up(change, case.older))
@@ -432,7 +444,7 @@ def test_a_sealed_document_is_converted_to_the_same(case: Case) -> None:
 
 @LAW
 @given(cases())
-def test_a_value_that_is_unknown_stays_sealed(case: Case) -> None:
+def test_a_join_leaves_unknown_values_unparsed(case: Case) -> None:
     for after in (
         up(case.change, seal(case.older), SEALED),
         down(case.change, seal(case.newer), SEALED),

@@ -30,12 +30,12 @@ NEWER = {"orderLines": [{"unitPrice": 1.50, "tagNames": ["aB"]}, [{"xY": None}],
 OLDER = {"order_lines": [{"unit_price": 1.5, "tag_names": ["aB"]}, [{"x_y": None}], 1], "id": "aB"}
 
 
-def test_values_are_converted_both_ways() -> None:
+def test_keys_are_converted_to_the_other_case_in_both_directions() -> None:
     assert both(key_case_of(), NEWER, upwards=False) == OLDER
     assert both(key_case_of(), OLDER, upwards=True) == NEWER
 
 
-def test_of_a_field() -> None:
+def test_key_case_of_a_field_converts_only_the_keys_inside_that_field() -> None:
     change = key_case_of(("theBox", "f"))
     assert both(change, {"theBox": {"f": NEWER}}, upwards=False) == {"theBox": {"f": OLDER}}
     assert both(change, {"theBox": {"f": [OLDER]}}, upwards=True) == {"theBox": {"f": [NEWER]}}
@@ -43,14 +43,14 @@ def test_of_a_field() -> None:
         assert up(change, document) == down(change, document) == document
 
 
-def test_keys_that_are_data_stay() -> None:
+def test_excluded_keys_and_everything_inside_them_are_unchanged() -> None:
     change = key_case_of(None, "metaData")
     newer, older = {"metaData": {"aB": 1, "a_b": 2}}, {"meta_data": {"aB": 1, "a_b": 2}}
     assert both(change, newer, upwards=False) == older
     assert both(change, older, upwards=True) == newer
 
 
-def test_a_key_in_the_other_case_is_refused() -> None:
+def test_a_key_that_is_already_in_the_other_case_is_refused() -> None:
     reason = "the key is no name: expected camel case, found snake case"
     with fails("/a/0/b_c", reason):
         down(key_case_of(), {"a": [{"b_c": 1}]})
@@ -58,7 +58,7 @@ def test_a_key_in_the_other_case_is_refused() -> None:
         down(key_case_of(("m", "f")), {"m": {"f": {"b_c": 1}}})
 
 
-def test_two_keys_that_become_one_are_refused() -> None:
+def test_two_keys_with_the_same_converted_name_are_refused() -> None:
     with fails("/bC", "becomes 'b_c', which is there already"):
         down(key_case_of(keep=True), {"b_c": 1, "bC": 2})
 
@@ -71,7 +71,7 @@ trees: st.SearchStrategy[Json] = st.recursive(
 
 @LAW
 @given(st.dictionaries(keys, trees, max_size=3))
-def test_a_converted_value_comes_back(document: Json) -> None:
+def test_converted_keys_survive_a_round_trip(document: Json) -> None:
     change = key_case_of()
     try:
         there = both(change, document, upwards=False)
@@ -81,12 +81,12 @@ def test_a_converted_value_comes_back(document: Json) -> None:
 
 
 @pytest.mark.parametrize("upwards", [True, False])
-def test_the_order_of_keys_stays(upwards: bool) -> None:
+def test_converted_keys_keep_their_order(upwards: bool) -> None:
     document = {"z": 1, "b": 2, "a": 3}
     assert list(both(key_case_of(), document, upwards)) == ["z", "b", "a"]
 
 
-def test_members_with_the_same_key_stay_together() -> None:
+def test_repeated_keys_are_all_converted() -> None:
     older = object_of([("a_b", 1), ("c_d", 2), ("a_b", {"e_f": 3}), ("x", 4), ("x", 5)])
     fields = {**older}
     key_case_of().up.step(fields, PLAIN)
@@ -100,7 +100,7 @@ def test_members_with_the_same_key_stay_together() -> None:
     ]
 
 
-def test_a_value_without_such_keys_is_the_same_one() -> None:
+def test_a_value_without_keys_to_convert_is_returned_as_the_same_object() -> None:
     for value in ([1, [2]], {"a": [{"b": 1}]}):
         fields: dict[str, object] = {"value": value}
         key_case_of().up.step(fields, PLAIN)

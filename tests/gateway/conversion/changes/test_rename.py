@@ -1,4 +1,4 @@
-"""Renames: fields that are called otherwise or lie elsewhere, and keep their place."""
+"""Rename: fields with another name or in another container keep their position."""
 
 import json
 
@@ -28,7 +28,7 @@ from tests.gateway.world import LAW
 
 
 def rename_of(newer: str, older: str) -> Change:
-    """Declare a rename."""
+    """Return a `rename` change."""
     one, other = parse_path(newer), parse_path(older)
     assert one.scopes == other.scopes
     return rename(one.scopes, one.keys, other.keys)
@@ -60,7 +60,7 @@ def rename_of(newer: str, older: str) -> Change:
     ],
 )
 @pytest.mark.parametrize("sealed", [False, True])
-def test_values_are_converted_both_ways(
+def test_a_field_is_renamed_or_moved_in_both_directions(
     change: Change, newer: Json, older: Json, sealed: bool
 ) -> None:
     with untouched(newer, older):
@@ -72,7 +72,7 @@ def test_values_are_converted_both_ways(
             assert json.dumps(up(change, older)) == json.dumps(newer)
 
 
-def test_it_joins_a_container_that_is_there() -> None:
+def test_a_field_is_moved_into_an_existing_container() -> None:
     assert up(rename_of("m.b", "b"), {"b": 2, "m": {"x": 1}}) == {"m": {"x": 1, "b": 2}}
 
 
@@ -87,8 +87,10 @@ def test_it_joins_a_container_that_is_there() -> None:
         ("m.b", "x", '{"x": 2, "m": {"y": 1}, "c": 3}', '{"m": {"y": 1, "b": 2}, "c": 3}'),
     ],
 )
-def test_where_it_stands(newer: str, older: str, given: str, becomes: str) -> None:
-    """As docs/convert.md says: in the former place, or last."""
+def test_a_renamed_field_keeps_its_position_or_is_appended(
+    newer: str, older: str, given: str, becomes: str
+) -> None:
+    """The rule is described in docs/convert.md."""
     assert json.dumps(up(rename_of(newer, older), json.loads(given))) == becomes
 
 
@@ -125,7 +127,9 @@ def test_where_it_stands(newer: str, older: str, given: str, becomes: str) -> No
         ),
     ],
 )
-def test_nothing_is_lost(change: Change, older: Json, at: str, reason: str) -> None:
+def test_a_rename_that_would_overwrite_a_value_is_refused(
+    change: Change, older: Json, at: str, reason: str
+) -> None:
     with untouched(older), fails(at, reason):
         up(change, older)
 
@@ -152,7 +156,7 @@ def cases(draw: st.DrawFn) -> tuple[Change, Json]:
 
 @LAW
 @given(cases())
-def test_the_way_and_back_restores_all_of_it_and_its_order(case: tuple[Change, Json]) -> None:
+def test_a_rename_survives_a_round_trip_with_the_order_of_fields(case: tuple[Change, Json]) -> None:
     change, older = case
     with untouched(older):
         newer = up(change, older)
@@ -161,7 +165,7 @@ def test_the_way_and_back_restores_all_of_it_and_its_order(case: tuple[Change, J
         assert json.dumps(unsealed(sealed)) == json.dumps(newer)
 
 
-def test_a_value_that_is_not_in_its_container_stays_away() -> None:
+def test_an_absent_field_is_not_created_by_a_rename() -> None:
     fields: dict[str, object] = {"a": {"c": 1}}
     rename((), ("b",), ("a", "x")).up.step(fields, PLAIN)
     assert fields == {"a": {"c": 1}}

@@ -1,4 +1,4 @@
-"""Types: every digit stays, whatever holds it."""
+"""Type: numbers and strings are converted without losing digits."""
 
 from dataclasses import replace
 from decimal import Decimal
@@ -42,7 +42,9 @@ RETYPED = [
 
 
 @pytest.mark.parametrize(("newer", "older", "one", "other"), RETYPED)
-def test_retyped_both_ways(newer: Type, older: Type, one: str, other: str) -> None:
+def test_a_value_is_retyped_in_both_directions(
+    newer: Type, older: Type, one: str, other: str
+) -> None:
     assert spelt(retype((), F, newer, older), one, upwards=False) == other
     assert spelt(retype((), F, newer, older), other, upwards=True) == one
     assert spelt(retype((), F, older, newer), one, upwards=True) == other
@@ -70,7 +72,7 @@ def test_retyped_both_ways(newer: Type, older: Type, one: str, other: str) -> No
         (NUMBER, BOOLEAN, "1.0", "expected 1 or 0, found something else"),
     ],
 )
-def test_a_value_that_is_not_of_the_type_is_refused(
+def test_a_value_without_the_declared_type_is_refused(
     source: Type, target: Type, value: str, reason: str
 ) -> None:
     with fails("/f", reason):
@@ -81,7 +83,7 @@ def test_a_value_that_is_not_of_the_type_is_refused(
     "change", [retype((), ("m", "f"), TEXT, NUMBER), scale((), ("m", "f"), 2, TEXT)]
 )
 @pytest.mark.parametrize("document", [{}, {"m": None}, {"m": {}}])
-def test_a_value_that_is_absent_stays_absent(change: Change, document: Json) -> None:
+def test_type_leaves_an_absent_value_absent(change: Change, document: Json) -> None:
     assert up(change, document) == down(change, document) == document
 
 
@@ -89,19 +91,19 @@ def test_a_value_that_is_absent_stays_absent(change: Change, document: Json) -> 
 @given(
     st.from_regex(r"-?(0|[1-9][0-9]{0,30})(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,4})?", fullmatch=True)
 )
-def test_a_number_is_its_text(digits: str) -> None:
+def test_a_number_and_its_string_have_the_same_digits(digits: str) -> None:
     change = retype((), F, NUMBER, TEXT)
     assert spelt(change, digits, upwards=False) == f'"{digits}"'
     assert spelt(change, f'"{digits}"', upwards=True) == digits
 
 
-def test_parsed_numbers_are_retyped() -> None:
+def test_numbers_in_parsed_documents_are_retyped() -> None:
     change = retype((), F, TEXT, NUMBER)
     assert up(change, {"f": 12}, PLAIN) == {"f": "12"}
     assert down(change, {"f": "12.50"}) == {"f": Decimal("12.50")}
 
 
-def test_in_a_form_the_text_of_a_boolean_is_one() -> None:
+def test_the_strings_true_and_false_are_booleans_in_a_form() -> None:
     change, form = retype((), F, NUMBER, BOOLEAN), replace(PLAIN, typed=False)
     fields: JsonObject = {"f": "true"}
     change.up.step(fields, form)

@@ -1,4 +1,4 @@
-"""Round: digits after the decimal point are dropped, on the digits as they are written."""
+"""Round: numbers are rounded in their decimal notation."""
 
 from decimal import ROUND_HALF_UP, Context, Decimal
 
@@ -44,18 +44,18 @@ def test_numbers_are_rounded_half_away_from_zero(change: Change, newer: str, old
 
 
 @pytest.mark.parametrize("number", ["12.34", "12.3", "12", "-0.0", "1.25e1", "1E400", "null"])
-def test_a_value_that_has_no_more_digits_stays_as_it_is_written(number: str) -> None:
+def test_a_number_without_excess_digits_keeps_its_spelling(number: str) -> None:
     for upwards in (False, True):
         assert spelt(CENTS, number, upwards=upwards) == number
 
 
 @pytest.mark.parametrize("value", ["12.345", '"12.345"', '"twelve"', "[1]"])
-def test_an_upgrade_keeps_every_number(value: str) -> None:
+def test_an_upgrade_does_not_round(value: str) -> None:
     assert spelt(CENTS, value, upwards=True) == value
 
 
 @pytest.mark.parametrize("document", [{}, {"m": None}, {"m": {}}])
-def test_a_value_that_is_absent_stays_absent(document: Json) -> None:
+def test_round_leaves_an_absent_value_absent(document: Json) -> None:
     change = round_down((), ("m", "f"), 2)
     assert up(change, document) == down(change, document) == document
 
@@ -63,12 +63,12 @@ def test_a_value_that_is_absent_stays_absent(document: Json) -> None:
 @pytest.mark.parametrize(
     "value", ['""', '"1."', '"007.123"', '" 1.234"', '"1e-9999999999999999999"']
 )
-def test_a_text_that_is_no_number_is_refused(value: str) -> None:
+def test_a_non_numeric_string_is_refused_by_round(value: str) -> None:
     with fails("/f", "expected a number such as 12.345, found something else"):
         spelt(CENTS, value, upwards=False)
 
 
-def test_a_value_that_is_no_number_is_refused() -> None:
+def test_a_value_that_is_neither_a_number_nor_a_string_is_refused_by_round() -> None:
     with fails("/f", "expected a number, found a boolean"):
         spelt(CENTS, "true", upwards=False)
 
@@ -96,6 +96,6 @@ def test_rounding_is_exact(number: str, digits: int) -> None:
 @LAW
 @given(numbers)
 def test_rounding_twice_changes_nothing(number: str) -> None:
-    """What went down and up again goes down to the same."""
+    """A rounded value that is upgraded and downgraded again is unchanged."""
     older = spelt(CENTS, number, upwards=False)
     assert spelt(CENTS, spelt(CENTS, older, upwards=True), upwards=False) == older
