@@ -1,4 +1,4 @@
-"""Functions for conversions: what no declared change describes of the published differences."""
+"""Functions for published differences that no declared change can describe."""
 
 from typing import Any
 

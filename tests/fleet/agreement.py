@@ -1,4 +1,4 @@
-"""Agreement: watches that each replica goes by what the database has, within two seconds."""
+"""Checks that each replica applies the overrides in the database within two seconds."""
 
 import asyncio
 import threading
@@ -13,10 +13,10 @@ import msgspec
 from tests.fleet.fleet import Fleet
 
 PROMISED = 2.0
-# So many seconds pass with each look, however long it takes: on a machine that is busy, those who
-# look get as little time as those who are looked at.
+# Each check counts as this many seconds, however long it takes. On a busy machine, the checks are
+# delayed as much as the replicas.
 _TICK = 0.1
-# Who does not answer within so many seconds is suspended or cut off.
+# A replica that does not respond within this many seconds is suspended or cut off.
 _PATIENCE = 1.0
 # An operator changes something with every so many looks: later than all have to have the change
 # before, or one that is behind would go by what the database has again.
@@ -32,18 +32,18 @@ _STORED = "SELECT document FROM gateway.documents WHERE name = 'overrides'"
 
 
 class Agreement:
-    """Looks at the database and at each replica in turn, and notes who is behind.
+    """Checks the database and each replica in turn, and records replicas that are behind.
 
-    Time counts only while the database answers by way of the relay, and the replica answers: one
-    that was cut off or suspended begins anew.
+    Time counts only while both the database (through the relay) and the replica respond. For a
+    replica that was cut off or suspended, it starts from zero.
 
     Args:
-        fleet: has the API `watched`.
+        fleet: a fleet with the API `watched`.
 
     Attributes:
-        wrong: who went by something else for longer than is promised.
-        changes: how often the database had something new.
-        longest: how long a replica was behind at most, in seconds.
+        wrong: replicas that applied old overrides for longer than two seconds.
+        changes: how often the overrides in the database changed.
+        longest: the longest time that a replica was behind, in seconds.
     """
 
     def __init__(self, fleet: Fleet) -> None:
@@ -97,7 +97,7 @@ class Agreement:
             self.wrong.append(f"{name} goes by {goes_by}, and the database has {stored}")
 
     async def _stored(self) -> Any:
-        """Return the overrides of the database, None while it cannot be reached."""
+        """Return the overrides in the database, or None while the database cannot be reached."""
         try:
             async with asyncio.timeout(_PATIENCE):
                 if self._connection is None:
@@ -110,7 +110,7 @@ class Agreement:
             return None
 
     async def _in_force(self, session: aiohttp.ClientSession, name: str) -> Any:
-        """Return what a replica says and does, None while it does not run."""
+        """Return the overrides that a replica applies, or None while it does not run."""
         program = self._fleet.replicas[name]
         try:
             async with session.get(f"{program.url}/watched/v1") as answer:
@@ -122,7 +122,7 @@ class Agreement:
         return said | {"paused": [["watched", "1"]] if is_paused else []}
 
     async def _act(self, session: aiohttp.ClientSession, name: str, *, paused: bool) -> None:
-        """Have an operator pause or resume by one replica, which may refuse it."""
+        """Pause or resume brownouts through one replica, which may refuse the command."""
         url = f"{self._fleet.replicas[name].admin_url}/brownouts/watched/1?why=trial"
         with suppress(aiohttp.ClientError, TimeoutError):
             async with session.request("DELETE" if paused else "PUT", url):

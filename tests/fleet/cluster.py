@@ -1,4 +1,4 @@
-"""PostgreSQL for tests: a cluster of its own in a temporary folder, on a port of its own.
+"""PostgreSQL for tests: a separate cluster in a temporary folder, on a free port.
 
 It needs the programs of a PostgreSQL server (the Debian package postgresql), and of Linux a user
 other than root: the server refuses to run as root, so that root starts it as the user `postgres`.
@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from tests.gateway.kit import DEADLINE
 
-# What runs a statement, and returns the lines of its answer.
+# Runs a statement and returns the lines of its output.
 Execute = Callable[[str], list[str]]
 
 _USER = "postgres"
@@ -57,17 +57,17 @@ class Cluster:
         self.start()
 
     def url(self, database: str = "postgres", port: int | None = None) -> str:
-        """Return the URL of a database of this server, perhaps by way of another port."""
+        """Return the URL of a database of this server, optionally with another port."""
         where = f"127.0.0.1:{port or self.port}/{database}"
         return f"postgresql://{_USER}:{quote(PASSWORD, safe='')}@{where}"
 
     def start(self) -> None:
-        """Start the server; return when it answers."""
+        """Start the server; return when it accepts connections."""
         log = self._folder / "log"
         self._run("pg_ctl", "start", "--wait", f"--pgdata={self._data}", f"--log={log}")
 
     def stop(self, mode: str = "fast") -> None:
-        """End the server: `fast` orderly, `immediate` as if it had been killed."""
+        """Stop the server: `fast` is a clean shutdown, `immediate` is like a kill."""
         self._run("pg_ctl", "stop", "--wait", f"--pgdata={self._data}", f"--mode={mode}")
 
     def shell(self, verb: str) -> str:
@@ -85,14 +85,14 @@ class Cluster:
         return self.url(database)
 
     def execute(self, statement: str, database: str = "postgres") -> list[str]:
-        """Run a statement; return the lines of its answer."""
+        """Run a statement; return the lines of its output."""
         command = ["psql", "-XAtq", "-v", "ON_ERROR_STOP=1", "-c", statement, self.url(database)]
         return subprocess.run(
             command, check=True, capture_output=True, text=True, timeout=DEADLINE
         ).stdout.splitlines()
 
     def serve_tls(self, certificate: str, key: str) -> None:
-        """Serve TLS from here on, with these files."""
+        """Turn on TLS with these files."""
         for source, name in ((certificate, "server.crt"), (key, "server.key")):
             shutil.copy(source, self._data / name)
             (self._data / name).chmod(0o600)

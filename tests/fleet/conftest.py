@@ -12,7 +12,7 @@ from tests.gateway.kit import free_port
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
-    """Start a server for all tests that leave it as it is."""
+    """Start a server for all tests that do not stop or reconfigure it."""
     made = Cluster(free_port())
     yield made
     made.remove()
@@ -27,13 +27,13 @@ def database(cluster: Cluster, request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def execute(cluster: Cluster, database: str) -> Execute:
-    """Return what runs statements in the database of the test."""
+    """Return a function that runs statements in the database of the test."""
     return partial(cluster.execute, database=database.rpartition("/")[2])
 
 
 @pytest.fixture
 def own_cluster() -> Iterator[Cluster]:
-    """Start a server that the test may end."""
+    """Start a server that the test may stop."""
     made = Cluster(free_port())
     yield made
     made.signal(signal.SIGCONT)

@@ -1,4 +1,4 @@
-"""Fleet: real gateways on one database, and what each of them answers."""
+"""Fleet: real gateways on one database, and queries to each of them."""
 
 import threading
 import time
@@ -18,7 +18,7 @@ ENDED = f", lifecycle: {{ deprecated: 2020-01-01, sunset: 2020-01-02 }}{CUTOVER}
 
 
 class Fleet:
-    """Gateways that share a database by way of a relay."""
+    """Gateways that share a database through a relay."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Fleet:
         return program
 
     def reload(self) -> None:
-        """Have all replicas load rules of another text, one after the other."""
+        """Load another configuration into all replicas, one after the other."""
         self._reloads += 1
         for program in self.replicas.values():
             program.reload(self._rules())
@@ -65,7 +65,7 @@ class Fleet:
 
 
 def call(program: Program, client: str = "acme", times: int = 1) -> float:
-    """Ask for version 1; return how many seconds the quickest answer took."""
+    """Request version 1 several times; return the seconds of the fastest response."""
     quickest = DEADLINE
     for _ in range(times):
         began = time.monotonic()
@@ -78,24 +78,24 @@ def call(program: Program, client: str = "acme", times: int = 1) -> float:
 
 
 def counted(program: Program) -> dict[str, int]:
-    """Return how often each client called, as a replica says."""
+    """Return the number of calls of each client, as a replica reports them."""
     status, found = admin(program, "GET", "/usage?api=person")
     assert status == 200
     return {line["client"]: line["count"] for line in found["usage"]}
 
 
 def is_counted(program: Program, expected: dict[str, int]) -> bool:
-    """Return whether a replica says that clients called so often."""
+    """Return whether a replica reports these numbers of calls."""
     return counted(program) == expected
 
 
 def verdict(program: Program) -> Any:
-    """Return whether version 1 can be retired, as a replica says."""
+    """Return the verdict of a replica on whether version 1 can be retired."""
     return admin(program, "GET", "/retire/person/1?within=1s")[1]
 
 
 def doubt(found: Any) -> str:
-    """Return the reasons of a verdict for which it cannot be told."""
+    """Return the reasons for which a verdict is unknown."""
     return "\n".join(each["text"] for each in found["reasons"] if each["answer"] == "unknown")
 
 
@@ -107,6 +107,6 @@ def presence(program: Program) -> dict[str, str]:
 
 
 def judge(program: Program) -> str | None:
-    """Return the name of the replica that judges."""
+    """Return the name of the leader."""
     found = admin(program, "GET", "/fleet")[1]["replicas"]
     return next((each["replica"] for each in found if each["judges"]), None)

@@ -1,4 +1,4 @@
-"""Fragile: an API whose newer version turns bad, so that the gates of its cutover roll it back."""
+"""Fragile: an API whose newer version starts to fail, so that its gates roll the cutover back."""
 
 from threading import Event
 
@@ -17,16 +17,16 @@ FRAGILE = """\
       "2": { service: new }
     conversions: [ { between: ["1", "2"], changes: [ { rename: { field: a, to: b } } ] } ]
 """
-"""The API, of which version 1 alone is called."""
+"""The API; requests are only for version 1."""
 
 
 class Fragile:
-    """Answers for the services of the API, and of all others.
+    """Responds for the services of the API, and for all other services.
 
     Attributes:
         bad: set while version 2 fails.
-        rolled_back: set while nothing may ask for version 2.
-        wrong: what has asked for it all the same.
+        rolled_back: set while version 2 must not get requests.
+        wrong: the requests that version 2 got nevertheless.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Chaos: replicas and their database are killed, suspended and cut off, and nothing is miscounted.
+"""Chaos: replicas and their database are killed, suspended and cut off; all counts stay correct.
 
 Meanwhile rules are reloaded, replicas are restarted one after the other, one cutover climbs,
 an operator has set another one to 0%, a third one is rolled back by its gates while replicas are
@@ -48,11 +48,11 @@ CLIMBING = f"""\
 
 
 class Load:
-    """Asks each replica without a pause, and notes what is wrong.
+    """Sends requests to each replica without a pause, and records errors.
 
     Attributes:
         fragile: the services that are asked.
-        wrong: what is wrong.
+        wrong: the errors.
     """
 
     def __init__(self, fleet: Fleet) -> None:
@@ -67,16 +67,16 @@ class Load:
         self._threads = [threading.Thread(target=self._run, args=(name,)) for name in NAMES]
 
     def note_down(self, name: str) -> None:
-        """Note that a replica is killed, which explains errors until it is back."""
+        """Record that a replica is killed. Its errors are expected until it is back."""
         self._down.add(name)
 
     def note_back(self, name: str) -> None:
-        """Note that it serves again."""
+        """Record that the replica serves again."""
         self._back[name] = time.monotonic()
         self._down.discard(name)
 
     def answered(self, name: str, since: float = 0.0) -> int:
-        """Return how many answers a replica has given since a time, in seconds since 1970."""
+        """Return the number of responses of a replica since a time, in seconds since 1970."""
         return sum(at >= since for at in self._times[name])
 
     def __enter__(self) -> "Load":
@@ -109,7 +109,7 @@ class Load:
             self._to_forget.wait(0.02)
 
 
-def test_nothing_is_lost_doubled_or_undone(
+def test_no_count_is_lost_or_doubled_and_no_override_is_undone(
     own_cluster: Cluster, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     chance, lost = Random(int(os.environ.get("CHAOS_SEED", "1"))), 0
@@ -166,7 +166,7 @@ def test_nothing_is_lost_doubled_or_undone(
 
 
 def one_mishap(what: str, name: str, fleet: Fleet, load: Load, cluster: Cluster) -> int:
-    """Do one thing that goes wrong, and mend it; return how many requests may be lost with it."""
+    """Cause one failure and repair it; return how many counts may be lost with it."""
     if what in OF_JUDGE:
         what, name = OF_JUDGE[what], wait_for(lambda: judge(fleet.replicas["a"]))
     if what == "kill":
@@ -203,7 +203,7 @@ def one_mishap(what: str, name: str, fleet: Fleet, load: Load, cluster: Cluster)
 def kill(name: str, fleet: Fleet, load: Load) -> int:
     """Kill a replica and start it again; return how many requests may be lost with it."""
     heard = stop(name, signal.SIGKILL, fleet, load)
-    # What it counted in the three seconds before its last beat may have come too late for it.
+    # Requests in the three seconds before its last heartbeat may be missing in that heartbeat.
     return load.answered(name, since=heard - 3)
 
 
@@ -219,12 +219,12 @@ def roll_back(name: str, fleet: Fleet, load: Load) -> int:
 
     fragile.rolled_back.clear()
     assert admin(fleet.replicas[name], "DELETE", "/cutovers/fragile/1")[0] == 200
-    wait_for(lambda: stands_at(None))  # as the rules have it
+    wait_for(lambda: stands_at(None))  # the percentage of the configuration
     fragile.bad.set()
     lost += kill(name, fleet, load)
     lost += kill(wait_for(lambda: judge(fleet.replicas[name])), fleet, load)
     wait_for(lambda: stands_at(0.0))
-    time.sleep(1)  # what was under way
+    time.sleep(1)  # for requests in flight
     fragile.rolled_back.set()
     fragile.bad.clear()
     wait_until_handed_in(fleet.replicas[name])
@@ -246,7 +246,7 @@ def wait_until_handed_in(program: Program) -> None:
 
 
 def stop(name: str, number: signal.Signals, fleet: Fleet, load: Load) -> float:
-    """End a replica and start it again; return when the database heard it last."""
+    """Restart a replica; return the time of its last heartbeat in the database."""
     process = fleet.replicas[name].process
     load.note_down(name)
     process.send_signal(number)
@@ -277,6 +277,6 @@ def check_percents(fleet: Fleet, climbed: float) -> float:
 
 
 def percents(program: Program) -> dict[str, float]:
-    """Return the percentages that a replica goes by, by API."""
+    """Return the percentages that a replica applies, by API."""
     found = admin(program, "GET", "/overrides")[1]["percents"]
     return {each["api"]: each["percent"] for each in found}

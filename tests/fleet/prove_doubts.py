@@ -1,4 +1,4 @@
-"""What the sums of a fleet may lack is a doubt, until it is made up for or lies far enough back."""
+"""Possible gaps in the counts of a fleet are reported until they are filled or old enough."""
 
 import time
 from collections.abc import Awaitable, Callable
@@ -32,29 +32,29 @@ AGED = "UPDATE gateway.replicas SET heard = heard - {} WHERE replica = '{}'"
 
 
 async def since(state: FleetState) -> float:
-    """Return how many seconds ago counting began."""
+    """Return the number of seconds since counting began."""
     view = await state.view(KEY)
     return view.now - view.totals.since
 
 
 async def answers(state: FleetState) -> set[str]:
-    """Return what follows from the evidence on who has called."""
+    """Return the verdict that follows from the recorded calls."""
     found = verdict(KEY, await state.view(KEY), SHIFTING, NO_OVERRIDES, within="1d")
     return {each.answer for each in found.reasons if "since counting began" in each.text}
 
 
 def count_long(execute: Execute) -> None:
-    """Have counting begun three days ago."""
+    """Set the start of counting to three days ago."""
     execute(SINCE.format(time.time() - 3 * DAY))
 
 
 async def ended(state: FleetState) -> None:
-    """Have a replica end as one that is killed does."""
+    """End a replica as a kill would."""
     await state._note()
     await state._release()
 
 
-async def test_counts_that_a_worker_lost_are_missed(
+async def test_counts_lost_by_a_worker_are_reported_as_a_gap(
     database: str, execute: Execute, tmp_path: Path
 ) -> None:
     """Before its batch is added to the sums, and after; though nothing else was counted."""
@@ -76,7 +76,7 @@ async def test_counts_that_a_worker_lost_are_missed(
         assert (await state.view(KEY)).totals.since == settled
 
 
-async def test_another_of_the_same_name_does_not_make_up_for_one_that_is_cut_off(
+async def test_a_namesake_does_not_fill_the_gap_of_a_cut_off_replica(
     database: str, execute: Execute, tmp_path: Path
 ) -> None:
     """Nor one on the same disk, while the first runs; once that is over, its next start does."""
@@ -100,7 +100,7 @@ async def test_another_of_the_same_name_does_not_make_up_for_one_that_is_cut_off
             assert [each.replica for each in (await b.fleet()).replicas] == ["a", "b"]
 
 
-async def test_what_a_replica_took_along_when_it_was_cut_off_is_missed(
+async def test_counts_lost_by_a_cut_off_replica_are_reported_as_a_gap(
     database: str, execute: Execute, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its next start knows, also the one after a start that was cut off as well."""
@@ -127,7 +127,7 @@ async def test_what_a_replica_took_along_when_it_was_cut_off_is_missed(
                 assert await answers(b) == {"unknown"}
 
 
-async def test_what_was_handed_in_after_all_is_not_missed(
+async def test_counts_that_arrive_late_close_the_gap(
     database: str, execute: Execute, tmp_path: Path
 ) -> None:
     """With the second beat: the first has what was not confirmed, the next what came meanwhile."""
@@ -147,7 +147,7 @@ async def test_what_was_handed_in_after_all_is_not_missed(
 
 
 @pytest.mark.parametrize("lost", ["row", "beats"])
-async def test_a_backup_that_is_restored_while_no_replica_runs_is_noticed(
+async def test_a_backup_restored_without_running_replicas_is_detected(
     database: str, execute: Execute, tmp_path: Path, lost: str
 ) -> None:
     """By the next start of one that the database had confirmed more to, and by no other."""
@@ -167,10 +167,10 @@ async def test_a_backup_that_is_restored_while_no_replica_runs_is_noticed(
 
 
 @pytest.mark.parametrize("by", [3600.0, -3600.0])
-async def test_a_clock_of_the_database_that_is_set_is_noticed(
+async def test_setting_the_database_clock_is_detected(
     database: str, execute: Execute, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: float
 ) -> None:
-    """Also where the beat that noticed it was not confirmed."""
+    """This also holds if the heartbeat that detected it was not confirmed."""
     async with opened(database, tmp_path, "a") as (state,):
         count_long(execute)
         await state._send_heartbeat()
@@ -189,7 +189,7 @@ async def test_a_clock_of_the_database_that_is_set_is_noticed(
         assert await since(state) > 2 * DAY
 
 
-async def test_a_clock_of_the_database_that_is_set_forgets_no_replica(
+async def test_setting_the_database_clock_forgets_no_replica(
     database: str, execute: Execute, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By its clock, one that is cut off was lost for a week; it may go on serving for all that."""
@@ -218,7 +218,7 @@ FULL = """
 FREED = "DROP FUNCTION gateway.full CASCADE"
 
 
-async def test_a_full_disk_of_the_database_loses_nothing(
+async def test_a_full_database_disk_loses_no_count(
     database: str, execute: Execute, tmp_path: Path
 ) -> None:
     """Neither where nothing can be handed in, nor where nothing can be added to the sums."""

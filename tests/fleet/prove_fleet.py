@@ -1,4 +1,4 @@
-"""A fleet of real gateways on one database: each answers for all, and none depends on it."""
+"""A fleet of real gateways on one database: each reports for all, and serves without it."""
 
 import os
 import signal
@@ -27,7 +27,7 @@ from tests.gateway.live.shifting import admin, rules
 
 @pytest.fixture
 def fleet(database: str, cluster: Cluster, tmp_path: Path) -> Iterator[Fleet]:
-    """Make a fleet without replicas yet."""
+    """Create a fleet without replicas."""
     with ExitStack() as stack:
         yield Fleet(stack, tmp_path, database, cluster)
 
@@ -42,7 +42,7 @@ def page(program: Program, path: str) -> tuple[int, str]:
     return found
 
 
-def test_every_replica_answers_for_all(fleet: Fleet) -> None:
+def test_every_replica_reports_the_counts_of_all(fleet: Fleet) -> None:
     one, other = fleet.start("a"), fleet.start("b")
     call(one, "acme", 3)
     call(other, "acme", 4)
@@ -71,7 +71,7 @@ def test_every_replica_answers_for_all(fleet: Fleet) -> None:
     wait_for(lambda: presence(one) == {"a": "heard", "b": "heard"})
 
 
-def test_another_replica_becomes_judge_when_the_judge_stops(fleet: Fleet) -> None:
+def test_another_replica_becomes_leader_when_the_leader_stops(fleet: Fleet) -> None:
     # How soon depends on the lease, which is over after half of the five seconds.
     assert LEASE_SECONDS <= 2.5
     for name in "ab":
@@ -80,7 +80,7 @@ def test_another_replica_becomes_judge_when_the_judge_stops(fleet: Fleet) -> Non
     first = wait_for(lambda: judge(some))
     other = next(name for name in "ab" if name != first)
     left = fleet.replicas[other]
-    # It is suspended, and cannot overrule its successor when it wakes.
+    # The leader is suspended. When it resumes, it cannot overrule its successor.
     fleet.replicas[first].process.send_signal(signal.SIGSTOP)
     wait_for(lambda: judge(left) == other)
     assert admin(left, "PUT", "/cutovers/person/1", {"percent": 0})[0] == 200
@@ -104,10 +104,10 @@ def test_another_replica_becomes_judge_when_the_judge_stops(fleet: Fleet) -> Non
     assert verdict(back)["answer"] == "yes"
 
 
-def test_what_fails_in_one_replica_is_shown_by_all(
+def test_failures_of_one_replica_are_shown_by_all(
     database: str, cluster: Cluster, tmp_path: Path
 ) -> None:
-    """With its name, until it is over."""
+    """They are shown with the name of the replica until the failure ends."""
     with ExitStack() as stack:
         fleet = Fleet(stack, tmp_path, database, cluster, "")
         one, other = fleet.start("a"), fleet.start("b")
@@ -139,7 +139,7 @@ def test_what_fails_in_one_replica_is_shown_by_all(
 
 
 def fleet_show(program: Program) -> str:
-    """Return what the command prints, asking one replica."""
+    """Return the output of a command that asks one replica."""
     return subprocess.run(
         [sys.executable, "-m", "gateway", "fleet", "show"],
         check=True,
@@ -195,7 +195,7 @@ time.time = lambda: right() + float(open({!r}).read())
 
 
 @pytest.mark.parametrize(("minutes", "status"), [(30, 200), (-30, 410)])
-def test_a_clock_that_is_set_while_the_replica_runs_changes_nothing(
+def test_setting_the_clock_of_a_running_replica_has_no_effect(
     database: str, cluster: Cluster, tmp_path: Path, minutes: float, status: int
 ) -> None:
     """Dates go by the database, and all else by time that passes: forward and back by hours."""
@@ -236,7 +236,7 @@ def test_a_clock_that_is_set_while_the_replica_runs_changes_nothing(
 
 
 def asked(program: Program) -> int:
-    """Return the status of an answer on a connection of its own."""
+    """Return the status of a response on a new connection."""
     connection = HTTPConnection("127.0.0.1", program.port, timeout=DEADLINE)
     connection.request("GET", "/v1/person")
     status = connection.getresponse().status
@@ -244,10 +244,8 @@ def asked(program: Program) -> int:
     return status
 
 
-def test_what_is_lost_with_a_process_that_stood_still_is_known(
-    fleet: Fleet, tmp_path: Path
-) -> None:
-    """The one that hands in what its workers count: they serve on."""
+def test_counts_lost_with_a_suspended_process_are_reported(fleet: Fleet, tmp_path: Path) -> None:
+    """The supervisor writes the counts of its workers. The workers continue to serve."""
     one, other = fleet.start("a"), fleet.start("b", GATEWAY_WORKERS="2")
     call(other, "acme", 3)
     wait_for(lambda: counted(one) == {"acme": 3})
@@ -273,7 +271,7 @@ CREATE CONSTRAINT TRIGGER wait AFTER INSERT ON gateway.audit DEFERRABLE INITIALL
 COMMITTING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
 
 
-def test_whether_a_change_was_made_is_not_claimed_where_its_confirmation_is_lost(
+def test_a_change_without_confirmation_is_reported_as_uncertain(
     fleet: Fleet, execute: Execute, database: str
 ) -> None:
     one = fleet.start("a")
@@ -299,7 +297,7 @@ def test_requests_go_on_without_the_database(fleet: Fleet, how: str) -> None:
     fleet.relay.drop() if how == "dropped" else fleet.relay.refuse()
     stale = wait_for(lambda: admin(one, "GET", "/readyz")[1].get("state_stale_since"))
     assert stale.endswith("Z")
-    # Whoever waited for the database would wait for as long as it takes to give up: three seconds.
+    # A request that waited for the database would take until its timeout: three seconds.
     assert call(one, times=5) < 2
     assert call(other, "zed", 3) < 2
     assert admin(one, "GET", "/readyz")[0] == 200
@@ -313,7 +311,7 @@ def test_requests_go_on_without_the_database(fleet: Fleet, how: str) -> None:
         assert status == 200
         assert "has been unreachable since" in text
         assert PASSWORD not in text
-    # One that starts meanwhile goes by what it heard last.
+    # A replica that starts meanwhile applies the overrides that it read last.
     other.process.send_signal(signal.SIGTERM)
     assert other.process.wait(DEADLINE) == 0
     again = fleet.start("b")
@@ -325,9 +323,7 @@ def test_requests_go_on_without_the_database(fleet: Fleet, how: str) -> None:
     wait_for(lambda: counted(one) == counted(again) == {"acme": 7, "zed": 2})
 
 
-def test_a_gateway_that_cannot_use_the_database_says_so_in_a_line(
-    database: str, tmp_path: Path
-) -> None:
+def test_an_unusable_database_is_reported_in_one_line(database: str, tmp_path: Path) -> None:
     (tmp_path / "gateway.yaml").write_text(rules("person", 1, 1, top='state: "${STATE}"'))
     done = subprocess.run(
         [sys.executable, "-m", "gateway"],

@@ -1,6 +1,6 @@
-"""A rolling update: a replica of an earlier release and one of today share a database.
+"""A rolling update: a replica of an earlier release and a current one share a database.
 
-What the former release says to the database stands here word for word, as it was written there.
+The SQL statements of the former release are copied here unchanged.
 """
 
 from collections.abc import AsyncIterator
@@ -91,7 +91,7 @@ LEASE_SECONDS = 2.5
 
 
 class Former:
-    """A replica of the former release; it may be the judge."""
+    """A replica of the former release; it may be the leader."""
 
     def __init__(self, connection: asyncpg.Connection, start: str) -> None:
         self._connection, self._start = connection, start
@@ -119,7 +119,7 @@ class Former:
             await self._read()
 
     async def judge(self) -> bool:
-        """Add what waits to the sums, if no other replica judges; return whether that was so."""
+        """Add waiting batches to the sums unless another replica leads; return whether it did."""
         async with Transaction(self._connection) as now:
             if not await self._connection.fetchval(TRY_LOCK):
                 return False
@@ -138,7 +138,7 @@ class Former:
             return True
 
     async def set_percent(self, percent: float) -> None:
-        """Set the percentage of the cutover, as an operator does there."""
+        """Set the percentage of the cutover, as an operator of the former release does."""
         async with Transaction(self._connection) as now:
             await self._connection.fetch(LOCK)
             await self._read()
@@ -191,7 +191,7 @@ class Transaction:
 
 
 def batch_of(client: str, count: int, now: float) -> bytes:
-    """Return a batch as the former release encodes it: all that it knows, in its order."""
+    """Return a batch in the encoding of the former release: its fields in its order."""
     usage = [*KEY, "/p", client, count, 0, 0, 0, now, now, now]
     different = ["differences", [*KEY, "/name"], count, now, now]
     return msgspec.msgpack.encode([[usage], [], [different], [], [], [], False])
@@ -210,7 +210,7 @@ async def heard(state: FleetState) -> dict[str, str]:
     return {each.replica: each.presence for each in (await state.fleet()).replicas}
 
 
-async def test_the_former_release_goes_on_beside_this_one(
+async def test_the_former_release_works_beside_the_current_one(
     former_database: str, cluster: Cluster, tmp_path: Path
 ) -> None:
     """Both are heard, hand in, judge and change; all is counted once, whoever judges."""

@@ -1,4 +1,4 @@
-"""A large fleet, simulated: what the database holds is bounded, and a verdict reads little of it.
+"""A large simulated fleet: the size of the database is bounded, and a verdict reads few rows.
 
 100 replicas, 50 versions and 100,000 clients. A year of it is not played (see prove_year.py):
 the tables are filled to their bounds first, where they would be by then, and have to stay there.
@@ -69,7 +69,7 @@ QUERIES = (
 
 
 def second(replica: int, turn: int) -> Delta:
-    """Return what a replica counts in a second: each version, by clients that change."""
+    """Return the counts of a replica in a second: each version, with changing clients."""
     numbers = range(VERSIONS)
     usages = [
         UsageDelta("person", str(v + 1), "/v{version}/person", f"client{client}", 1, 0, 0, 1)
@@ -80,7 +80,7 @@ def second(replica: int, turn: int) -> Delta:
     return Delta(1.0, usages, [], counts, [], [])
 
 
-async def test_a_year_of_a_large_fleet(
+async def test_the_database_of_a_large_fleet_stays_bounded_for_a_year(
     database: str,
     cluster: Cluster,
     tmp_path: Path,
@@ -178,7 +178,7 @@ async def test_a_year_of_a_large_fleet(
 
 
 def scanned(cluster: Cluster, name: str, statement: Statement, values: str) -> int:
-    """Return how many rows of tables the database looks at for a statement."""
+    """Return how many table rows the database reads for a statement."""
     explain = f"EXPLAIN (ANALYZE, FORMAT JSON) EXECUTE asked({values})"
     script = f"SET search_path TO gateway; PREPARE asked AS {statement.text}; {explain}"
     (plan,) = json.loads("\n".join(cluster.execute(script, name)))
@@ -186,7 +186,7 @@ def scanned(cluster: Cluster, name: str, statement: Statement, values: str) -> i
 
 
 def looked_at(node: dict[str, Any]) -> int:
-    """Return how many rows a node of a plan and those below it have read of tables."""
+    """Return how many table rows a node of a query plan and its child nodes have read."""
     here = 0
     if "Relation Name" in node:
         dropped = sum(node.get(f"Rows Removed by {how}", 0) for how in ("Filter", "Index Recheck"))

@@ -1,4 +1,4 @@
-"""The state in PostgreSQL: what is handed in comes out once, and what cannot be used is refused."""
+"""The state in PostgreSQL: each batch is counted once, and unusable databases are refused."""
 
 import asyncio
 import re
@@ -59,7 +59,7 @@ def membership(
 
 @asynccontextmanager
 async def opened(url: str, folder: Path, *names: str) -> AsyncIterator[list[FleetState]]:
-    """Open replicas whose tasks do not run: a test beats and judges when it wants."""
+    """Open replicas without tasks, so that a test triggers heartbeats and the leader's work."""
     states = [await FleetState.open(*membership(url, name, folder)) for name in names]
     try:
         yield states
@@ -69,12 +69,12 @@ async def opened(url: str, folder: Path, *names: str) -> AsyncIterator[list[Flee
 
 
 def unreachable(self: PostgresDatabase, *_: object, **__: object) -> None:
-    """Stand in for a transaction while the database is away."""
+    """Replace transactions while the database is unreachable."""
     raise StateUnreachableError("gone")
 
 
 def followed(state: FleetState) -> list[Overrides]:
-    """Return a list to which the overrides are added that a replica applies."""
+    """Return a list that collects the overrides that a replica applies."""
     applied: list[Overrides] = []
 
     async def apply(overrides: Overrides) -> None:
@@ -85,7 +85,7 @@ def followed(state: FleetState) -> list[Overrides]:
 
 
 async def forget_statements(database: PostgresDatabase) -> None:
-    """Do as a pooler does that gives each transaction another connection."""
+    """Simulate a connection pooler that uses another connection for each transaction."""
     async with database.transaction() as (connection, _):
         await connection.run("DEALLOCATE ALL")
 
@@ -103,7 +103,7 @@ async def counted(state: FleetState) -> dict[str | None, int]:
     return {client: row.count for (_, client), row in view.totals.clients[KEY]}
 
 
-async def test_each_batch_is_in_the_sums_once(database: str, tmp_path: Path) -> None:
+async def test_each_batch_is_counted_once(database: str, tmp_path: Path) -> None:
     async with opened(database, tmp_path, "a", "b") as (one, other):
         one.absorb(delta("acme", 3))
         other.absorb(delta("acme", 4))
@@ -161,7 +161,7 @@ async def test_rows_and_names_in_the_database_are_bounded(
             assert sum(times.count for _, times in found.counted("differences", *KEY)) == 360
 
 
-async def test_one_judges_and_the_next_when_it_is_gone(
+async def test_another_replica_becomes_leader_after_the_leader_has_gone(
     database: str, execute: Execute, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened(database, tmp_path, "a", "b") as (one, other):
@@ -186,7 +186,7 @@ async def test_one_judges_and_the_next_when_it_is_gone(
         assert [each.replica for each in (await one.fleet()).replicas] == ["a"]
 
 
-async def test_a_judge_that_sleeps_in_its_transaction_holds_nobody_up(
+async def test_a_leader_suspended_in_a_transaction_blocks_no_replica(
     database: str, tmp_path: Path
 ) -> None:
     async with opened(database, tmp_path, "a", "b") as (one, other):
@@ -205,7 +205,7 @@ async def test_a_judge_that_sleeps_in_its_transaction_holds_nobody_up(
         assert not await judged(one)
 
 
-async def test_a_change_is_in_force_elsewhere_with_the_next_beat(
+async def test_a_change_applies_on_other_replicas_at_the_next_heartbeat(
     database: str, tmp_path: Path
 ) -> None:
     async with opened(database, tmp_path, "a", "b") as (one, other):
@@ -228,10 +228,8 @@ async def test_a_change_is_in_force_elsewhere_with_the_next_beat(
         ]
 
 
-async def test_a_change_of_this_moment_is_no_reason_for_a_warning(
-    database: str, tmp_path: Path
-) -> None:
-    """Replicas report what they have applied with their next send_heartbeat."""
+async def test_a_change_that_just_happened_causes_no_warning(database: str, tmp_path: Path) -> None:
+    """Replicas report the changes that they have applied with their next heartbeat."""
     async with opened(database, tmp_path, "a", "b") as (one, other):
         await other._send_heartbeat()
         await one.set_percent(KEY, 25.0, ANN)
@@ -243,7 +241,7 @@ async def test_a_change_of_this_moment_is_no_reason_for_a_warning(
         assert not any("b has not" in each for each in (await one.fleet()).warnings)
 
 
-async def test_what_was_set_stands_while_any_replica_has_the_cutover(
+async def test_an_override_stays_while_any_replica_has_the_cutover(
     database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The judge may go by rules from before it was there, or after: replicas get them in turn."""
@@ -269,8 +267,8 @@ async def test_what_was_set_stands_while_any_replica_has_the_cutover(
         await judging.close()
 
 
-async def test_of_two_who_saw_the_same_one_changes_it(database: str, tmp_path: Path) -> None:
-    """Both ask before either replica knows of the other's change."""
+async def test_only_one_of_two_conflicting_changes_succeeds(database: str, tmp_path: Path) -> None:
+    """Both replicas send the change before either knows about the other's change."""
     ann, bob = (ANN._replace(who=who, seen="5-rules") for who in ("ann", "bob"))
     async with opened(database, tmp_path, "a", "b") as (one, other):
         await one.set_percent(KEY, 25.0, ann)
@@ -291,16 +289,14 @@ async def test_of_two_who_saw_the_same_one_changes_it(database: str, tmp_path: P
         ]
 
 
-async def test_an_act_that_changes_nothing_is_in_the_audit_log(
-    database: str, tmp_path: Path
-) -> None:
+async def test_a_command_without_effect_is_in_the_audit_log(database: str, tmp_path: Path) -> None:
     async with opened(database, tmp_path, "a", "b") as (one, other):
         await one.record(ANN, "notification test", "ops")
         (entry,) = await other.audit()
         assert entry[1:] == (*ANN[:2], "notification test", "ops", "", ANN.why, "", "")
 
 
-async def test_a_reset_shadow_forgets_what_was_counted(database: str, tmp_path: Path) -> None:
+async def test_resetting_a_shadow_clears_its_counts(database: str, tmp_path: Path) -> None:
     async with opened(database, tmp_path, "a", "b") as (one, other):
         one.absorb(delta())
         await one._send_heartbeat()
@@ -313,7 +309,7 @@ async def test_a_reset_shadow_forgets_what_was_counted(database: str, tmp_path: 
         assert await judged(one)
 
 
-async def test_a_replica_that_is_not_heard_is_lost_until_it_is_forgotten(
+async def test_a_replica_without_heartbeats_is_lost_until_it_is_forgotten(
     database: str, execute: Execute, tmp_path: Path
 ) -> None:
     silent = "UPDATE gateway.replicas SET heard = heard - {} WHERE replica = 'b'"
@@ -337,7 +333,9 @@ async def test_a_replica_that_is_not_heard_is_lost_until_it_is_forgotten(
         assert [entry.who for entry in await one.audit()] == ["ann", "gateway"]
 
 
-async def test_whose_rules_are_refused_is_known_to_all(database: str, tmp_path: Path) -> None:
+async def test_a_refused_configuration_of_one_replica_is_known_to_all(
+    database: str, tmp_path: Path
+) -> None:
     async with opened(database, tmp_path, "a") as (here,):
         wrong = ["line 3, apis: a mistake"]
         _, member = membership(database, "b", tmp_path)
@@ -352,7 +350,7 @@ async def test_whose_rules_are_refused_is_known_to_all(database: str, tmp_path: 
             await other.close()
 
 
-async def test_what_fails_in_a_replica_is_known_to_all(database: str, tmp_path: Path) -> None:
+async def test_failures_in_one_replica_are_known_to_all(database: str, tmp_path: Path) -> None:
     """Until it is over; of many services, some are handed in."""
     async with opened(database, tmp_path, "a", "b") as (here, other):
         service = FailingService("s", 2, 1, 3.5, [TargetError("h:1", 3.5, "a \0 refused")])
@@ -389,7 +387,9 @@ async def test_a_new_database_has_the_described_tables_without_alembic(
     await asyncio.to_thread(subprocess.run, command, check=True, cwd=ROOT)
 
 
-async def test_a_second_costs_few_calls(database: str, tmp_path: Path) -> None:
+async def test_one_second_of_a_replica_costs_few_database_calls(
+    database: str, tmp_path: Path
+) -> None:
     """What a replica that judges runs once a second, however many requests there were."""
     async with opened(database, tmp_path, "a") as (one,):
         costs = []
@@ -399,7 +399,7 @@ async def test_a_second_costs_few_calls(database: str, tmp_path: Path) -> None:
         assert min(costs) < 1600
 
 
-async def test_a_pooler_that_forgets_statements_costs_one_beat(
+async def test_a_pooler_that_drops_prepared_statements_costs_one_heartbeat(
     database: str, tmp_path: Path
 ) -> None:
     async with opened(database, tmp_path, "a") as (one,):
@@ -416,7 +416,7 @@ async def test_a_pooler_that_forgets_statements_costs_one_beat(
         assert await counted(one) == {"acme": 11}
 
 
-async def test_such_a_pooler_keeps_nobody_from_a_start_or_from_what_is_done_once(
+async def test_a_pooler_that_drops_prepared_statements_blocks_no_start(
     database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened(database, tmp_path, "a") as (one,):
@@ -460,7 +460,7 @@ async def calls(*works: Awaitable[object]) -> int:
     return count
 
 
-async def test_the_history_is_of_all_replicas(database: str, tmp_path: Path) -> None:
+async def test_the_history_has_the_counts_of_all_replicas(database: str, tmp_path: Path) -> None:
     """By the time of the database, also what was handed in again; a caller of both counts once."""
     async with opened(database, tmp_path, "a", "b") as (one, other):
         for state in (one, other):
@@ -484,7 +484,7 @@ async def test_the_history_is_of_all_replicas(database: str, tmp_path: Path) -> 
         assert view.replica is None
 
 
-async def test_what_is_known_of_a_version(
+async def test_the_report_on_a_version_covers_all_replicas(
     database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of all replicas at one moment; while the database is away, what this one has counted."""
@@ -514,8 +514,8 @@ async def test_what_is_known_of_a_version(
         assert [sum(each.requests for each in by.values()) for by in found[1:3]] == [1, 1]
 
 
-async def test_documents_are_changed_one_after_the_other(database: str, tmp_path: Path) -> None:
-    """And the replica that judges is the one that acts for all."""
+async def test_concurrent_document_changes_are_serialized(database: str, tmp_path: Path) -> None:
+    """The leader acts for all replicas."""
     async with opened(database, tmp_path, "a", "b") as (one, other):
         assert (one.leads, other.leads) == (False, False)
         assert await judged(one)
@@ -620,7 +620,7 @@ async def test_releases_one_apart_share_the_database(
         ),
     ],
 )
-async def test_a_database_that_cannot_be_used(
+async def test_an_unusable_database_is_refused(
     database: str, tmp_path: Path, change: Callable[[str], str], reason: str
 ) -> None:
     with pytest.raises(StateError) as caught:
@@ -632,7 +632,7 @@ async def test_a_database_that_cannot_be_used(
     assert str(caught.value).startswith("postgresql://127.0.0.1:")
 
 
-async def test_a_user_without_rights_is_told_what_to_grant(
+async def test_the_error_for_missing_rights_names_the_grants(
     database: str, cluster: Cluster, tmp_path: Path
 ) -> None:
     name = database.rpartition("/")[2]
@@ -656,7 +656,7 @@ async def test_a_user_without_rights_is_told_what_to_grant(
         assert await judged(state)
 
 
-async def test_a_start_without_the_database_goes_by_what_was_heard_last(
+async def test_a_start_without_the_database_applies_the_last_overrides(
     database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened(database, tmp_path, "a") as (state,):
@@ -679,7 +679,7 @@ async def test_a_start_without_the_database_goes_by_what_was_heard_last(
     await state.close()
 
 
-async def test_what_is_left_is_handed_in_at_the_end(database: str, tmp_path: Path) -> None:
+async def test_remaining_counts_are_written_at_shutdown(database: str, tmp_path: Path) -> None:
     async with opened(database, tmp_path, "a", "b") as (one, other):
         one.absorb(delta(count=2))
         await one._hand_in()
@@ -689,7 +689,7 @@ async def test_what_is_left_is_handed_in_at_the_end(database: str, tmp_path: Pat
         assert [each.replica for each in (await other.fleet()).replicas] == ["b"]
 
 
-async def test_what_is_counted_by_a_wrong_clock_has_the_right_time(
+async def test_counts_under_a_wrong_clock_get_the_database_time(
     database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A machine that starts without the database and is an hour slow hides no caller."""
@@ -708,7 +708,7 @@ async def test_what_is_counted_by_a_wrong_clock_has_the_right_time(
     await state.close()
 
 
-async def test_a_database_from_a_backup_does_not_hide_what_it_lacks(
+async def test_a_restored_backup_reports_its_missing_counts(
     database: str, execute: Execute, tmp_path: Path
 ) -> None:
     """Neither where a replica has counted nothing since, nor where it was not there yet."""
@@ -738,7 +738,7 @@ async def test_a_database_from_a_backup_does_not_hide_what_it_lacks(
         assert abs((await one.view(KEY)).totals.since - float(settled)) < 1e-3
 
 
-async def test_counts_that_cannot_be_read_are_missed(
+async def test_unreadable_counts_are_reported_as_a_gap(
     database: str, execute: Execute, tmp_path: Path
 ) -> None:
     """Before they are added to the sums, and after."""
@@ -753,7 +753,7 @@ async def test_counts_that_cannot_be_read_are_missed(
         assert began < (await state.view(KEY)).totals.since < (await state.view(KEY)).now
 
 
-async def test_a_database_that_takes_no_changes_is_waited_for(
+async def test_replicas_wait_for_a_read_only_database(
     database: str, cluster: Cluster, tmp_path: Path
 ) -> None:
     """As a standby is; who starts meanwhile goes by what was heard last."""
@@ -775,7 +775,7 @@ async def test_a_database_that_takes_no_changes_is_waited_for(
         assert await counted(state) == {"acme": 1}
 
 
-async def test_a_server_that_has_said_that_it_ends_is_waited_for(
+async def test_replicas_wait_for_a_server_that_is_shutting_down(
     database: str, tmp_path: Path
 ) -> None:
     """Though it has not closed the connection yet, which an answer of a driver does not say."""
@@ -806,7 +806,7 @@ async def test_a_server_that_has_said_that_it_ends_is_waited_for(
         assert ended == []
 
 
-async def test_a_server_that_does_not_serve_as_the_url_asks_is_waited_for(
+async def test_replicas_wait_for_a_server_that_does_not_match_the_url(
     database: str, cluster: Cluster, tmp_path: Path
 ) -> None:
     name = database.rpartition("/")[2]
@@ -822,7 +822,7 @@ async def test_a_server_that_does_not_serve_as_the_url_asks_is_waited_for(
                     await state._database.listen(lambda: None)
 
 
-async def test_a_change_of_a_database_from_a_backup_is_in_force(
+async def test_a_change_after_a_restored_backup_applies(
     database: str, execute: Execute, tmp_path: Path
 ) -> None:
     """Though it has the number of another change, which this replica applied before."""

@@ -1,4 +1,4 @@
-"""A process that is suspended amid a statement holds nobody up, whichever lock it has."""
+"""A process suspended in a statement blocks no other process, whatever locks it holds."""
 
 import asyncio
 import time
@@ -23,7 +23,7 @@ HELD = {
 
 @pytest.mark.parametrize("amid", ["a statement", "its transaction"])
 @pytest.mark.parametrize("held", HELD)
-async def test_its_locks_are_free_again(
+async def test_locks_of_a_suspended_process_are_released(
     database: str, tmp_path: Path, held: str, amid: str
 ) -> None:
     """The server itself ends those that are silent between two statements, and no others."""
@@ -54,8 +54,8 @@ async def test_its_locks_are_free_again(
                 connection.terminate()
 
 
-async def test_one_that_reads_goes_on_when_it_wakes(database: str, tmp_path: Path) -> None:
-    """It holds nobody up: neither the server ends it, nor a new judge."""
+async def test_a_suspended_reader_continues_after_it_resumes(database: str, tmp_path: Path) -> None:
+    """It blocks no other replica, and neither the server nor a new leader ends its session."""
     async with opened(database, tmp_path, "a") as (one,):
         one.absorb(delta())
         await one._send_heartbeat()
@@ -75,7 +75,7 @@ async def test_one_that_reads_goes_on_when_it_wakes(database: str, tmp_path: Pat
             await shared.close()
 
 
-async def test_many_who_read_hold_no_beat_up(
+async def test_many_readers_do_not_delay_heartbeats(
     database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened(database, tmp_path, "a") as (one,):

@@ -1,4 +1,4 @@
-"""A database of commit 570391cb is taken over, with every row equal."""
+"""A database of commit 570391cb opens in this release, with every row equal."""
 
 import asyncio
 import subprocess
@@ -21,7 +21,7 @@ def rows(execute: Execute) -> dict[str, list[str]]:
     return {name: sorted(lines) for name, lines in found.items()}
 
 
-async def test_a_database_of_before_opens_with_every_row_equal(
+async def test_an_older_database_opens_with_every_row_equal(
     database: str, execute: Execute, tmp_path: Path
 ) -> None:
     """Of a replica that judges; the admin port answers as before."""

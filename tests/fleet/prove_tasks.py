@@ -11,13 +11,13 @@ from tests.gateway.process.test_tasks import LONG_LIVED, killed_and_back, stop
 __all__ = ["stop"]  # a fixture
 
 
-async def test_each_task_of_a_replica_comes_back(
+async def test_each_failed_task_of_a_replica_restarts(
     database: str,
     tmp_path: Path,
     stop: asyncio.Event,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Those of the beats, of what others announce and of the judge among them."""
+    """These include the tasks for heartbeats, for announcements and of the leader."""
     monkeypatch.chdir(tmp_path)  # its own disk
     path = tmp_path / "gateway.yaml"
     content = f"state: {database}\n" + rules(1)

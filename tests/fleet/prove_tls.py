@@ -1,4 +1,4 @@
-"""TLS with the database: who is not the server that the URL names is refused, in a line."""
+"""TLS with the database: a server other than the one in the URL is refused, in one line."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from tests.fleet.prove_state import ANN, KEY, membership
 from tests.gateway.admin.access.certificates import write_certificate
 
 
-async def test_the_server_is_the_one_that_the_url_names(
+async def test_a_database_server_with_another_name_is_refused(
     own_cluster: Cluster, tmp_path: Path
 ) -> None:
     tls = write_certificate(tmp_path)

@@ -54,7 +54,7 @@ SELECT 1, 'ann', '', 'cutover', 'person', '1', '', '5%', '6%' FROM generate_seri
 
 
 class Calendar:
-    """The time of the database and of all replicas, in seconds since 1970."""
+    """The simulated time of the database and all replicas, in seconds since 1970."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self._patch = patch
@@ -90,7 +90,7 @@ class Transactions:
 
 
 def minute(day: int, chance: Random) -> Delta:
-    """Return what a replica counts in a minute."""
+    """Return the counts of a replica in a minute."""
     versions = ("1", "2") if day <= LAST_DAY_OF_1 else ("2",)
     clients = ("acme", *(f"{chance.getrandbits(64):x}" for _ in range(STRANGERS)))
     usages = [
@@ -103,7 +103,7 @@ def minute(day: int, chance: Random) -> Delta:
 
 
 class Year:
-    """The replicas of the fleet, and what happens on a day."""
+    """The replicas of the fleet, and the events of a day."""
 
     def __init__(self, url: str, folder: Path, stack: AsyncExitStack, calendar: Calendar) -> None:
         self._url, self._folder, self._stack, self._calendar = url, folder, stack, calendar
@@ -117,7 +117,7 @@ class Year:
         self.counted = 0
 
     async def serve(self, day: int) -> None:
-        """Have all replicas serve for some minutes of a day."""
+        """Let all replicas serve for some minutes of a day."""
         while len(self.states) < REPLICAS:
             name = f"r{self._started}"
             state = await FleetState.open(*membership(self._url, name, self._folder))
@@ -131,13 +131,13 @@ class Year:
                 self._absorb(state, day)
 
     async def beat(self) -> None:
-        """Have all replicas hand in what they counted."""
+        """Write the counts of all replicas to the database."""
         for state in self.states:
             with self._transactions.are(1):
                 await state._send_heartbeat()
 
     async def judge(self) -> None:
-        """Have one replica judge; the lease of the day before is over."""
+        """Make one replica the leader; the lease of the day before has expired."""
         self._judge = self._chance.choice(self.states)
         await self._succeed(self._judge)
 
@@ -167,7 +167,7 @@ class Year:
         self.counted += len(made.usages)
 
 
-async def test_days_follow_each_other_for_more_than_a_year(
+async def test_more_than_a_year_of_days_is_counted_in_bounded_tables(
     database: str, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Old rows go with each 600th judgement: a day has 86,400 of them, and here one.

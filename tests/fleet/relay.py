@@ -1,4 +1,4 @@
-"""Relay: a TCP relay before the database, which can drop what passes or refuse connections."""
+"""Relay: a TCP relay in front of the database that can drop bytes or refuse connections."""
 
 import selectors
 import socket
@@ -12,7 +12,7 @@ class Relay:
     """Passes bytes between clients and a port of this machine; a thread does the work.
 
     Attributes:
-        port: where it listens.
+        port: the port of the relay.
     """
 
     def __init__(self, target: int) -> None:
@@ -25,15 +25,15 @@ class Relay:
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def drop(self) -> None:
-        """Take all bytes and pass none on, like a network that is cut."""
+        """Accept all bytes and forward none, like an interrupted network."""
         self._dropping = True
 
     def refuse(self) -> None:
-        """Close all connections, and each new one at once."""
+        """Close all connections, and each new connection at once."""
         self._refusing = True
 
     def pass_on(self) -> None:
-        """Work again; connections that are half-way are closed, since bytes of them are gone."""
+        """Resume, and close the connections that have lost bytes."""
         if self._dropping:
             self._refusing = True
             self._dropping = False

@@ -48,7 +48,7 @@ TARGETS = [
     "/orders/v2026-05-01",
     "/plain",
 ]
-# Without them, Chromium asks its maker this and that.
+# Without these flags, Chromium sends requests to Google.
 QUIET = (
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
     *("--disable-background-networking", "--disable-component-update"),
@@ -92,7 +92,7 @@ class Service(BaseHTTPRequestHandler):
 
 
 class NewService(Service):
-    """One whose answers differ in one of ten."""
+    """A service with one differing response in ten."""
 
     count = 0
 
@@ -160,7 +160,7 @@ def token(name: str) -> str:
 
 
 def get(gateway: Program, path: str) -> bytes:
-    """Return what the admin port answers."""
+    """Return the response of the admin port."""
     connection = HTTPConnection("127.0.0.1", gateway.admin, timeout=60)
     connection.request("GET", path, headers={"Authorization": f"Bearer {token('ann')}"})
     body = connection.getresponse().read()
@@ -170,7 +170,7 @@ def get(gateway: Program, path: str) -> bytes:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    """Start the browser of the system."""
+    """Start the browser that is installed on the system."""
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=QUIET)
         yield started
@@ -197,7 +197,7 @@ class Tab:
         return self.page
 
     def watch(self) -> None:
-        """Note what goes wrong from here on."""
+        """Record all errors from now on."""
         self.page.on("console", lambda message: self._said(message.type, message.text))
         self.page.on("pageerror", lambda error: self.faults.append(str(error)))
         self.page.on("dialog", lambda dialog: self.faults.append(dialog.message))
@@ -214,7 +214,7 @@ class Tab:
 
 
 class Tabs:
-    """Opens tabs, each in a context of its own; none may have a fault in the end."""
+    """Opens tabs, each in a separate browser context; fails at the end if one had a fault."""
 
     def __init__(self, browser: Browser, base: str) -> None:
         self._browser = browser
@@ -242,7 +242,7 @@ class Tabs:
 
 
 def examine(page: Page, width: int, name: str) -> None:
-    """Fail if a view does not fit, or has a barrier that axe knows; take its picture."""
+    """Fail if a view does not fit or violates a rule of axe; take a screenshot."""
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     found = Axe().run(page).response["violations"]
     assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in found] == []

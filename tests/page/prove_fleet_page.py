@@ -59,7 +59,7 @@ def seat(browser: Browser, fleet: Fleet) -> Iterator[Seats]:
     made.leave()
 
 
-def test_an_act_on_one_is_seen_on_the_other(seat: Seats) -> None:
+def test_a_command_on_one_replica_is_shown_on_the_other(seat: Seats) -> None:
     """By itself, and on the audit page with its reason; a form from before is refused there."""
     here, there, log = seat("a", VERSION), seat("b", VERSION), seat("b", "/page/audit")
     expect(there.locator("#cutover .percent")).to_have_text("5%")
@@ -72,7 +72,7 @@ def test_an_act_on_one_is_seen_on_the_other(seat: Seats) -> None:
 
 
 def callers(page: Page) -> Locator:
-    """Return the clients and their requests as the view of a version has them."""
+    """Return the clients and their requests from the view of a version."""
     return page.locator("#callers-table tbody").locator("th, td[data-label=Requests]")
 
 
@@ -113,7 +113,7 @@ def test_a_replica_is_lost_and_comes_back(seat: Seats, fleet: Fleet) -> None:
     expect(lost).to_have_count(0)
 
 
-def test_mistakes_in_the_rules_of_another_replica(seat: Seats, fleet: Fleet) -> None:
+def test_configuration_mistakes_of_another_replica_are_shown(seat: Seats, fleet: Fleet) -> None:
     """They wait on the page of every replica, with the line, until the file is mended."""
     page, log = seat("a", "/"), seat("a", "/page/audit")
     item = page.locator(".item", has_text="Rules refused")
@@ -150,8 +150,8 @@ def kill(program: Program) -> None:
 
 
 @pytest.mark.parametrize("how", ["dropped", "refused"])
-def test_views_say_that_the_store_is_gone_and_recover(seat: Seats, fleet: Fleet, how: str) -> None:
-    """Each view says so by itself and still reads; no act is done; all is well once it is back."""
+def test_views_report_a_lost_database_and_recover(seat: Seats, fleet: Fleet, how: str) -> None:
+    """Each view reports it without a reload and stays readable. Commands fail until it is back."""
     paths = {"next": "/", "versions": "/page/versions", "version": VERSION, "audit": "/page/audit"}
     call(fleet.replicas["a"], f"before-{how}")
     pages = {name: seat("a", path) for name, path in paths.items()}

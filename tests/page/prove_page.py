@@ -31,7 +31,7 @@ from tests.page.conftest import (
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("view", VIEWS)
 def test_a_view_fits_and_has_no_barrier(tabs: Tabs, view: str, theme: str) -> None:
-    """It fits, has no barrier that axe knows, and its picture is taken."""
+    """The view fits and violates no rule of axe. A screenshot is taken."""
     tab = tabs(color_scheme=theme)
     for width in WIDTHS:
         tab.page.set_viewport_size({"width": width, "height": 800})
@@ -137,7 +137,9 @@ FIELDS = "#shadow .fields-differ"
 
 
 @pytest.mark.parametrize("scripts", [True, False])
-def test_each_act_on_a_cutover_takes_effect_and_is_audited(tabs: Tabs, *, scripts: bool) -> None:
+def test_each_command_on_a_cutover_takes_effect_and_is_audited(
+    tabs: Tabs, *, scripts: bool
+) -> None:
     """Each one, with and without scripts; who and why are in the audit log."""
     page = tabs(java_script_enabled=scripts).open(VERSION)
     percent, chip = page.locator("#cutover .percent"), page.locator("#cutover h2 .chip")
@@ -185,7 +187,7 @@ def test_a_shadow_shows_its_differences_and_is_reset(tabs: Tabs, gateway: Progra
     expect(page.locator(f"{FIELDS} summary code")).to_have_text("/name", timeout=60_000)
 
 
-def test_two_tabs_see_each_others_act(tabs: Tabs) -> None:
+def test_two_tabs_show_each_others_commands(tabs: Tabs) -> None:
     """What one does, the other sees by itself; a form from before is refused with what is true."""
     first, second, stale = (tabs().open(VERSION) for _ in range(3))
     section = stale.locator("#cutover")
@@ -219,7 +221,7 @@ def test_a_reader_sees_commands_and_no_forms(tabs: Tabs) -> None:
     expect(page.get_by_label("Token")).to_be_visible()
 
 
-def test_the_pictures_of_the_documentation(tabs: Tabs, gateway: Program) -> None:
+def test_screenshots_for_the_documentation_are_taken(tabs: Tabs, gateway: Program) -> None:
     """Those in docs/ are copies of what this leaves, made when the page looks otherwise."""
     assert gateway.config is not None
     right = gateway.config.read_text()
@@ -250,7 +252,7 @@ def test_a_wrong_token_is_refused(tabs: Tabs) -> None:
     expect(page.locator("h1")).to_have_text("Audit")
 
 
-def test_a_lost_gateway_that_comes_back(browser: Browser, tmp_path: Path) -> None:
+def test_a_lost_gateway_is_shown_and_found_again(browser: Browser, tmp_path: Path) -> None:
     """Suspended, it is noticed by its silence; killed, at once; it is found again both times."""
     with ExitStack() as stack:
         config = tmp_path / "gateway.yaml"
@@ -277,7 +279,7 @@ def test_a_lost_gateway_that_comes_back(browser: Browser, tmp_path: Path) -> Non
         tabs.close()
 
 
-def test_long_names_push_nothing_aside(browser: Browser, tmp_path: Path) -> None:
+def test_long_names_do_not_displace_other_columns(browser: Browser, tmp_path: Path) -> None:
     """Neither the other columns out of a wide window, nor a version out of a narrow one."""
     with ExitStack() as stack:
         text = (ROOT / "gateway.yaml").read_text()
@@ -293,7 +295,9 @@ def test_long_names_push_nothing_aside(browser: Browser, tmp_path: Path) -> None
         tabs.close()
 
 
-def test_more_pages_than_are_followed(tabs: Tabs, gateway: Program) -> None:
+def test_pages_beyond_the_limit_report_that_they_are_not_updated(
+    tabs: Tabs, gateway: Program
+) -> None:
     """A further page says so, and is followed as soon as there is room."""
     with ExitStack() as stack:
         for _ in range(MOST_STREAMS):

@@ -42,7 +42,7 @@ STOPS = "a[href], button, input:not([type=hidden]), select, textarea, summary"
 
 @pytest.mark.parametrize("scripts", [True, False])
 @pytest.mark.parametrize("width", WIDTHS)
-def test_every_stop_of_tab_is_seen(tabs: Tabs, width: int, *, scripts: bool) -> None:
+def test_every_tab_stop_is_visible(tabs: Tabs, width: int, *, scripts: bool) -> None:
     """Also the heads of columns, which sort; each has a label and an outline, none is left out."""
     page = tabs(
         java_script_enabled=scripts,
@@ -64,7 +64,7 @@ def test_every_stop_of_tab_is_seen(tabs: Tabs, width: int, *, scripts: bool) -> 
         assert len(stops) >= len(shown)
 
 
-def test_an_act_is_done_by_keyboard(tabs: Tabs) -> None:
+def test_a_command_works_by_keyboard(tabs: Tabs) -> None:
     """From the form to the answer, without scripts; it is then gone back on in the same way."""
     page = tabs(java_script_enabled=False).open(f"{VERSION}#act-pause-brownouts")
     for label, why, chip in (("Pause them", "a holiday", True), ("Resume", "over", False)):

@@ -1,4 +1,4 @@
-"""Clients that are not well-mannered, or not small: each function is one visit of one of them."""
+"""Clients that misbehave or send large messages: each function is one visit of one client."""
 
 import asyncio
 import json
@@ -44,7 +44,7 @@ GARBAGE = (
 
 
 async def garbage(load: Load, random: Random) -> None:
-    """Send what is not HTTP, or no good request."""
+    """Send bytes that are not HTTP, or an invalid request."""
     data, status = random.choice(GARBAGE)
     async with load.visit("mirror") as visit:
         visit.client.send(data)
@@ -122,7 +122,7 @@ async def slow(load: Load, random: Random) -> None:
 
 
 async def leaver(load: Load, random: Random) -> None:
-    """Leave in the middle of something."""
+    """Close the connection in the middle of a request or response."""
     async with load.visit("mirror") as visit:
         client = visit.client
         match random.randrange(6):

@@ -1,4 +1,4 @@
-"""Whether a process keeps what it should have let go: memory, sockets, tasks."""
+"""Detects leaks of a process: memory, sockets, tasks."""
 
 import socket
 from collections.abc import Iterable
@@ -31,7 +31,7 @@ class Held(NamedTuple):
 
 
 class Counted(NamedTuple):
-    """What the census of a process says: asyncio tasks, and blocks of memory that objects have."""
+    """The census of a process: the numbers of asyncio tasks and of allocated memory blocks."""
 
     tasks: int
     blocks: int
@@ -47,14 +47,14 @@ def held(process: psutil.Process, backends: Iterable[int]) -> Held:
 
 
 def counted(pid: int) -> Counted:
-    """Return what the census says of a process that was started with CENSUS."""
+    """Return the census of a process that was started with CENSUS."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(f"\0gateway-census-{pid}")
         return Counted(*map(int, connection.makefile("rb").read().split()))
 
 
 def slope(samples: list[tuple[float, float]]) -> float:
-    """Return by how much a value rises a second, outliers notwithstanding (Theil-Sen)."""
+    """Return the rise of a value per second, robust against outliers (Theil-Sen)."""
     some = samples[:: len(samples) // _MOST_SAMPLES + 1]
     slopes = [(b - a) / (then - now) for (now, a), (then, b) in combinations(some, 2)]
     return median(slopes) if slopes else 0.0
@@ -86,7 +86,7 @@ class Growth:
 
     @property
     def too_much(self) -> bool:
-        """Whether that is a leak."""
+        """Whether the growth counts as a leak."""
         return self.total > (self.long if self._span >= _LONG else self.short)
 
     @property
@@ -112,14 +112,14 @@ class Memory:
         self.bytes = Growth(long=4e6, short=48e6)
 
     def sample(self) -> None:
-        """Look at it now."""
+        """Take a sample now."""
         now = monotonic()
         self.blocks.samples.append((now, counted(self.process.pid).blocks))
         self.bytes.samples.append((now, self.process.memory_info().rss))
 
     @property
     def leaks(self) -> bool:
-        """Whether it grew too much."""
+        """Whether the memory of the process grew too much."""
         return self.blocks.too_much or self.bytes.too_much
 
     def __str__(self) -> str:

@@ -23,7 +23,7 @@ FAILURES = (OSError, asyncio.IncompleteReadError)  # TimeoutError is an OSError
 
 
 class WrongAnswerError(Exception):
-    """An answer that is not the one to what was asked."""
+    """A response that does not belong to the request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Question:
     key: str = ""
 
     def request(self, request_id: str) -> bytes:
-        """Return its bytes."""
+        """Return the bytes of the request."""
         fields = (*self.fields, f"X-Request-Id: {request_id}")
         if self.key:
             fields = (*fields, f"Idempotency-Key: {self.key}")
@@ -160,7 +160,7 @@ class Visit:
 
     @property
     def ended(self) -> bool:
-        """Whether the connection can be seen to be no more."""
+        """Whether the connection is known to be closed."""
         reader = self.client.reader
         return reader.at_eof() or reader.exception() is not None
 

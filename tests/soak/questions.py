@@ -1,4 +1,4 @@
-"""What the load asks, and what the answers have to be."""
+"""The requests of the load, and the expected responses."""
 
 import json
 from itertools import count
@@ -80,7 +80,7 @@ def written(key: str) -> Question:
 
 
 def refused(random: Random) -> Question:
-    """Ask for what there is not."""
+    """Send a request that is refused, such as for a missing version or an unknown path."""
     line, fields, status, code = random.choice(
         (
             ("GET /v3/person", (), 404, "version_unknown"),
@@ -99,6 +99,6 @@ def refused(random: Random) -> Question:
 
 
 def any_of(random: Random) -> Question:
-    """Ask one of all of these."""
+    """Send one of these requests, chosen at random."""
     kinds = (person, person, person, echo, listed, posted, refused)
     return random.choice(kinds)(random)

@@ -1,4 +1,4 @@
-"""The soak: everything at once for a while, then a judgement on what it left behind."""
+"""The soak: all kinds of load and failures for a while, then a check for leaks."""
 
 import asyncio
 import sqlite3
@@ -137,7 +137,7 @@ class Soak:
         }
 
     def _left(self, before: dict[str, Held]) -> list[str]:
-        """Return who still holds more than before, with the backends gone too."""
+        """Return the processes that still hold more than before, after the backends have ended."""
         house = self.house
         roles = [(house.supervisor, "supervisor")] + [(each, "worker") for each in house.workers]
         house.end_backends()
@@ -171,7 +171,7 @@ class Soak:
         return lost + [f"stored twice: {name}" for name in twice]
 
     def _log(self) -> list[str]:
-        """Return what the gateway complained of."""
+        """Return the unexpected entries of the gateway's log."""
         self.house.journal.read()
         return [f"logged: {entry}" for entry in self.house.journal.others]
 

@@ -1,4 +1,4 @@
-"""The soak works: a short run of it; and what it is there to find, it finds."""
+"""The soak works: a short run passes, and planted errors and leaks are found."""
 
 import asyncio
 import subprocess
@@ -24,7 +24,7 @@ from tests.soak.soak import Soak
 pytestmark = pytest.mark.slow
 
 
-async def test_a_short_soak(tmp_path: Path) -> None:
+async def test_a_short_soak_finds_nothing_wrong(tmp_path: Path) -> None:
     said: list[str] = []
     with open_house(tmp_path, **CENSUS) as house:
         processes = [house.supervisor, *house.workers]
@@ -34,7 +34,7 @@ async def test_a_short_soak(tmp_path: Path) -> None:
     assert not any(process.is_running() for process in processes)
 
 
-async def test_a_reload_within_which_a_worker_dies(tmp_path: Path) -> None:
+async def test_a_reload_completes_although_a_worker_dies(tmp_path: Path) -> None:
     """It has been told to load them and has not, when it is killed."""
     with open_house(tmp_path) as house:
         worker = house.workers[-1]
@@ -78,7 +78,7 @@ def answer(
 REFUSED = answer(b'{"code":"upstream_unreachable"}', 502, kind="application/problem+json")
 
 
-async def test_a_right_answer() -> None:
+async def test_a_right_response_is_counted() -> None:
     load = await judged(answer(b"1"))
     assert (load.right, load.wrong, load.unexplained) == (1, [], [])
 
@@ -96,7 +96,7 @@ async def test_a_right_answer() -> None:
         pytest.param(answer(b"{}", 500, kind="application/problem+json"), id="failed"),
     ],
 )
-async def test_a_wrong_answer(data: bytes) -> None:
+async def test_a_wrong_response_is_reported(data: bytes) -> None:
     load = await judged(data)
     assert (load.right, len(load.wrong), load.unexplained) == (0, 1, [])
 
@@ -112,13 +112,15 @@ async def test_a_wrong_answer(data: bytes) -> None:
     ],
     ids=["while it is down", "another's", "long before", "for good"],
 )
-async def test_no_answer(data: bytes, kill: Kill, explained: bool) -> None:
+async def test_a_missing_response_is_explained_only_by_a_kill(
+    data: bytes, kill: Kill, explained: bool
+) -> None:
     load = await judged(data, kills=[kill])
     assert (load.right, load.wrong) == (0, [])
     assert (load.explained.total(), len(load.unexplained)) == ((1, 0) if explained else (0, 1))
 
 
-def test_a_slope_that_outliers_do_not_change() -> None:
+def test_outliers_do_not_change_the_slope() -> None:
     line = [(float(n), 3.0 * n + sin(n)) for n in range(1000)]
     assert slope(line) == pytest.approx(3, abs=0.01)
     assert slope([(n, 1e9 if n % 10 == 0 else value) for n, value in line]) == pytest.approx(
@@ -129,7 +131,7 @@ def test_a_slope_that_outliers_do_not_change() -> None:
 
 @pytest.mark.parametrize(("rate", "leak"), [(0, False), (5, False), (15, True), (-100, False)])
 @pytest.mark.parametrize("figure", ["blocks", "bytes"])
-def test_memory_that_grows(figure: str, rate: int, leak: bool) -> None:
+def test_growing_memory_is_reported_as_a_leak(figure: str, rate: int, leak: bool) -> None:
     """Ten minutes, growing by so much a second; the first minutes grow however they like."""
     memory = Memory(psutil.Process())
     scale = {"blocks": 2.5, "bytes": 1000}

@@ -5,7 +5,7 @@ import pytest
 from gateway.base.urls import browser_authority, is_address, without_authority
 
 
-def test_the_authority_that_a_browser_reads() -> None:
+def test_the_authority_is_that_which_a_browser_reads() -> None:
     assert browser_authority("\0\\/h:1\\x") == "h:1"
     assert browser_authority("/x//y") is None
 
@@ -19,5 +19,5 @@ def test_a_path_gets_a_dot_segment_where_a_browser_reads_an_authority() -> None:
     ("host", "wanted"),
     [("192.0.2.7", True), ("::1", True), ("a.example", False), ("[::1]", False), ("", False)],
 )
-def test_an_address_is_no_name(host: str, wanted: bool) -> None:
+def test_an_ip_address_is_distinguished_from_a_host_name(host: str, wanted: bool) -> None:
     assert is_address(host) is wanted

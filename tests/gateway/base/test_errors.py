@@ -1,4 +1,4 @@
-"""Faults: one status and one owner for every code, and a body as RFC 9457 has it."""
+"""Faults: one status and one blame for every code, and a response body by RFC 9457."""
 
 from dataclasses import FrozenInstanceError
 from typing import Any
@@ -40,14 +40,14 @@ def test_a_fault_is_a_problem_detail() -> None:
 
 
 @pytest.mark.parametrize("supported", [(), ("1",), ("1", "2")])
-def test_a_fault_about_a_version_lists_what_is_on_offer(supported: tuple[str, ...]) -> None:
+def test_a_fault_about_a_version_lists_the_supported_versions(supported: tuple[str, ...]) -> None:
     fault = Fault(FaultCode.VERSION_UNKNOWN, "detail", supported=supported, status_override=406)
     problem = fault.problem("/")
     assert (fault.status, problem["status"]) == (406, 406)
     assert problem["supportedVersions"] == list(supported)
 
 
-def test_a_problem_is_made_of_json_types_alone() -> None:
+def test_a_problem_detail_contains_only_json_types() -> None:
     problem = Fault(FaultCode.VERSION_UNKNOWN, "detail", supported=("1",)).problem("/")
     assert {type(value) for value in problem.values()} == {str, int, list}
 

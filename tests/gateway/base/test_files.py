@@ -1,4 +1,4 @@
-"""A file is read whole, or not at all: neither a device nor a pipe keeps the reader."""
+"""A file is read completely or not at all. Devices and pipes never block the reader."""
 
 import os
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Header fields between two hops: dropped, added, named anew; never reordered."""
+"""Header fields between two hops: dropped, added or replaced, but never reordered."""
 
 import pytest
 from hypothesis import given
@@ -71,7 +71,7 @@ class TestEndToEnd:
         fields = lines("Host: a", "HOST: b", "Hosts: c", "Connection: X-A", "x-a: 1")
         assert end_to_end(fields, frozenset({b"host"})) == lines("Hosts: c")
 
-    def test_connection_cannot_name_what_frames_the_message(self) -> None:
+    def test_connection_cannot_drop_content_length(self) -> None:
         fields = lines("Connection: Content-Length, A", "content-length: 1", "A: 2")
         assert end_to_end(fields, frozenset()) == lines("content-length: 1")
 
@@ -121,7 +121,7 @@ def test_forwarded_fields_follow_the_rules_of_http(
 
 
 class TestFiltered:
-    """A name is looked into once, and no more of them are remembered than are bounded."""
+    """Each name is examined once, and the cache of names is bounded."""
 
     def test_watched_fields_are_reported(self) -> None:
         actions = watching_filter(frozenset({b"expect"}))
@@ -157,7 +157,7 @@ class TestFiltered:
 
 
 class TestForwarding:
-    """RFC 7239, and its elder sisters."""
+    """Forwarded (RFC 7239) and the older X-Forwarded-* fields."""
 
     @pytest.mark.parametrize(
         ("address", "node"),
@@ -332,7 +332,7 @@ def test_lookalikes_are_the_names_that_cgi_maps_to_one_variable() -> None:
     assert lookalikes(frozenset({b"a-b", b"a_b"})) == set()
 
 
-def test_lookalikes_of_a_name_that_is_all_dashes() -> None:
+def test_a_name_of_many_dashes_has_bounded_lookalikes() -> None:
     name = b"-" * 1000
     found = lookalikes(frozenset({name}))
     assert name.replace(b"-", b"_") in found

@@ -1,4 +1,4 @@
-"""Overrides: none to begin with."""
+"""Overrides: empty by default."""
 
 from gateway.base.overrides import NO_OVERRIDES, Overrides
 

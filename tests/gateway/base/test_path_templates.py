@@ -13,7 +13,7 @@ from tests.gateway.world import LAW
 
 
 def router(*texts: str) -> Router[str]:
-    """Build a router that leads each template to its own text."""
+    """Build a router that maps each template to its own string."""
     return Router((parse_template(text), text) for text in texts)
 
 
@@ -166,7 +166,7 @@ class TestCaptures:
         ],
     )
     def test_captures_never_match_a_dot_segment(self, text: str, path: str) -> None:
-        """Wherever they are filled in, they would walk out of the folder there."""
+        """Filled into another path, a dot segment would leave the folder."""
         assert router(text).find(path) is None
 
     @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ class TestCaptures:
             ("/users/", "/{rest*}"),
         ],
     )
-    def test_a_slash_at_the_end_leads_past_no_other_template(
+    def test_a_final_slash_does_not_bypass_another_template(
         self, path: str, found: str | None
     ) -> None:
         known = router("/users/{id}", "/me", "/files/{rest*}", "/{rest*}").find(path)
@@ -218,7 +218,7 @@ class TestCaptures:
         ],
     )
     def test_captures_never_match_an_encoded_dot_segment(self, text: str, climbing: str) -> None:
-        """A service that decodes what it captures would walk out of the folder there."""
+        """A service that decodes the captured string would leave the folder."""
         assert router(text).find(f"/users/{climbing}") is None
         assert router(text).find(f"/users/a/{climbing}") is None
         assert router("/users/{id}/x").find(f"/users/{climbing}/x") is None
@@ -292,7 +292,7 @@ class TestPrecedence:
 
 
 class TestBuilding:
-    """Mistakes of an operator, each with a sentence."""
+    """Invalid templates are refused with a message."""
 
     @pytest.mark.parametrize(
         ("texts", "message"),
@@ -364,7 +364,7 @@ class TestBuilding:
 
 
 class TestFilling:
-    """The way back: a path from a template."""
+    """Filling a template with captures to get a path."""
 
     @pytest.mark.parametrize(
         ("text", "captures", "path"),
@@ -403,7 +403,7 @@ taken = st.text(st.sampled_from("abv12.%{}é"), min_size=1, max_size=4)
 
 @st.composite
 def templates(draw: st.DrawFn, literals: st.SearchStrategy[str] = letters) -> str:
-    """Any template of up to four segments."""
+    """Generate a template of up to four segments."""
     parts = []
     for index in range(draw(st.integers(1, 4))):
         literal = draw(literals)
@@ -544,7 +544,7 @@ def test_recent_paths_are_cached_within_a_budget(monkeypatch: pytest.MonkeyPatch
         for path in paths:
             assert router.find(path) == ("users", {"id": path[7:]})
     assert searched == paths
-    for number in range(20_000):  # more than are remembered
+    for number in range(20_000):  # more than fit into the cache
         router.find(f"/other/{number}")
     held = router._cache
     assert 5000 < len(held) + len(held._older) < 2 * routing._CACHE_BYTES / routing._ENTRY_BYTES

@@ -1,4 +1,4 @@
-"""The head: as it came, and never changed."""
+"""The request head: raw and immutable."""
 
 import pytest
 from multidict import CIMultiDict, CIMultiDictProxy

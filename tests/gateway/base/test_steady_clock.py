@@ -1,4 +1,4 @@
-"""The steady clock: it goes on by itself, whatever the clock of the machine is set to."""
+"""The steady clock is independent of the system clock."""
 
 import time
 
