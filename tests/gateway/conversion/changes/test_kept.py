@@ -1,4 +1,4 @@
-"""Kept: what of a request does not fit comes to its place as it is."""
+"""`unfit: keep`: invalid values of a request are forwarded unchanged in the converted field."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -79,7 +79,7 @@ GROUPS["item"] = (*GROUPS["item"][:2], GroupUse("item", ((("items",),),), GROUPS
 
 
 def converted(document: Json, *changes: Change, of_request: bool = True) -> Json:
-    """Upgrade a body by changes that keep what does not fit; sealed, it becomes the same."""
+    """Upgrade a body with lenient changes; check that its sealed form gives the same result."""
     link = VersionLink(Version(1), Version(2), changes, keeps_unfit=True)
     upgrade = BodyConversion((link,), Direction.UP, of_request)
     made = upgrade.convert(document, PLAIN)
@@ -167,13 +167,13 @@ def converted(document: Json, *changes: Change, of_request: bool = True) -> Json
         ),
     ],
 )
-def test_a_value_that_does_not_fit_stays(
+def test_a_value_that_cannot_be_converted_is_forwarded_unchanged(
     changes: tuple[Change, ...], older: Json, newer: Json
 ) -> None:
     assert converted(older, *changes) == newer
 
 
-def test_a_value_that_has_no_place_of_its_own_is_refused() -> None:
+def test_a_value_without_a_location_in_the_other_version_is_refused() -> None:
     with fails("/n", "is there already, and /name is to become it"):
         converted({"name": 1, "n": 2}, NAME)
     with fails("/o", "expected an object, found a number"):
@@ -195,10 +195,10 @@ def test_a_value_that_has_no_place_of_its_own_is_refused() -> None:
         ((Inside(("b",)), ("c",)), {"b": {"c": 5}}, "/b/c"),
     ],
 )
-def test_what_one_of_two_refuses_is_refused(
+def test_a_value_is_refused_if_one_of_two_fused_changes_refuses_it(
     scopes: tuple[Scope, ...], given_value: Json, place: str
 ) -> None:
-    """They are fused where they are of the same objects, and one of them keeps."""
+    """The two changes are fused, as they apply to the same objects; only one is lenient."""
     keeping, refusing = (
         VersionLink(Version(1), Version(2), (retype(scopes, (key,), *TYPES),), keeps_unfit=keeps)
         for key, keeps in (("a", True), ("z", False))
@@ -211,7 +211,7 @@ def test_what_one_of_two_refuses_is_refused(
     assert alone.convert(given_value, PLAIN) is not None
 
 
-def test_a_value_that_has_come_to_its_place_is_named_as_it_was_sent() -> None:
+def test_a_forwarded_value_that_a_later_link_refuses_is_named_as_sent() -> None:
     refusing = VersionLink(Version(1), Version(2), (retype((), ("o", "a"), *TYPES),))
     keeping = VersionLink(Version(1), Version(2), (INTO,), keeps_unfit=True)
     upgrade = BodyConversion((keeping, refusing), Direction.UP, of_request=True)
@@ -224,12 +224,12 @@ def test_a_value_that_has_come_to_its_place_is_named_as_it_was_sent() -> None:
         )
 
 
-def test_answers_are_refused() -> None:
+def test_an_invalid_value_in_a_response_is_refused() -> None:
     with fails("/a", "expected a string that is a number, found another one"):
         converted({"a": "x"}, NUMBER, of_request=False)
 
 
-def test_a_downgrade_keeps_unfit_values_too() -> None:
+def test_a_downgrade_also_forwards_invalid_values_unchanged() -> None:
     change = keeping_unfit(NUMBER)
     assert (change.scopes, change.touches) == ((), (("a",),))
     assert change.for_patch() == change
@@ -240,7 +240,7 @@ def test_a_downgrade_keeps_unfit_values_too() -> None:
         assert fields == {"a": made}
 
 
-def test_a_group_of_a_patch_keeps_too() -> None:
+def test_a_group_in_a_patch_also_forwards_invalid_values_unchanged() -> None:
     group = keeping_unfit(GroupUse("item", ((),), GROUPS).compile()).for_patch()
     fields: Json = {"a": "x", "name": 1}
     group.up.step(fields, PLAIN)
@@ -249,8 +249,8 @@ def test_a_group_of_a_patch_keeps_too() -> None:
 
 @LAW
 @given(jsons)
-def test_an_object_that_does_not_fit_is_as_before(value: Json) -> None:
-    """Also what a change has opened on its way to the field."""
+def test_an_object_is_restored_if_a_change_inside_it_fails(value: Json) -> None:
+    """This includes objects on the path that the change has already opened."""
     deep = scale((), ("m", "b", "a"), 2, Type.TEXT)
     fields: Json = {"m": {"b": {"a": value}, "c": [1]}}
     keeping_unfit(deep).up.step(fields, PLAIN)
@@ -260,7 +260,7 @@ def test_an_object_that_does_not_fit_is_as_before(value: Json) -> None:
 
 @st.composite
 def misfits(draw: st.DrawFn) -> tuple[Json, list[Change]]:
-    """A body, and changes of one that has something else in one place."""
+    """Return changes, and a body for them with an unexpected value at one location."""
     body = draw(bodies)
     document: Json = body
     chain: list[Change] = []
@@ -284,10 +284,10 @@ def holders(value: Json) -> Iterator[tuple[Any, Any]]:
 
 @settings(LAW, max_examples=200)
 @given(misfits(), st.sampled_from([(True, True), (True, False), (False, True)]), st.integers(0, 4))
-def test_a_value_that_fits_is_converted_as_ever(
+def test_a_valid_value_is_converted_as_without_unfit_keep(
     case: tuple[Json, list[Change]], keeps: tuple[bool, bool], cut: int
 ) -> None:
-    """And what does not becomes the same, however much of the body is parsed."""
+    """An invalid value gives the same result in a parsed and a sealed body."""
     body, chain = case
 
     def made(form: JsonForm, *keep: bool) -> Json:
@@ -310,7 +310,7 @@ def test_a_value_that_fits_is_converted_as_ever(
 
 
 def whole(text: str) -> str:
-    """Return a whole number as it is written; raises ValueError."""
+    """Return a whole number in canonical form; raises ValueError."""
     return str(int(text))
 
 
@@ -329,19 +329,21 @@ MONEY = money_parameter("a", "c")
         (MONEY, "a=1.50&c=EUR", "a=150&c=EUR"),
     ],
 )
-def test_a_parameter_stays(change: ParameterChange, older: str, newer: str) -> None:
+def test_an_invalid_parameter_is_forwarded_unchanged_in_an_upgrade(
+    change: ParameterChange, older: str, newer: str
+) -> None:
     up = change.keeping_unfit().up(parse_query(older), QUERY)
     assert write_query(up) == newer
 
 
-def test_parameters_on_the_way_back() -> None:
+def test_an_invalid_parameter_is_forwarded_unchanged_in_a_downgrade() -> None:
     change = REWRITTEN.keeping_unfit()
     for given_value, made in (("a=x", "a=x"), ("a=01", "a=1")):
         assert write_query(change.down(parse_query(given_value), QUERY)) == made
 
 
 def paging(page: PagingForm, offset: PagingForm, usual: int | None) -> ParameterChange:
-    """Return the change from a page to an offset that leaves what does not fit."""
+    """Return a lenient change from pages to offsets."""
     return recombined(
         offset.names,
         page.names,
@@ -351,7 +353,7 @@ def paging(page: PagingForm, offset: PagingForm, usual: int | None) -> Parameter
     ).keeping_unfit()
 
 
-def test_parameters_that_the_service_can_judge_come_to_their_places() -> None:
+def test_invalid_paging_parameters_are_forwarded_under_the_names_of_the_service() -> None:
     page, offset = PagingForm("page", "size", 1), PagingForm("offset", "limit")
     change = paging(page, offset, 20)
     for older, newer in (
@@ -376,7 +378,9 @@ def test_parameters_that_the_service_can_judge_come_to_their_places() -> None:
 @pytest.mark.parametrize(
     "change", [rename_parameter("a", "b"), recombined(("a",), ("b", "c"), dict, dict)]
 )
-def test_parameters_that_get_other_names_are_refused(change: ParameterChange) -> None:
+def test_a_change_that_only_renames_parameters_has_no_lenient_variant(
+    change: ParameterChange,
+) -> None:
     assert change.keeping_unfit() is change
 
 
@@ -393,7 +397,7 @@ def test_parameters_that_get_other_names_are_refused(change: ParameterChange) ->
         ('type: { field: "[]", newer: number, older: text }', {"a": "1"}, {"a": "1"}),
     ],
 )
-def test_a_document_of_a_stream_without_the_shape_of_the_whole_body_stays(
+def test_a_stream_document_without_the_shape_for_a_whole_body_change_is_unchanged(
     written: str, given: Json, expected: Json
 ) -> None:
     link = VersionLink(Version(1), Version(2), (NAME, change_of(written)))
@@ -402,7 +406,7 @@ def test_a_document_of_a_stream_without_the_shape_of_the_whole_body_stays(
     assert conversion.of_documents.of_documents is conversion.of_documents
 
 
-def test_other_changes_of_a_stream_are_those_of_the_body() -> None:
+def test_a_stream_without_whole_body_changes_has_the_conversion_of_a_body() -> None:
     link = VersionLink(Version(1), Version(2), (NAME, whole_body(NUMBER)))
     for one in (link, replace(link, changes=(NAME,))):
         conversion = BodyConversion((one,), Direction.UP)

@@ -1,4 +1,4 @@
-"""The laws of all changes, over the examples in the docs and documents like them.
+"""Properties of all changes, tested with the examples in the docs and similar documents.
 
 A new change needs an example in docs/change-examples.md, or in docs/operations.md if it is of
 parameters alone. These tests then hold for it.
@@ -45,7 +45,7 @@ FORMS = [*CHANGES.values(), *PARAMETER_CHANGES.values()]
 
 @cache
 def section(written: str) -> BodySection:
-    """Return the model of a change of bodies, as it is read from gateway.yaml."""
+    """Parse a change of bodies that is written as in gateway.yaml."""
     declared = read(written.encode(), "example", {}).data
     (found,) = ChangeConfig.model_validate_json(json.dumps(declared)).named().values()
     return found
@@ -61,7 +61,7 @@ def change_of(written: str) -> Change:
 
 
 def like(example: Any, *, in_list: bool = False) -> st.SearchStrategy[Any]:
-    """Return values of the same types as an example: objects with the same fields, other lists."""
+    """Return values like an example: the same fields and types, but other lists and scalars."""
     match example:
         case dict():
             return st.fixed_dictionaries(
@@ -82,7 +82,7 @@ def like(example: Any, *, in_list: bool = False) -> st.SearchStrategy[Any]:
 
 
 def same(value: Any) -> Any:
-    """Return a document to compare: a number in a text is the same however it is written."""
+    """Return a document for comparison; numeric strings are compared as numbers."""
     match value:
         case dict():
             return {key: same(one) for key, one in value.items()}
@@ -97,7 +97,7 @@ def same(value: Any) -> Any:
 @EACH
 @FEW
 @given(st.data())
-def test_a_document_comes_back_unless_a_loss_is_declared(
+def test_a_document_survives_a_round_trip_unless_the_change_declares_a_loss(
     written: str, newer: str, older: str, data: st.DataObject
 ) -> None:
     change = change_of(written)
@@ -115,7 +115,7 @@ def test_a_document_comes_back_unless_a_loss_is_declared(
 
 @EACH
 def test_an_absent_field_stays_absent_in_a_patch(written: str, newer: str, older: str) -> None:
-    """A PATCH request holds only what it changes (RFC 7396)."""
+    """A PATCH request contains only the fields to change (RFC 7396)."""
     patch = change_of(written).for_patch()
     assert up(patch, {}) == down(patch, {}) == {}
     assert patch.for_patch() == patch
@@ -124,10 +124,10 @@ def test_an_absent_field_stays_absent_in_a_patch(written: str, newer: str, older
 @EACH
 @FEW
 @given(st.data())
-def test_an_upgrade_does_with_fields_what_its_effect_shows(
+def test_an_upgrade_removes_and_creates_the_fields_that_its_effect_declares(
     written: str, newer: str, older: str, data: st.DataObject
 ) -> None:
-    """`check` finds conflicting changes by this."""
+    """`check` uses the effects to find conflicting changes."""
     use = section(written).field_use
     before = data.draw(like(json.loads(older)))
     try:
@@ -168,7 +168,7 @@ def _first_key(path: str) -> str:
 
 
 def _values(document: Document, path: str) -> list[Any]:
-    """Return the open values at a path, of all elements or members; null counts as none."""
+    """Return the open values at a path, for all elements or members, without null."""
     found: list[Any] = [document]
     if path != WHOLE:
         scopes, keys, elements, members = parse_path(path)
@@ -184,7 +184,7 @@ def _values(document: Document, path: str) -> list[Any]:
 
 
 def lines_of(document: Any, spelling: Spelling) -> list[ParameterLine] | None:
-    """Return the fields of a flat object as parameters; None for any other object."""
+    """Return the fields of a flat object as parameters; None for a nested object."""
     lines: list[ParameterLine] = []
     for name, value in document.items():
         for one in value if isinstance(value, list) else [value]:

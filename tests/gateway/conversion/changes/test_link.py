@@ -1,4 +1,4 @@
-"""Link: URLs are mapped both ways, by what the message is mapped by."""
+"""Link: URLs in bodies are converted like the request of the message."""
 
 from dataclasses import replace
 
@@ -26,7 +26,7 @@ FORM = replace(PLAIN, message=Message(link=lambda url: f"/v1{url}" if url == "/a
         ({}, {}),
     ],
 )
-def test_values_are_converted_both_ways(
+def test_a_link_is_converted_in_both_directions(
     change: object, before: dict[str, object], after: dict[str, object]
 ) -> None:
     assert callable(change)
@@ -34,11 +34,11 @@ def test_values_are_converted_both_ways(
     assert before == after
 
 
-def test_links_stay_without_a_request() -> None:
+def test_a_link_is_unchanged_without_a_message() -> None:
     assert up(LINK, {"links": {"self": "/a"}}) == {"links": {"self": "/a"}}
     assert down(LINK, {"links": {"self": "/a"}}) == {"links": {"self": "/a"}}
 
 
-def test_a_link_that_is_no_text_is_refused() -> None:
+def test_a_link_that_is_not_a_string_is_refused() -> None:
     with pytest.raises(ConversionError, match="/links/self: expected a string, found a number"):
         LINK.down.step({"links": {"self": 1}}, FORM)

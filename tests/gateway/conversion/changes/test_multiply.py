@@ -1,4 +1,4 @@
-"""Multiply: units are converted exactly, on the digits as they are written."""
+"""Multiply: units are converted exactly, in decimal notation."""
 
 from decimal import ROUND_HALF_UP, Context, Decimal
 from fractions import Fraction
@@ -17,7 +17,7 @@ EXACT = Context(3000, ROUND_HALF_UP)
 
 
 def multiply_by(by: str, newer: int | None = None, older: int | None = None) -> Change:
-    """Return the change whose older version has `by` times the number."""
+    """Return a change: the older version has the number multiplied by `by`."""
     factor = Fraction(by)
     return multiply((), ("f",), Product(1 / factor, newer), Product(factor, older))
 
@@ -26,7 +26,7 @@ MINUTES = multiply_by("60")
 
 
 def moved(by: str, plus: str) -> Change:
-    """Return the change whose older version has `by` times the number, and `plus` beside it."""
+    """Return a change: the older version has the number times `by`, plus `plus`."""
     product = Product(Fraction(by), plus=Fraction(plus))
     return multiply((), ("f",), product.inverse(), product)
 
@@ -68,7 +68,9 @@ WHOLE = multiply(
         (moved("-1", "20"), "7.5", "12.5"),
     ],
 )
-def test_exact_both_ways(change: Change, newer: str, older: str) -> None:
+def test_a_number_is_multiplied_exactly_in_both_directions(
+    change: Change, newer: str, older: str
+) -> None:
     for quote in ("", '"'):
         assert spelt(change, f"{quote}{newer}{quote}", upwards=False) == f"{quote}{older}{quote}"
         assert spelt(change, f"{quote}{older}{quote}", upwards=True) == f"{quote}{newer}{quote}"
@@ -85,11 +87,11 @@ def test_exact_both_ways(change: Change, newer: str, older: str) -> None:
         ("1e999", f"6{'0' * 1000}"),
     ],
 )
-def test_the_shortest_form_is_written(newer: str, older: str) -> None:
+def test_a_product_is_written_in_the_shortest_notation(newer: str, older: str) -> None:
     assert spelt(MINUTES, newer, upwards=False) == older
 
 
-def test_the_opposite_keeps_its_digits() -> None:
+def test_multiplying_by_minus_one_keeps_all_digits() -> None:
     opposite = multiply_by("-1")
     for newer, older in (("12.50", "-12.50"), ("-5.00", "5.00"), ("0.00", "0.00"), ("1e2", "-1e2")):
         assert spelt(opposite, newer, upwards=False) == older
@@ -108,32 +110,32 @@ def test_the_opposite_keeps_its_digits() -> None:
         ("5970", "100", "6000"),
     ],
 )
-def test_rounded_halfway_away_from_zero(older: str, newer: str, again: str) -> None:
+def test_a_product_is_rounded_half_away_from_zero(older: str, newer: str, again: str) -> None:
     assert spelt(WHOLE, older, upwards=True) == newer
     assert spelt(WHOLE, newer, upwards=False) == again
 
 
-def test_rounded_to_digits() -> None:
+def test_a_product_is_rounded_to_the_declared_digits() -> None:
     assert spelt(WHOLE, "0.00417", upwards=False) == "0.3"
     assert spelt(WHOLE, "0.0075", upwards=False) == "0.5"
     assert spelt(WHOLE, "1e-999", upwards=False) == "0"
 
 
-def test_a_moved_number_is_rounded_away_from_zero() -> None:
+def test_a_product_with_an_offset_is_rounded_away_from_zero() -> None:
     celsius = Product(Fraction("1.8"), plus=Fraction(32)).inverse(1, rounds=True)
     assert [celsius(text) for text in ("100", "0", "31.91", "32.09", "1e2")] == [
         *("37.8", "-17.8", "-0.1", "0.1", "37.8")
     ]
 
 
-def test_places_without_end_are_refused() -> None:
+def test_an_infinite_decimal_fraction_is_refused() -> None:
     with fails("/f", "the other version would have decimal places without end"):
         spelt(FAHRENHEIT, "100", upwards=True)
     with fails("/f", "the other version would have decimal places without end"):
         spelt(MINUTES, "100", upwards=True)
 
 
-def test_more_places_than_declared_are_refused() -> None:
+def test_more_decimal_places_than_declared_are_refused() -> None:
     with fails("/f", "the other version would have more than 0 decimal places"):
         spelt(multiply_by("60", newer=0), "90", upwards=True)
     with fails("/f", "the other version would have more than 1 decimal places"):
@@ -143,18 +145,18 @@ def test_more_places_than_declared_are_refused() -> None:
 @pytest.mark.parametrize(
     "value", ['""', '"1."', '"007"', '" 1"', '"NaN"', "1e1000", "1" * 401, f"0.{'1' * 401}"]
 )
-def test_a_value_that_is_no_quantity_is_refused(value: str) -> None:
+def test_a_non_numeric_string_or_too_long_number_is_refused(value: str) -> None:
     with fails("/f", "expected a number such as 12.5, found something else"):
         spelt(MINUTES, value, upwards=False)
 
 
-def test_a_value_that_is_no_number_is_refused() -> None:
+def test_a_value_that_is_not_a_number_or_string_is_refused() -> None:
     with fails("/f", "expected a number, found a boolean"):
         spelt(MINUTES, "true", upwards=False)
 
 
 @pytest.mark.parametrize("document", [{}, {"m": None}, {"m": {}}, {"m": {"f": None}}])
-def test_a_value_that_is_absent_stays_absent(document: Json) -> None:
+def test_multiply_leaves_an_absent_value_absent(document: Json) -> None:
     one = Product(Fraction(2))
     change = multiply((), ("m", "f"), one, one)
     assert up(change, document) == down(change, document) == document
@@ -164,7 +166,9 @@ def test_a_value_that_is_absent_stays_absent(document: Json) -> None:
     ("factor", "places", "ends"),
     [("60", 0, True), ("1/60", 2, False), ("1/1000", 3, True), ("0.375", 3, True)],
 )
-def test_decimal_places(factor: str, places: int, ends: bool) -> None:
+def test_decimal_places_returns_the_places_of_a_factor_and_whether_they_end(
+    factor: str, places: int, ends: bool
+) -> None:
     assert decimal_places(Fraction(factor)) == (places, ends)
 
 
@@ -178,12 +182,12 @@ factors = st.decimals("0.000001", "100000", places=6).map(Fraction) | st.sampled
 
 @LAW
 @given(numbers, factors)
-def test_there_and_back_is_the_same_number(number: str, factor: Fraction) -> None:
+def test_a_product_survives_a_round_trip(number: str, factor: Fraction) -> None:
     change = multiply((), ("f",), Product(1 / factor), Product(factor))
     try:
         older = spelt(change, number, upwards=False)
     except ConversionError:
-        # Only what has no end is refused.
+        # Only infinite decimal fractions are refused.
         assert not decimal_places(factor)[1]
         return
     assert Fraction(Decimal(older)) == Fraction(Decimal(number)) * factor
@@ -195,7 +199,9 @@ offsets = st.decimals("-1000", "1000", places=6).map(Fraction)
 
 @LAW
 @given(numbers, factors, offsets)
-def test_there_and_back_of_a_moved_number(number: str, factor: Fraction, plus: Fraction) -> None:
+def test_a_product_with_an_offset_survives_a_round_trip(
+    number: str, factor: Fraction, plus: Fraction
+) -> None:
     product = Product(factor, plus=plus)
     exact = Fraction(Decimal(number)) * factor + plus
     try:
@@ -209,7 +215,7 @@ def test_there_and_back_of_a_moved_number(number: str, factor: Fraction, plus: F
 
 @LAW
 @given(numbers, factors, offsets, st.integers(0, 18))
-def test_rounding_of_a_moved_number(
+def test_a_product_with_an_offset_is_rounded_to_the_nearest_value(
     number: str, factor: Fraction, plus: Fraction, digits: int
 ) -> None:
     rounded = Fraction(Decimal(Product(factor, digits, rounds=True, plus=plus)(number)))
@@ -220,7 +226,7 @@ def test_rounding_of_a_moved_number(
 
 @LAW
 @given(numbers, factors, st.integers(0, 18))
-def test_rounding_is_that_of_the_exact_product(number: str, factor: Fraction, digits: int) -> None:
+def test_rounding_uses_the_exact_product(number: str, factor: Fraction, digits: int) -> None:
     rounded = Product(factor, digits, rounds=True)(number)
     exact = Fraction(Decimal(number)) * factor
     assert abs(Fraction(Decimal(rounded)) - exact) <= Fraction(1, 2 * 10**digits)

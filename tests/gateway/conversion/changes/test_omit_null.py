@@ -22,21 +22,21 @@ ELEMENTS = omit_null((("i",),), ("f",))
         ({}, {}),
     ],
 )
-def test_values_are_converted_both_ways(newer: Json, older: Json) -> None:
+def test_null_is_omitted_in_the_older_version(newer: Json, older: Json) -> None:
     assert down(CHANGE, newer) == older
     assert up(CHANGE, older) == newer
 
 
-def test_a_container_that_is_empty_goes_too() -> None:
+def test_a_container_that_becomes_empty_is_omitted_too() -> None:
     assert down(CHANGE, {"m": {"f": None}}) == {}
     assert up(CHANGE, {}) == {}
 
 
-def test_a_null_of_the_older_version_stays() -> None:
+def test_a_null_in_the_older_version_is_unchanged() -> None:
     assert up(CHANGE, {"m": {"f": None}}) == {"m": {"f": None}}
 
 
-def test_a_patch_leaves_what_it_does_not_name() -> None:
+def test_a_patch_gets_no_null_for_absent_fields_except_in_arrays() -> None:
     patch = CHANGE.for_patch()
     documents: list[Json] = [{"m": {}}, {"m": {"f": None}}, {}]
     for document in documents:
@@ -44,7 +44,7 @@ def test_a_patch_leaves_what_it_does_not_name() -> None:
     assert up(ELEMENTS.for_patch(), {"i": [{}]}) == {"i": [{"f": None}]}
 
 
-def test_a_form_has_no_null() -> None:
+def test_an_upgrade_adds_no_null_to_a_form() -> None:
     fields: dict[str, object] = {"m": {}}
     CHANGE.up.step(fields, replace(PLAIN, typed=False))
     assert fields == {"m": {}}
@@ -57,14 +57,16 @@ def test_a_form_has_no_null() -> None:
     ("value", "same", "other"),
     [([], [], [0]), ({}, {}, []), ("", "", None), (0, Decimal("0.0"), False), (False, False, 0)],
 )
-def test_another_value_than_null(value: Json, same: Json, other: Json) -> None:
+def test_a_configured_value_other_than_null_is_omitted(
+    value: Json, same: Json, other: Json
+) -> None:
     change = omit_null((), ("m", "f"), value)
     assert down(change, {"m": {"f": same, "x": 1}}) == {"m": {"x": 1}}
     assert down(change, {"m": {"f": other}}) == {"m": {"f": other}}
     assert up(change, {"m": {"x": 1}}) == {"m": {"f": value, "x": 1}}
 
 
-def test_each_document_gets_a_value_of_its_own() -> None:
+def test_each_document_gets_its_own_copy_of_the_value() -> None:
     value: list[int] = []
     one: Json = {"m": {}}
     omit_null((), ("m", "f"), value).up.step(one, PLAIN)

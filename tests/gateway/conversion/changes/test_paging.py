@@ -1,4 +1,4 @@
-"""Paging: pages and offsets, there and back."""
+"""Paging: conversion between page numbers and offsets."""
 
 import json
 
@@ -44,7 +44,7 @@ def rewritten(source: PagingForm, target: PagingForm, text: str) -> str:
         (FROM_0, PAGE, "p=0&n=5", "page=1&per_page=5"),
     ],
 )
-def test_a_part_of_a_list_has_both_forms(
+def test_paging_parameters_are_converted_between_pages_and_offsets(
     source: PagingForm, target: PagingForm, asked: str, wanted: str
 ) -> None:
     assert rewritten(source, target, asked) == wanted
@@ -62,7 +62,7 @@ def test_a_part_of_a_list_has_both_forms(
         (OFFSET, PAGE, "limit=\u0661", "expected a whole number in 'limit'"),
     ],
 )
-def test_values_that_do_not_fit_are_refused(
+def test_paging_parameters_without_an_equivalent_are_refused(
     source: PagingForm, target: PagingForm, asked: str, reason: str
 ) -> None:
     with pytest.raises(ValueError, match=reason):
@@ -71,7 +71,7 @@ def test_values_that_do_not_fit_are_refused(
 
 @LAW
 @given(st.integers(1, 10**6), st.integers(1, 10**6))
-def test_a_page_comes_back(page: int, size: int) -> None:
+def test_a_page_survives_a_round_trip_through_an_offset(page: int, size: int) -> None:
     asked = f"page={page}&per_page={size}"
     assert rewritten(OFFSET, PAGE, rewritten(PAGE, OFFSET, asked)) == asked
     assert rewritten(FROM_0, PAGE, rewritten(PAGE, FROM_0, asked)) == asked
@@ -86,7 +86,7 @@ def test_a_page_comes_back(page: int, size: int) -> None:
         (LINK, "city=Linz", "city=Linz"),
     ],
 )
-def test_a_request_without_a_size_gets_the_usual_one(
+def test_a_request_without_a_page_size_gets_the_default_size(
     message: object, asked: str, wanted: str
 ) -> None:
     usual = add_size(("offset", "limit"), "10")
@@ -106,7 +106,7 @@ def test_a_request_without_a_size_gets_the_usual_one(
         (False, "offset=40&limit=10", "page=5&per_page=10"),
     ],
 )
-def test_each_version_has_its_own_page_size(upwards: bool, asked: str, wanted: str) -> None:
+def test_each_version_has_its_own_default_page_size(upwards: bool, asked: str, wanted: str) -> None:
     declared = {
         "newer": {"offset": "offset", "limit": "limit"},
         "older": {"page": "page", "size": "per_page"},

@@ -1,4 +1,4 @@
-"""Changes of several parameters: joined ones, and amounts of money beside their currency."""
+"""Changes of several parameters: joined parameters, and amounts with their currency."""
 
 import pytest
 
@@ -33,7 +33,7 @@ MONEY, GUESSED = money_parameter("min", "currency"), money_parameter("min", "cur
         (GUESSED, "min=100&currency=x", "min=1.00&currency=x"),
     ],
 )
-def test_parameters_are_converted_both_ways(
+def test_joined_parameters_and_amounts_are_converted_in_both_directions(
     change: ParameterChange, newer: str, older: str
 ) -> None:
     assert write_query(change.down(parse_query(newer), QUERY)) == older
@@ -49,7 +49,7 @@ def test_parameters_are_converted_both_ways(
         (MONEY, "min=1.5&currency=JPY", "expected a whole number"),
     ],
 )
-def test_parameters_that_do_not_fit_are_refused(
+def test_invalid_joined_parameters_and_amounts_are_refused(
     change: ParameterChange, newer: str, reason: str
 ) -> None:
     with pytest.raises(ConversionError, match=reason):

@@ -1,4 +1,4 @@
-"""Recombined parameters: several that are others, or one, in the other version."""
+"""Recombined parameters: several parameters that become one or others."""
 
 import pytest
 
@@ -12,7 +12,7 @@ from gateway.conversion.parameter_change import (
 
 
 class TestRecombined:
-    """Several parameters that are others, or one, in the other version."""
+    """A change of two parameters into one."""
 
     CHANGE = recombined(
         ("a", "b"),
@@ -28,11 +28,11 @@ class TestRecombined:
             ("x", "x"),
         ],
     )
-    def test_values_are_converted_both_ways(self, newer: str, older: str) -> None:
+    def test_two_query_parameters_become_one_and_back(self, newer: str, older: str) -> None:
         assert rewrite_query(newer, in_direction([self.CHANGE], upwards=False)) == older
         assert rewrite_query(older, in_direction([self.CHANGE], upwards=True)) == newer
 
-    def test_a_header(self) -> None:
+    def test_two_header_fields_become_one(self) -> None:
         lines = [(b"A", b"1"), (b"X", b"y"), (b"b", b"2")]
         assert rewrite_fields(lines, in_direction([self.CHANGE], upwards=False)) == [
             (b"c", b"1-2"),
@@ -46,14 +46,14 @@ class TestRecombined:
             ("a=1&c=2", "the query parameter 'c': is there already"),
         ],
     )
-    def test_values_that_do_not_fit_are_refused(self, query: str, reason: str) -> None:
+    def test_a_repeated_or_existing_parameter_is_refused(self, query: str, reason: str) -> None:
         with pytest.raises(ConversionError, match=reason):
             rewrite_query(query, in_direction([self.CHANGE], upwards=False))
 
-    def test_a_value_that_does_not_fit(self) -> None:
+    def test_a_value_that_cannot_be_converted_is_refused(self) -> None:
         with pytest.raises(ConversionError, match="the query parameter 'c': "):
             rewrite_query("c=1-2-3", in_direction([self.CHANGE], upwards=True))
 
-    def test_a_value_that_stays_the_same_keeps_its_bytes(self) -> None:
+    def test_an_unchanged_value_keeps_its_bytes(self) -> None:
         same = recombined(("a",), ("a",), dict, dict)
         assert rewrite_query("a=%41+b", in_direction([same], upwards=False)) == "a=%41+b"

@@ -1,4 +1,4 @@
-"""Repeated parameters, and one with separators."""
+"""Repeated parameters, which become one parameter with separators."""
 
 import pytest
 from hypothesis import given
@@ -23,29 +23,29 @@ LIST = join_repeated("tag", ",")
         (None, None),
     ],
 )
-def test_values_are_converted_both_ways(newer: str | None, older: str | None) -> None:
+def test_repeated_parameters_are_joined_and_split(newer: str | None, older: str | None) -> None:
     assert rewrite_query(newer, in_direction([LIST], upwards=False)) == older
     assert rewrite_query(older, in_direction([LIST], upwards=True)) == newer
 
 
-def test_values_apart_come_together() -> None:
+def test_parameters_separated_by_others_are_joined_at_the_first_position() -> None:
     assert rewrite_query("tag=a&x=1&tag=b", in_direction([LIST], upwards=False)) == "tag=a%2Cb&x=1"
     assert rewrite_query("tag=a,b&tag=c", in_direction([LIST], upwards=True)) == "tag=a&tag=b&tag=c"
 
 
-def test_a_separator_in_a_value() -> None:
+def test_a_value_that_contains_the_separator_is_refused() -> None:
     with pytest.raises(ConversionError, match="'tag': has ',' in it, which separates the values"):
         rewrite_query("tag=a%2Cb", in_direction([LIST], upwards=False))
 
 
-def test_a_text_of_too_many_values() -> None:
+def test_a_string_with_too_many_values_is_refused() -> None:
     with pytest.raises(ConversionError, match="'tag': would be more than 10000 of them"):
         rewrite_query(f"tag={',' * 10_000}", in_direction([LIST], upwards=True))
 
 
 @LAW
 @given(st.lists(st.text(st.sampled_from("ab &=%"), max_size=2)))
-def test_a_converted_value_comes_back(texts: list[str]) -> None:
+def test_repeated_parameters_survive_a_round_trip(texts: list[str]) -> None:
     query = "&".join(f"tag={QUERY.write(text)}" for text in texts) or None
     assert (
         rewrite_query(

@@ -1,4 +1,4 @@
-"""Scale: whole units and the amounts that they are; nothing is rounded."""
+"""Scale: exact conversion between whole units and decimal amounts."""
 
 from decimal import Decimal
 
@@ -37,7 +37,7 @@ NUMBERS = scale((), F, 2, NUMBER)
         ("null", "null"),
     ],
 )
-def test_scaled_both_ways(units: str, amount: str) -> None:
+def test_whole_units_become_an_amount_and_back(units: str, amount: str) -> None:
     text = amount if amount == "null" else f'"{amount}"'
     assert spelt(CENTS, units, upwards=False) == text
     assert spelt(CENTS, text, upwards=True) == units
@@ -52,7 +52,7 @@ def test_scaled_both_ways(units: str, amount: str) -> None:
         *(("125E-1", "1250"), ("0e5", "0"), ("1e2", "10000")),
     ],
 )
-def test_other_spellings_of_an_amount(amount: str, units: str) -> None:
+def test_other_spellings_of_an_amount_are_accepted(amount: str, units: str) -> None:
     assert spelt(CENTS, f'"{amount}"', upwards=True) == units
     assert spelt(NUMBERS, amount, upwards=True) == units
 
@@ -71,25 +71,25 @@ def test_other_spellings_of_an_amount(amount: str, units: str) -> None:
         ("12.50", "expected a string, found a number"),
     ],
 )
-def test_an_amount_that_is_none(value: str, reason: str) -> None:
+def test_an_invalid_amount_is_refused(value: str, reason: str) -> None:
     with fails("/f", reason):
         spelt(CENTS, value, upwards=True)
 
 
 @pytest.mark.parametrize("units", ["12.5", "1e3", "0.0"])
-def test_units_that_are_not_whole(units: str) -> None:
+def test_units_with_a_fraction_or_exponent_are_refused(units: str) -> None:
     with fails("/f", "expected a whole number, found a fraction or an exponent"):
         spelt(CENTS, units, upwards=False)
 
 
-def test_units_that_are_no_number() -> None:
+def test_units_that_are_not_a_number_are_refused() -> None:
     with fails("/f", "expected a number, found a string"):
         spelt(CENTS, '"1250"', upwards=False)
 
 
 @LAW
 @given(st.integers(), st.integers(1, 18))
-def test_scaling_is_exact(units: int, places: int) -> None:
+def test_scaling_is_exact_and_survives_a_round_trip(units: int, places: int) -> None:
     change = scale((), F, places, TEXT)
     older = down(change, {"f": units})
     assert isinstance(older, dict)

@@ -16,12 +16,12 @@ WORDS = SortWords("sort", "order", "up", "down")
         ("-a,-b", {"sort": "a,b", "order": "down"}),
     ],
 )
-def test_a_sign_is_a_word_in_the_other_version(sign: str, word: dict[str, str]) -> None:
+def test_a_sign_is_converted_to_a_word_and_back(sign: str, word: dict[str, str]) -> None:
     assert WORDS.from_signs({"sort": sign}) == word
     assert WORDS.to_signs(word) == {"sort": sign}
 
 
-def test_an_order_without_a_word_is_ascending() -> None:
+def test_a_sort_field_without_an_order_is_ascending() -> None:
     assert WORDS.to_signs({"sort": "a,b"}) == {"sort": "a,b"}
 
 
@@ -34,7 +34,7 @@ def test_an_order_without_a_word_is_ascending() -> None:
         ("", "-", {"order": "down"}),
     ],
 )
-def test_a_word_alone_is_of_the_default_field(
+def test_an_order_without_a_sort_field_applies_to_the_default_field(
     default: str, sign: str, word: dict[str, str]
 ) -> None:
     words = WORDS._replace(default=default)
@@ -51,6 +51,8 @@ def test_a_word_alone_is_of_the_default_field(
         ({"sort": "-a"}, "a field in 'sort' begins with a sign"),
     ],
 )
-def test_an_order_that_does_not_fit_is_refused(word: dict[str, str], reason: str) -> None:
+def test_an_invalid_combination_of_sort_and_order_is_refused(
+    word: dict[str, str], reason: str
+) -> None:
     with pytest.raises(ValueError, match=reason):
         WORDS.to_signs(word)

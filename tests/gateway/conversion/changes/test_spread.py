@@ -1,4 +1,4 @@
-"""Spread: a value beside elements, and in each of them."""
+"""Spread: one value next to a list in the newer version, in each element in the older one."""
 
 import pytest
 from hypothesis import given
@@ -41,7 +41,9 @@ MOVE = spread((("a",),), ("c",), (("i",),), ("c",), keep=False)
         (MOVE, {"a": [{"i": [{}, {}], "c": 1}]}, {"a": [{"i": [{"c": 1}, {"c": 1}]}]}),
     ],
 )
-def test_values_are_converted_both_ways(change: Change, newer: Json, older: Json) -> None:
+def test_a_value_is_spread_to_elements_and_collected_from_them(
+    change: Change, newer: Json, older: Json
+) -> None:
     with untouched(newer, older):
         assert down(change, newer) == older
         assert up(change, older) == newer
@@ -49,7 +51,7 @@ def test_values_are_converted_both_ways(change: Change, newer: Json, older: Json
     assert unsealed(up(change, seal(older), SEALED)) == newer
 
 
-def test_values_that_do_not_fit_are_refused() -> None:
+def test_different_or_existing_values_in_elements_are_refused() -> None:
     reason = "differs between elements, or from the field beside them"
     with fails("/m/c", reason):
         up(COPY, {"m": {"c": 1}, "i": [{"p": {"c": 2}}]})
@@ -63,6 +65,6 @@ def test_values_that_do_not_fit_are_refused() -> None:
 
 @LAW
 @given(jsons, st.lists(st.fixed_dictionaries({"x": jsons}) | st.none(), max_size=3))
-def test_a_converted_value_comes_back(value: Json, elements: list[Json]) -> None:
+def test_a_spread_value_survives_a_round_trip(value: Json, elements: list[Json]) -> None:
     newer: Json = {"m": {"c": value}, "i": elements}
     assert up(COPY, down(COPY, newer)) == newer

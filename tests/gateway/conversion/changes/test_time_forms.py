@@ -1,4 +1,4 @@
-"""Time: the same moment in another form."""
+"""Time: the same moment in a different notation in each version."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -23,7 +23,7 @@ RFC, SECONDS, MILLIS = rfc_3339(), UnixTime(), UnixTime(3)
 
 
 def time(newer: MomentForm, older: MomentForm) -> Change:
-    """Declare the two forms of the field f."""
+    """Return a `time` change of the field f between two notations."""
     ways = rewrite_moments(older, newer), rewrite_moments(newer, older)
     return FormWays(*ways, newer.type, older.type).change((), ("f",))
 
@@ -58,7 +58,7 @@ def time(newer: MomentForm, older: MomentForm) -> Change:
         (parse_pattern("HH:mm"), parse_pattern("HHmm"), '"09:30"', '"0930"'),
     ],
 )
-def test_values_are_converted_both_ways(
+def test_a_time_is_converted_between_two_notations(
     newer: MomentForm, older: MomentForm, written: str, other: str
 ) -> None:
     change = time(newer, older)
@@ -66,7 +66,7 @@ def test_values_are_converted_both_ways(
     assert spelt(change, other, upwards=True) == written
 
 
-def test_what_a_form_has_not_is_cut() -> None:
+def test_digits_and_times_that_a_notation_lacks_are_cut() -> None:
     whole = time(RFC, UnixTime(digits=0))
     assert down(whole, {"f": "1969-12-31T23:59:58.75Z"}) == {"f": -2}
     date = time(RFC, parse_pattern("yyyy-MM-dd", 60))
@@ -77,11 +77,11 @@ def test_what_a_form_has_not_is_cut() -> None:
 
 
 @pytest.mark.parametrize("document", [{}, {"f": None}])
-def test_a_value_that_is_absent_stays_absent(document: Json) -> None:
+def test_time_leaves_an_absent_or_null_value_unchanged(document: Json) -> None:
     assert up(time(RFC, SECONDS), document) == down(time(RFC, SECONDS), document) == document
 
 
-def test_a_value_that_is_not_the_form_is_refused() -> None:
+def test_a_value_in_another_notation_is_refused() -> None:
     with fails("/f", "expected a time written as 2026-12-31T18:00:00Z, found something else"):
         down(time(RFC, SECONDS), {"f": "2023-11-14 22:13:20Z"})
     with fails("/f", "expected unix time in milliseconds, found something else"):
@@ -93,8 +93,10 @@ moments = st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30), timezones=st.j
 
 @LAW
 @given(moments, st.integers(-1439, 1439), st.sampled_from([SECONDS, MILLIS]))
-def test_a_converted_value_comes_back(moment: datetime, zone: int, unix: UnixTime) -> None:
-    """As the standard library has it, and exact to the microsecond."""
+def test_a_converted_time_survives_a_round_trip(
+    moment: datetime, zone: int, unix: UnixTime
+) -> None:
+    """The result equals that of the standard library, exact to the microsecond."""
     change = time(rfc_3339(zone), unix)
     written = rfc_3339(zone).write(SECONDS.read("0"))
     assert written[:4] in ("1969", "1970")

@@ -57,7 +57,7 @@ def test_it_writes_and_reads_as_the_standard_library(
         ("yyyy 'x", "a single quote is not closed"),
     ],
 )
-def test_a_value_that_is_no_pattern_is_refused(pattern: str, message: str) -> None:
+def test_an_invalid_time_pattern_is_refused(pattern: str, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         parse_pattern(pattern)
 
@@ -66,7 +66,7 @@ def test_a_value_that_is_no_pattern_is_refused(pattern: str, message: str) -> No
     "text",
     ["1/12/2026", "01/12/26", " 01/12/2026", "01/12/2026 ", "01-12-2026", "\u06601/12/2026", ""],
 )
-def test_it_is_strict(text: str) -> None:
+def test_a_time_that_deviates_from_its_pattern_is_refused(text: str) -> None:
     with pytest.raises(
         ValueError, match=r"^expected a time written as dd/MM/yyyy, found something else$"
     ):
@@ -74,7 +74,7 @@ def test_it_is_strict(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["29/02/2023", "31/04/2023", "00/01/2023", "01/13/2023"])
-def test_there_is_such_a_day(text: str) -> None:
+def test_a_date_that_does_not_exist_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"found no such day or hour$"):
         parse_pattern("dd/MM/yyyy").read(text)
 
@@ -88,7 +88,7 @@ def test_there_is_such_a_day(text: str) -> None:
         ("0001-01-01T00:00:00+23:59", Moment(-62135596800 - 23 * 3600 - 59 * 60, "", 1439)),
     ],
 )
-def test_rfc_3339(text: str, moment: Moment) -> None:
+def test_rfc_3339_times_are_parsed(text: str, moment: Moment) -> None:
     assert rfc_3339().read(text) == moment
 
 
@@ -96,7 +96,7 @@ def test_rfc_3339(text: str, moment: Moment) -> None:
     "text",
     ["2023-11-14T22:13:20", "2023-11-14T22:13:60Z", "2023-11-14T24:00:00Z", "2023-11-14T22:13Z"],
 )
-def test_what_rfc_3339_has_not(text: str) -> None:
+def test_times_that_do_not_follow_rfc_3339_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"^expected a time written as 2026-12-31T18:00:00Z"):
         rfc_3339().read(text)
 
@@ -112,7 +112,9 @@ def test_what_rfc_3339_has_not(text: str) -> None:
         ("000000000001", ".000000000001", ".000000000001"),
     ],
 )
-def test_the_zeros_of_a_fraction(digits: str, unless_zero: str, shortest: str) -> None:
+def test_the_fraction_setting_controls_trailing_zeros(
+    digits: str, unless_zero: str, shortest: str
+) -> None:
     moment = Moment(1, digits)
     assert rfc_3339().write(moment) == f"1970-01-01T00:00:01{digits and '.'}{digits}Z"
     for form, written in (
@@ -122,19 +124,19 @@ def test_the_zeros_of_a_fraction(digits: str, unless_zero: str, shortest: str) -
         assert form.write(moment) == f"1970-01-01T00:00:01{written}Z"
 
 
-def test_another_zone_may_be_refused() -> None:
+def test_a_time_in_another_zone_is_refused_if_configured() -> None:
     form = rfc_3339(60, only_zone=True)
     assert form.read("1970-01-01T01:00:00+01:00").second == 0
     with pytest.raises(ValueError, match=r"^expected a time in the zone \+01:00, found another$"):
         form.read("1970-01-01T00:00:00Z")
 
 
-def test_a_year_of_five_digits_is_refused() -> None:
+def test_a_year_with_five_digits_is_refused() -> None:
     with pytest.raises(ValueError, match="years 1 to 9999"):
         parse_pattern("yyyy", 60).write(Moment(253402300799))
 
 
-def test_offsets() -> None:
+def test_utc_offsets_are_parsed_and_written() -> None:
     for text, minutes in (("Z", 0), ("+02:00", 120), ("-03:30", -210)):
         assert minutes_of(text) == minutes
         assert offset_text(minutes) == text
@@ -142,7 +144,7 @@ def test_offsets() -> None:
         minutes_of("+2")
 
 
-def test_precision() -> None:
+def test_a_time_form_has_a_precision_from_its_pattern() -> None:
     assert rfc_3339().precision == float("inf")
     assert [parse_pattern(text).precision for text in ("yyyy", "HH:mm", "HH:mm:ss.SS")] == [0, 4, 7]
     assert (parse_pattern("HH").has_date, parse_pattern("yyyy").names_zone) == (False, False)
@@ -160,8 +162,8 @@ LOCAL = parse_pattern("dd.MM.yyyy HH:mm", place=BERLIN)
         ("25.10.2026 02:30", "2026-10-25T00:30:00Z", "+02:00"),
     ],
 )
-def test_the_zone_of_a_place(text: str, utc: str, offset: str) -> None:
-    """Its clocks are put forward and back; of an hour that they repeat, the first one is meant."""
+def test_a_named_time_zone_applies_daylight_saving_time(text: str, utc: str, offset: str) -> None:
+    """When clocks are put back, a local time in the repeated hour means the first of the two."""
     moment = rfc_3339().read(utc)
     assert LOCAL.write(moment) == text
     assert LOCAL.read(text) == moment._replace(offset=None)
@@ -173,14 +175,14 @@ def test_the_zone_of_a_place(text: str, utc: str, offset: str) -> None:
         only.read(utc)
 
 
-def test_an_hour_that_clocks_leave_out_is_refused() -> None:
+def test_a_local_time_skipped_by_daylight_saving_time_is_refused() -> None:
     with pytest.raises(ValueError, match="found no such day or hour"):
         LOCAL.read("29.03.2026 02:30")
     day = parse_pattern("yyyy-MM-dd", place=ZoneInfo("America/Sao_Paulo"))
     assert day.write(day.read("2018-11-05")) == "2018-11-05"
 
 
-def test_a_year_beyond_the_last_one_in_a_place_is_refused() -> None:
+def test_a_local_time_outside_the_years_1_to_9999_is_refused() -> None:
     with pytest.raises(ValueError, match="in the years 1 to 9999"):
         LOCAL.write(Moment(253402300799))
     with pytest.raises(ValueError, match="found no such day or hour"):
@@ -189,8 +191,10 @@ def test_a_year_beyond_the_last_one_in_a_place_is_refused() -> None:
 
 @LAW
 @given(st.datetimes(datetime(1000, 1, 2), datetime(9000, 1, 1)), st.integers(-1439, 1439))
-def test_a_zone_of_its_own(moment: datetime, minutes: int) -> None:
-    """Each version has the moment in its zone, whatever zone was named."""
+def test_own_zone_converts_a_time_to_the_zone_of_each_version(
+    moment: datetime, minutes: int
+) -> None:
+    """The zone in the input does not matter."""
     ours = replace(rfc_3339(minutes), own_zone=True)
     theirs = replace(rfc_3339(place=ZoneInfo("Europe/Berlin")), own_zone=True)
     text = moment.replace(microsecond=0).isoformat() + offset_text(minutes)

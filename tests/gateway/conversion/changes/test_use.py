@@ -1,4 +1,4 @@
-"""GroupUse: the changes of a group at many places, and inside of themselves."""
+"""GroupUse: the changes of a group at several locations, and recursive groups."""
 
 import pytest
 from hypothesis import given
@@ -27,7 +27,7 @@ GROUPS: dict[str, tuple[Change, ...]] = {
 
 
 def use(group: str, *places: str) -> Change:
-    """Use a group at places; without one, for the object itself."""
+    """Return a use of a group at several locations, or for the object itself."""
     return GroupUse(group, tuple(map(parse_scopes, places)) or ((),), GROUPS).compile()
 
 
@@ -51,7 +51,9 @@ OLDER: Json = {"name": "A B"}
         (["o"], {"x": 1}, {"x": 1}),
     ],
 )
-def test_a_group_is_applied_at_its_places(places: list[str], newer: Json, older: Json) -> None:
+def test_the_changes_of_a_group_are_applied_at_each_location(
+    places: list[str], newer: Json, older: Json
+) -> None:
     change = use("item", *places)
     with untouched(newer, older):
         assert down(change, newer) == older
@@ -60,7 +62,7 @@ def test_a_group_is_applied_at_its_places(places: list[str], newer: Json, older:
     assert unsealed(up(change, seal(older), SEALED)) == newer
 
 
-def test_a_use_touches_the_first_keys_of_its_places() -> None:
+def test_a_use_touches_the_first_keys_of_its_locations() -> None:
     assert use("item").touches == ((),)
     assert use("item", "a.b[]", "c.*").touches == (("a", "b"), ("c",))
     group = use("item").group
@@ -69,7 +71,7 @@ def test_a_use_touches_the_first_keys_of_its_places() -> None:
 
 
 def nodes(title: str, children: str) -> st.SearchStrategy[Json]:
-    """Documents that hold documents of their kind."""
+    """Return recursive documents."""
     return st.recursive(
         st.fixed_dictionaries({title: st.text(max_size=2)}),
         lambda inner: st.fixed_dictionaries(
@@ -81,19 +83,19 @@ def nodes(title: str, children: str) -> st.SearchStrategy[Json]:
 
 @LAW
 @given(nodes("title", "children"), nodes("name", "kids"))
-def test_a_group_inside_of_itself(newer: Json, older: Json) -> None:
+def test_a_recursive_group_survives_a_round_trip(newer: Json, older: Json) -> None:
     assert up(use("node"), down(use("node"), newer)) == newer
     assert down(use("node"), up(use("node"), older)) == older
     assert '"title"' not in str(down(use("node"), newer)).replace("'", '"')
 
 
-def test_an_error_is_at_its_place() -> None:
+def test_the_error_of_a_group_names_its_full_location() -> None:
     with fails("/tree/children/1/children", "expected an array, found a string"):
         down(use("node", "tree"), {"tree": {"children": [{}, {"children": "x"}]}})
 
 
-def test_the_body_of_a_patch_request() -> None:
-    """What it leaves out is not filled in, but in the elements of arrays."""
+def test_a_group_adds_defaults_in_a_patch_only_inside_arrays() -> None:
+    """A PATCH omits unchanged fields, but its arrays are complete."""
     older: Json = {"o": OLDER, "i": [OLDER]}
     without: Json = {"first": "A", "last": "B"}
     assert up(use("item", "o").for_patch(), older) == {"o": without, "i": [OLDER]}

@@ -1,4 +1,4 @@
-"""Cases: each writes exactly the names that each other writes."""
+"""Case: names are converted between camel, Pascal, snake, kebab and upper-case snake."""
 
 from itertools import permutations
 from typing import get_args
@@ -21,7 +21,7 @@ ROWS = [
 
 
 @pytest.mark.parametrize("row", ROWS)
-def test_a_name_is_written_in_every_case(row: tuple[str, ...]) -> None:
+def test_a_name_is_converted_between_all_cases(row: tuple[str, ...]) -> None:
     for (source, name), (target, expected) in permutations(
         zip(get_args(CaseName), row, strict=True), 2
     ):
@@ -31,18 +31,18 @@ def test_a_name_is_written_in_every_case(row: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "line_1", "_id", "$ref", "my key", "é", "a__b", "Http_x"])
-def test_a_value_that_is_in_neither_case_stays(name: str) -> None:
+def test_a_name_in_neither_case_is_unchanged(name: str) -> None:
     assert rewrite_case("snake", "camel")(name) == name
     assert rewrite_case("camel", "snake")(name) == name
 
 
-def test_a_value_that_is_in_the_other_case_is_refused_or_kept() -> None:
+def test_a_name_already_in_the_other_case_is_refused_or_kept() -> None:
     with pytest.raises(ValueError, match=r"^expected snake case, found camel case$"):
         rewrite_case("snake", "camel")("orderLine")
     assert rewrite_case("snake", "camel", keep=True)("orderLine") == "orderLine"
 
 
-def test_the_memory_is_bounded() -> None:
+def test_the_cache_of_converted_names_is_bounded() -> None:
     rewriting = rewrite_case("snake", "camel")
     before = case._known.cache_info().currsize
     assert rewriting("a_" + "b" * 63) == "aB" + "b" * 62  # longer than what is remembered
@@ -57,7 +57,9 @@ names = st.text(st.sampled_from("abAB1_-"), max_size=6)
 
 @LAW
 @given(names, st.sampled_from(get_args(CaseName)), st.sampled_from(get_args(CaseName)))
-def test_a_converted_value_comes_back(name: str, source: CaseName, target: CaseName) -> None:
+def test_a_converted_name_survives_a_round_trip(
+    name: str, source: CaseName, target: CaseName
+) -> None:
     try:
         there = rewrite_case(source, target)(name)
     except ValueError:

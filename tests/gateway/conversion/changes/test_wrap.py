@@ -1,4 +1,4 @@
-"""Wrap and unwrap: a value, and the list of it."""
+"""Wrap and unwrap: a value in one version, a list with that value in the other."""
 
 import json
 from dataclasses import replace
@@ -29,7 +29,7 @@ class TestWrap:
     @pytest.mark.parametrize(
         ("newer", "older"), [(1, [1]), ({"a": [2]}, [{"a": [2]}]), ([1, 2], [[1, 2]]), (None, [])]
     )
-    def test_values_are_converted_both_ways(self, newer: Json, older: Json) -> None:
+    def test_a_value_is_wrapped_in_a_list_and_unwrapped(self, newer: Json, older: Json) -> None:
         change = wrap((("i",),), ("f",))
         document = {"i": [{"x": 1, "f": newer, "y": 2}, {}]}
         wrapped = {"i": [{"x": 1, "f": older, "y": 2}, {}]}
@@ -38,18 +38,18 @@ class TestWrap:
         assert both(inverse(change), document, upwards=True) == wrapped
 
     @pytest.mark.parametrize("upwards", [False, True])
-    def test_a_value_that_is_absent_stays_absent(self, upwards: bool) -> None:
+    def test_wrap_leaves_an_absent_value_absent(self, upwards: bool) -> None:
         assert both(wrap((), ("m", "f")), {"m": None}, upwards) == {"m": None}
 
-    def test_null_is_no_list(self) -> None:
+    def test_an_upgrade_leaves_null_unchanged(self) -> None:
         assert both(wrap((), ("f",)), {"f": None}, upwards=True) == {"f": None}
 
     @pytest.mark.parametrize(("value", "kind"), [("x", "a string"), ({}, "an object")])
-    def test_a_value_that_is_no_list_is_refused(self, value: Json, kind: str) -> None:
+    def test_a_value_that_is_not_a_list_is_refused(self, value: Json, kind: str) -> None:
         with fails("/f", f"expected an array, found {kind}"):
             up(wrap((), ("f",)), {"f": value})
 
-    def test_several_are_cut_or_refused(self) -> None:
+    def test_a_list_of_several_elements_is_cut_to_the_first_or_refused(self) -> None:
         assert both(wrap((), ("f",)), {"f": [1, 2]}, upwards=True) == {"f": 1}
         with fails("/f", "an array of several elements"):
             up(wrap((), ("f",), "refuse"), {"f": [1, 2]})
@@ -70,7 +70,9 @@ class TestCollapsed:
         ("newer", "older"),
         [(1, [1]), ({"a": 2}, [{"a": 2}]), ([1, 2], [1, 2]), ([[1], None], [[1], None])],
     )
-    def test_several_stay_a_list(self, change: Change, newer: Json, older: Json) -> None:
+    def test_a_list_of_several_elements_remains_a_list(
+        self, change: Change, newer: Json, older: Json
+    ) -> None:
         document = {"i": [{"m": {"f": newer, "x": 1}}, {"m": None}, None]}
         wrapped = {"i": [{"m": {"f": older, "x": 1}}, {"m": None}, None]}
         assert both(change, document, upwards=False) == wrapped
@@ -87,33 +89,35 @@ class TestCollapsed:
             (NONE_AS_IT_IS, {}, {}),
         ],
     )
-    def test_what_an_empty_list_is(self, change: Change, newer: Json, older: Json) -> None:
+    def test_an_empty_list_becomes_null_absent_or_an_empty_list(
+        self, change: Change, newer: Json, older: Json
+    ) -> None:
         assert both(change, {"i": [{"m": newer}]}, upwards=False) == {"i": [{"m": older}]}
         assert both(change, {"i": [{"m": older}]}, upwards=True) == {"i": [{"m": newer}]}
 
-    def test_an_empty_list_in_a_version_that_cuts(self) -> None:
+    def test_an_empty_list_can_be_kept_if_lists_are_cut_to_one_element(self) -> None:
         change = wrap((), ("f",), empty="list")
         assert both(change, {"f": []}, upwards=False) == {"f": []}
         assert both(change, {"f": [[]]}, upwards=True) == {"f": []}
         assert both(change, {"f": [1]}, upwards=False) == {"f": [[1]]}
 
     @pytest.mark.parametrize("element", [None, [], [1]])
-    def test_a_value_that_would_come_back_otherwise_is_refused(self, element: Json) -> None:
+    def test_an_only_element_that_is_null_or_a_list_is_refused(self, element: Json) -> None:
         with fails("/f/0", "is the only element, and would come back as all of the array"):
             up(wrap((), ("f",), "keep"), {"f": [element]})
 
-    def test_in_a_merge_patch_null_is_no_element(self) -> None:
+    def test_null_in_a_merge_patch_becomes_an_empty_list(self) -> None:
         change = wrap((), ("f",), "keep", "absent").for_patch()
         assert both(change, {}, upwards=False) == {}
         assert both(change, {"f": None}, upwards=False) == {"f": []}
         assert both(change, {"f": []}, upwards=True) == {"f": None}
         assert NONE_LEFT_OUT.for_patch() == NONE_LEFT_OUT  # an array is given as a whole
 
-    def test_a_form_has_no_empty_list(self) -> None:
+    def test_a_downgrade_adds_no_empty_list_to_a_form(self) -> None:
         change = wrap((), ("f",), empty="absent")
         assert down(change, {}, replace(PLAIN, typed=False)) == {}
 
-    def test_an_error_names_the_original_place(self) -> None:
+    def test_an_error_names_the_location_before_wrapping(self) -> None:
         change = wrap((), ("f",), "keep")
         assert change.up.origin(("f", 1, "x")) == ("f", 1, "x")
         assert change.down.origin(("f", 0, "x")) == ("f", 0, "x")
@@ -127,14 +131,14 @@ class TestCollapsed:
     st.sampled_from(get_args(Nothing)),
     st.lists(jsons, max_size=3).filter(lambda a: len(a) != 1 or not isinstance(a[0], list | None)),
 )
-def test_every_collapsed_list_comes_back(empty: Nothing, older: list[Json]) -> None:
+def test_any_collapsed_list_survives_a_round_trip(empty: Nothing, older: list[Json]) -> None:
     change = wrap((), ("f",), "keep", empty)
     assert down(change, up(change, {"f": older})) == {"f": older}
 
 
 @LAW
 @given(st.fixed_dictionaries({"x": jsons, "f": jsons, "y": jsons}))
-def test_a_value_that_was_wrapped_is_unwrapped(document: Json) -> None:
+def test_any_wrapped_value_survives_a_round_trip(document: Json) -> None:
     for many in ("first", "refuse"):
         change = wrap((), ("f",), many)
         assert json.dumps(up(change, down(change, document))) == json.dumps(document)
