@@ -196,7 +196,7 @@ def lines_of(document: Any, spelling: Spelling) -> list[ParameterLine] | None:
 
 
 @pytest.mark.parametrize("spelling", [QUERY, FIELDS], ids=["query", "header fields"])
-def test_parameters_are_converted_like_the_fields_of_a_body(spelling: Spelling) -> None:
+def test_a_change_converts_parameters_like_the_fields_of_a_body(spelling: Spelling) -> None:
     checked = {row[0].partition(":")[0] for row in QUERY_ROWS}
     for written, newer, older in BODIES:
         declared = read(written.encode(), "example", {}).data
@@ -224,11 +224,11 @@ def test_parameters_are_converted_like_the_fields_of_a_body(spelling: Spelling) 
     assert checked == PARAMETER_CHANGES.keys()
 
 
-def test_no_model_lacks_a_method() -> None:
+def test_every_change_model_implements_all_abstract_methods() -> None:
     assert not [form for form in FORMS if isabstract(form)]
 
 
-def test_every_key_has_a_description_of_one_line() -> None:
+def test_every_key_of_a_change_has_a_description_in_one_line() -> None:
     definitions: Any = json_schema()["$defs"]
     for form in FORMS:
         definition = definitions[form.__name__]
@@ -239,6 +239,6 @@ def test_every_key_has_a_description_of_one_line() -> None:
             assert len(described.split()) >= 6
 
 
-def test_an_entry_has_one_key_for_each_change() -> None:
+def test_the_models_of_entries_have_one_key_for_each_change() -> None:
     for entry, changes in ((ChangeConfig, CHANGES), (ParameterConfig, PARAMETER_CHANGES)):
         assert list(entry.model_json_schema()["properties"]) == list(changes)

@@ -1,4 +1,4 @@
-"""Functions: code of others, which may do anything."""
+"""Python functions of the operator, which may return or raise anything."""
 
 import pickle
 from dataclasses import replace
@@ -38,12 +38,12 @@ def double(value: Any) -> Any:
 
 
 def half(value: Any) -> Any:
-    """Return half of a text or a list."""
+    """Return the first half of a string or list."""
     return value[: len(value) // 2]
 
 
 def first(value: Any) -> Any:
-    """Take the first element out, which changes the argument."""
+    """Move the first element to a field; this modifies the argument."""
     value["first"] = value["list"].pop(0)
     return value
 
@@ -54,11 +54,11 @@ def same(value: Any) -> Any:
 
 
 def keys(value: Any) -> Any:
-    """Return what is no object."""
+    """Return a value that is not an object."""
     return list(value)
 
 
-def test_a_field() -> None:
+def test_a_function_converts_one_field() -> None:
     change = call_python((("i",),), ("m", "f"), double, half)
     older: Document = {"i": [{"m": {"f": "ab", "x": 1}}, {"m": None}, {}, {"m": {"f": [1]}}]}
     newer = {"i": [{"m": {"f": "abab", "x": 1}}, {"m": None}, {}, {"m": {"f": [1, 1]}}]}
@@ -69,7 +69,7 @@ def test_a_field() -> None:
         assert unsealed(up(change, seal(older), SEALED)) == newer
 
 
-def test_the_whole_object() -> None:
+def test_a_function_converts_the_whole_object() -> None:
     change = call_python((), None, first, same)
     older = {"list": [1, 2], "x": None}
     with untouched(older):
@@ -78,7 +78,7 @@ def test_the_whole_object() -> None:
         assert up(change, [older]) == [{"list": [2], "x": None, "first": 1}]
 
 
-def test_null_and_fractions_are_given_as_they_are() -> None:
+def test_a_function_receives_null_and_exact_decimals() -> None:
     seen: list[Document] = []
 
     def look(value: Document) -> Document:
@@ -91,7 +91,7 @@ def test_null_and_fractions_are_given_as_they_are() -> None:
     assert seen == [None, Decimal("1.50")]
 
 
-def test_null_stays_in_a_patch() -> None:
+def test_a_function_is_not_called_for_null_in_a_patch() -> None:
     patched = call_python((), ("m", "f"), double, half).for_patch()
     for form in (PLAIN, SEALED):
         for older, newer in ((None, None), ("ab", "abab"), ([], [])):
@@ -107,13 +107,13 @@ def test_null_stays_in_a_patch() -> None:
         assert whole.for_patch() == whole
 
 
-def test_a_place_without_a_value_is_not_given() -> None:
+def test_a_function_is_not_called_for_a_location_without_a_value() -> None:
     change, form = call_python((("i",),), ("f",), double, half), replace(PLAIN, of_places=True)
     assert up(change, {"i": [{"f": None}]}, form) == {"i": [{"f": None}]}
     assert up(change, {"i": [{"f": "a"}]}, form) == {"i": [{"f": "aa"}]}
 
 
-def test_a_value_that_is_no_object_cannot_be_the_document() -> None:
+def test_a_function_for_the_document_must_return_an_object() -> None:
     with fails("", "expected an object from the Python function, found an array"):
         up(call_python((), None, keys, keys), {"a": 1})
 
@@ -141,7 +141,7 @@ def test_an_exception_of_a_function_is_logged_only(error: BaseException) -> None
     assert "secret" not in caught.value.cause  # it may quote the body
 
 
-def test_a_failure_in_another_process_is_a_refusal() -> None:
+def test_a_function_that_fails_in_another_process_refuses_the_value() -> None:
     def remote(value: Document) -> Document:
         raise FunctionError(cause="ended its process")
 
@@ -151,14 +151,14 @@ def test_a_failure_in_another_process_is_a_refusal() -> None:
     assert caught.value.cause.endswith("remote ended its process")
 
 
-def test_a_message_can_be_pickled() -> None:
+def test_a_message_view_can_be_pickled() -> None:
     view = MessageView("up", Message("PUT", "/a", link=lambda url: url), lambda: {"b": [1]})
     copied = pickle.loads(pickle.dumps(view))  # noqa: S301  # its own
     assert (copied.direction, copied.method, copied.path) == ("up", "PUT", "/a")
     assert (copied.fields, copied.query, copied.headers) == ({"b": [1]}, {}, {})
 
 
-def test_what_python_cannot_hold_is_refused() -> None:
+def test_a_value_that_cannot_be_parsed_for_a_function_is_refused() -> None:
     def refused(value: Document) -> Document:
         raise ConversionError("too large")
 
@@ -168,7 +168,7 @@ def test_what_python_cannot_hold_is_refused() -> None:
 
 
 @pytest.mark.parametrize("error", [ValueError, TypeError, RecursionError])
-def test_a_value_that_is_no_json_is_refused(error: type[Exception]) -> None:
+def test_a_result_that_is_not_json_is_refused(error: type[Exception]) -> None:
     def refused(value: Document) -> Document:
         raise error("no JSON")
 
@@ -179,7 +179,7 @@ def test_a_value_that_is_no_json_is_refused(error: type[Exception]) -> None:
     assert caught.value.cause == f"{__name__}:double returned a value that is not JSON: no JSON"
 
 
-def test_the_text_of_a_parameter() -> None:
+def test_a_function_converts_the_string_of_a_parameter() -> None:
     upper: Any = str.upper
     number: Any = int
     length: Any = len
@@ -193,11 +193,11 @@ def test_the_text_of_a_parameter() -> None:
 
 
 def seen(text: str, message: MessageView) -> str:
-    """Return what is known of the message."""
+    """Return the value with the properties of the message view."""
     return f"{text} {message.direction} {message.method} {message.path} {message.query}"
 
 
-def test_a_parameter_and_its_message() -> None:
+def test_a_function_for_a_parameter_receives_the_message() -> None:
     change = call_for_parameter("a", seen, str.upper)
     message = Message("PUT", "/b", query=parse_query("a=1&c=2"))
     newer = rewrite_query("a=x&c=2", in_direction([change], upwards=True), message)

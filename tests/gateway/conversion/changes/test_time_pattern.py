@@ -1,4 +1,4 @@
-"""Patterns of dates and times."""
+"""Patterns of dates and times, RFC 3339 and time zones."""
 
 import re
 from dataclasses import replace
@@ -33,7 +33,7 @@ from tests.gateway.world import LAW
 )
 @LAW
 @given(moment=st.datetimes(datetime(1000, 1, 1)))
-def test_it_writes_and_reads_as_the_standard_library(
+def test_a_pattern_is_written_and_parsed_as_by_the_standard_library(
     pattern: str, strftime: str, moment: datetime
 ) -> None:
     form = parse_pattern(pattern)
