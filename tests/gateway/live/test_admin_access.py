@@ -1,4 +1,4 @@
-"""The admin port with TLS and tokens, asked by the commands of an operator."""
+"""The admin port with TLS and tokens, used by operator commands."""
 
 import json
 import re
@@ -72,7 +72,7 @@ admin:
 
 
 def statuses(program: Program, address: str, token: str, times: int = 1) -> list[str]:
-    """Return the statuses of requests for the admin port that come from an address."""
+    """Return the statuses of admin requests from a client address."""
     line = f"GET /versions HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n"
     asked = f"{line}\r\n" * (times - 1) + f"{line}Connection: close\r\n\r\n"
     with socket.create_connection(("127.0.0.1", program.admin), 60, (address, 0)) as sent:

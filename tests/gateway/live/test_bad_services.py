@@ -1,4 +1,4 @@
-"""Every odd answer of a service, asked for in every way, all of them at once.
+"""Malformed and unusual service responses, for every kind of route and request.
 
 Public suites for clients and proxies have such answers: those of curl, Varnish, llhttp, nginx, Go,
 Envoy and HAProxy. A client gets the right answer, a problem or a cut, and never waits; its
@@ -40,7 +40,7 @@ WAYS = {
 
 @dataclass(frozen=True)
 class Case:
-    """What a service sends, how it ends, and what a client gets: an answer, a code, or a cut."""
+    """The bytes of a service, the end of its connection, and the expected result for the client."""
 
     data: bytes
     then: End = "hold"
@@ -50,7 +50,7 @@ class Case:
     is_cut: bool = False
 
     def expected(self, way: str) -> tuple[int, bytes | str]:
-        """Return the status, with the body or the code; a cut has status 0."""
+        """Return the status and the body or error code; status 0 for a cut connection."""
         if way == "shadowed":
             return 200, OLD
         if way == "head":
@@ -211,7 +211,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
 
 
 def rules(port: int) -> str:
-    """Rules in which all ways lead to one service, which stays in use however often it fails."""
+    """Return a configuration with all kinds of routes to one service that is never ejected."""
     changes = "[ join: { fields: [name.firstName, name.lastName], into: name } ]"
     shadow = '{ service: s, shadow: { via: "2" } }'
     apis = "".join(
@@ -261,7 +261,7 @@ class Visit:
     places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(12))
 
     async def ask(self, client: Client, line: str, body: bytes = b"") -> tuple[int, Any]:
-        """Return the status and the body or the code; status 0 for a cut."""
+        """Return the status and the body or error code; status 0 for a cut connection."""
         request_id = f"r{next(self.numbers)}"
         fields = ["Content-Type: application/json", f"Content-Length: {len(body)}"] if body else []
         client.send(ask(line, f"X-Request-Id: {request_id}", *fields, body=body))
@@ -278,20 +278,20 @@ class Visit:
         return got.status, got.body
 
     async def mark(self, client: Client) -> None:
-        """Ask for something else; it comes, and nothing of what came before."""
+        """Send another request; its response has nothing of the responses before."""
         mark = f"m{next(self.numbers)}"
         got = await self.ask(client, f"GET /v1/person?mark={mark}")
         assert got == (200, b'{"name":"%b x"}' % mark.encode())
 
     async def case(self, number: int, way: str) -> None:
-        """Ask for a case, then for other things as the same client and as another one."""
+        """Request a case, then something else on the same connection and on another one."""
         async with self.places:
             method, path, body = WAYS[way]
             query = f"case={number}" + ("&live=1" if way == "shadowed" else "")
             async with connect(self.program) as client:
                 got = await self.ask(client, f"{method} {path}?{query}", body)
                 case = list(CASES.values())[number]
-                # Text that cannot be JSON is sent on as it comes, and cut where it breaks.
+                # Text that cannot be JSON is streamed, and cut where the response breaks off.
                 cut = "converted" in way and case.is_cut and got == (0, "")
                 assert cut or got == case.expected(way)
                 if got[0]:

@@ -1,4 +1,4 @@
-"""Several targets, some of them ill: who is asked, and what is refused at once."""
+"""Several targets, some failing: the choice of a target, and immediate refusals."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Baselines and pins, over real sockets: dates, ranges, defaults, pins, and what was served."""
+"""Selection over sockets: dates, ranges, defaults, and versions that clients are pinned to."""
 
 import json
 
@@ -55,13 +55,13 @@ JSON = (
 
 @pytest.fixture
 async def asked(reloaded: StartGateway, upstream: StartUpstream) -> tuple[Program, list[bytes]]:
-    """Start the rules above; return the gateway, and what its service is asked."""
+    """Start a gateway with the configuration above; return it and its service's requests."""
     service = await upstream(JSON)
     return reloaded(RULES.format(port=service.port)), service.requests
 
 
 def problem(answer: Answer) -> tuple[int, str, list[str]]:
-    """Return what a refusal says."""
+    """Return the problem detail of a refusal."""
     body = json.loads(answer.body)
     return answer.status, body["code"], body["supportedVersions"]
 

@@ -1,4 +1,4 @@
-"""Who asks, over real sockets: named in the log, and never by a secret."""
+"""Client names over sockets: they are in the log, and never contain a secret."""
 
 import asyncio
 import time
@@ -33,7 +33,7 @@ def token(key: str, **claims: object) -> str:
 
 
 async def name(gateway: Program, *fields: str, line: str = "GET /plain") -> object:
-    """Ask, and return the name in the log."""
+    """Send a request, and return the client name in the log."""
     request_id = f"id-{time.monotonic_ns()}"
     assert (await get(gateway, line, f"X-Request-Id: {request_id}", *fields)).status == 200
     return (await logged(gateway, request_id)).get("client")
@@ -125,7 +125,7 @@ apis:
 async def test_pins_and_exemptions_require_a_verified_client_name(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """A header that names a client does not take over what its API key is given."""
+    """A header with a client's name does not get the settings for the client's API key."""
     service = await upstream(OK)
     exempt = "{ client: globex, until: 2099-01-01 }"
     program = gateway(PINNED.format(port=service.port, exempt=exempt), **SECRETS)

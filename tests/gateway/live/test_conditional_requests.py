@@ -1,4 +1,4 @@
-"""Conditional requests, ranges and codings of converted answers, over sockets."""
+"""Conditional requests, ranges and codings of converted responses, over sockets."""
 
 import gzip
 import json
@@ -46,13 +46,13 @@ class Resource:
 
 
 def tag(got: Answer) -> str:
-    """Return the entity tag of an answer."""
+    """Return the entity tag of a response."""
     return got.one("ETag").decode()
 
 
 @pytest.fixture
 def resource(house: House) -> Resource:
-    """Return what the shared service is now."""
+    """Return the resource that the shared service now serves."""
     resource = Resource()
     house.service.answer = resource
     return resource
@@ -152,7 +152,7 @@ def test_a_malformed_entity_tag_is_dropped(house: House, malformed: str) -> None
 
 @pytest.mark.parametrize("name", ["If-Match", "If-None-Match"])
 def test_more_than_2048_entity_tags_are_431(house: House, name: str) -> None:
-    """Each costs time, and 64 KiB of them keep all others waiting for 25 ms."""
+    """Each tag costs time: 64 KiB of tags delay all other requests by 25 ms."""
     house.service.answer = answer(b"{}")
     assert get(house.gateway, V1, f"{name}: " + '"a",' * 2048).status == 200
     got = get(house.gateway, V1, f"{name}: " + '"a",' * 2049)
@@ -243,7 +243,7 @@ ANSWER = (
 
 
 async def tags(program: Program) -> set[str]:
-    """Return the tags of answers on many connections, which several workers give."""
+    """Return the tags of responses on many connections, which different workers serve."""
     found = [
         await talk_get(program, "GET /v1/person", "Accept-Encoding: gzip", "Connection: close")
         for _ in range(12)
@@ -254,7 +254,7 @@ async def tags(program: Program) -> set[str]:
 async def test_every_worker_sends_the_same_entity_tags(
     gateway: StartGateway, upstream: StartUpstream, tmp_path: Path
 ) -> None:
-    """They depend on the rules, and on nothing of a process: two workers, one, and a restart."""
+    """Tags depend only on the configuration, not on the number or the start of workers."""
     scripted = await upstream(ANSWER)
     text = rules(scripted.port, via=True)
     program = gateway(text, GATEWAY_WORKERS="2")
@@ -282,7 +282,7 @@ async def test_every_worker_sends_the_same_entity_tags(
 async def test_responses_converted_by_an_impure_function_have_weak_tags(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """Its tags still lock: the service's tag, which is strong, is that of the state."""
+    """If-Match still works with a weak tag: the service gets its own strong tag."""
     scripted = await upstream(ANSWER)
     python = '- python: { field: a, up: "json:loads", down: "json:dumps" }'
     program = gateway(rules(scripted.port, changes=python, via=True))

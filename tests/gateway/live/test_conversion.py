@@ -82,7 +82,7 @@ UP = {"name": {"firstName": "Bob Charlie", "lastName": ""}}
 
 
 def switched(old: str, new: str) -> str:
-    """Return the shipped rules with the one line changed, to the same length."""
+    """Return the shipped configuration with one line changed and the same length."""
     assert SHIPPED.count(old) == 1
     return SHIPPED.replace(old, new.ljust(len(old)))
 
@@ -102,7 +102,7 @@ def by_rename(config: Path, text: str) -> None:
 
 
 def by_volume(config: Path, text: str) -> None:
-    """Do as a ConfigMap of Kubernetes does: gateway.yaml -> ..data/gateway.yaml, ..data -> ..1."""
+    """Link files as a ConfigMap does: gateway.yaml -> ..data/gateway.yaml, ..data -> ..1."""
     folder = config.parent
     data = folder / f"..{len(list(folder.iterdir()))}"
     data.mkdir()
@@ -116,7 +116,7 @@ def by_volume(config: Path, text: str) -> None:
 
 @pytest.fixture(scope="module")
 def switching(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
-    """Start a gateway with the shipped rules, and a separator of its own."""
+    """Start a gateway with the shipped configuration and another separator."""
     folder = tmp_path_factory.mktemp("switching")
     config = folder / "gateway.yaml"
     config.write_text(SHIPPED)
@@ -134,7 +134,7 @@ def switching(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 
 def becomes(program: Program, path: str, old: object, new: object) -> None:
-    """Wait until a path is answered otherwise; every answer until then is the old one, whole."""
+    """Wait until the response for a path changes; each is either the old or the new one."""
 
     def is_new() -> bool:
         got = get(program, path)

@@ -1,4 +1,4 @@
-"""Converting responses, over sockets: what becomes of bodies and of what is said about them."""
+"""Converted responses over sockets: their bodies, and the header fields about the bodies."""
 
 import gzip
 import zlib
@@ -353,7 +353,7 @@ def test_a_converted_response_that_breaks_off_is_502(house: House, broken: bytes
 
 
 def deflated(data: bytes) -> bytes:
-    """Return the bare stream that some send for `deflate`."""
+    """Return a raw deflate stream, which some services send as `deflate`."""
     coder = zlib.compressobj(wbits=-15)
     return coder.compress(data) + coder.flush()
 
@@ -447,7 +447,7 @@ NOTHING = {
     "lines", [[], ["Content-Encoding: gzip"], ["Content-Type: text/html"]], ids=str
 )
 def test_no_content_is_nothing_to_convert(house: House, status: str, lines: list[str]) -> None:
-    """A refusal would say that a write has failed which the service has done."""
+    """A refusal would report a failure although the service has done the write."""
     for kind in ("application/json", "application/x-ndjson", "text/event-stream"):
         house.service.asked.clear()
         house.service.answer = answer(b"", *lines, status=status, content_type=kind)
@@ -506,11 +506,11 @@ def test_ranges_and_codings_are_not_requested_for_a_conversion(house: House) -> 
     for line in ASKS:
         assert house.service.last.all(line.partition(":")[0]) == []
     assert house.service.last.one("Accept-Encoding") == b"identity"
-    # Not without this one, as a write that was guarded would happen unguarded. The tag is that of
-    # another version, and so it matches nothing.
+    # If-Match stays, or a guarded write would become unguarded. The tag belongs to another
+    # version, so the gateway sends a tag that matches nothing.
     assert house.service.last.one("If-Match").startswith(b'"none.')
 
-    # Nor this one, where something is written.
+    # If-None-Match of a write stays as well.
     ask(house.gateway, "PUT", "/down/v1", "If-None-Match: *", "Range: bytes=0-1")
     assert house.service.last.one("If-None-Match") == b"*"
     assert house.service.last.all("Range") == []
@@ -545,7 +545,7 @@ def test_errors_are_forwarded_byte_for_byte(house: House, status: str, path: str
 
 
 class TestNamedStatus:
-    """422 is named by the rules, so its bodies are converted as well."""
+    """The configuration lists 422, so its bodies are converted as well."""
 
     def test_a_named_error_status_is_converted(self, house: House) -> None:
         house.service.answer = answer(BOB, 'ETag: "x"', status="422 Wrong")

@@ -1,4 +1,4 @@
-"""Every kind of change, over sockets: where it applies, and where it does not."""
+"""Every kind of change over sockets: the messages it applies to, and the others."""
 
 import pytest
 
@@ -30,7 +30,7 @@ def test_a_request_is_converted_by_all_steps_up_to_the_service(house: House) -> 
     assert ask(house.gateway, "PATCH", "/shop/v1/orders/7", JSON, body=body).status == 200
     arrived = house.service.last
     assert arrived.line == b"PATCH /shop/v3/orders/7 HTTP/1.1"
-    # The link from 2 to 3 speaks of responses alone.
+    # The step from 2 to 3 has changes for responses only.
     assert arrived.json == {
         "id": 12345678901234567890,
         "state": "PAID",

@@ -16,20 +16,20 @@ from tests.gateway.talk import Answer, Reader, Writer, ask, connect, get, soon
 pytestmark = pytest.mark.slow
 
 JSON = "Content-Type: application/json"
-# 16 kB that are 16 MB, less than may be converted; and as many elements as may be.
+# 16 kB that decode to 16 MB, below the conversion limit, with the maximum number of elements.
 BOMB = gzip.compress(b"[" + b"{}," * 5_500_000 + b"{}]")
 MANY = b"[" + b"{}," * 480_000 + b"{}]"
 OVERLOADED = (503, "overloaded")
 
 
 def outcome(answer: Answer) -> tuple[int, str]:
-    """Return the status and, where there is one, the code of a refusal."""
+    """Return the status, and the code of a refusal or an empty string."""
     code = answer.body.partition(b'"code":"')[2].partition(b'"')[0]
     return answer.status, code.decode()
 
 
 async def post(program: Program, body: bytes, *fields: str) -> tuple[int, str]:
-    """Send a body to be converted; return what comes of it."""
+    """Send a body to convert; return the status and the code of a refusal."""
     async with connect(program) as client:
         length = f"Content-Length: {len(body)}"
         client.send(ask("POST /v1/person", JSON, length, *fields, body=body))
@@ -37,7 +37,7 @@ async def post(program: Program, body: bytes, *fields: str) -> tuple[int, str]:
 
 
 async def answering(program: Program, fair: list[float]) -> None:
-    """Have small bodies converted, one after the other; note how long each takes."""
+    """Convert small bodies one after the other; record the time of each."""
     async with connect(program) as client:
         while True:
             began = time.monotonic()
@@ -49,7 +49,7 @@ async def answering(program: Program, fair: list[float]) -> None:
 
 
 async def echo(scripted: Scripted, reader: Reader, writer: Writer) -> None:
-    """Take whatever comes, and answer that there is nothing to say."""
+    """Read every request, and respond with 204."""
     while True:
         await scripted.take(reader)
         scripted.requests.clear()
@@ -59,7 +59,7 @@ async def echo(scripted: Scripted, reader: Reader, writer: Writer) -> None:
 async def test_small_bodies_of_many_elements_take_bounded_time_and_memory(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """Eight at once were 5 GB and half a minute once, while no one else was served."""
+    """Before, eight at once took 5 GB and blocked all other requests for half a minute."""
 
     async def small(scripted: Scripted, reader: Reader, writer: Writer) -> None:
         while True:
@@ -95,7 +95,7 @@ async def test_a_response_of_many_elements_takes_bounded_time_and_memory(
 async def test_converted_responses_that_clients_do_not_read_take_bounded_memory(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """Thirty of 12 MB were 700 MB; where there is no room, who takes nothing gives way."""
+    """Before, thirty of 12 MB took 700 MB. Without room, clients that do not read are cut."""
     scripted = await upstream(large)
     program = gateway(rules(scripted.port, via=True, changes=CONVERT))
     with watch(program) as peak:
@@ -113,7 +113,7 @@ async def test_converted_responses_that_clients_do_not_read_take_bounded_memory(
 async def test_slow_senders_of_large_bodies_take_bounded_memory(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """What they hold is bounded; small bodies are converted beside them."""
+    """Their memory is bounded, and small bodies are converted meanwhile."""
     program = gateway(rules((await upstream(echo)).port, via=True, changes=CONVERT))
     async with AsyncExitStack() as stack:
         with watch(program) as peak:

@@ -61,7 +61,7 @@ def test_a_request_body_is_converted_with_its_length(
 
 @pytest.mark.parametrize("lines", [[], [JSON], ["Content-Type: text/plain"]], ids=str)
 def test_no_content_is_nothing_to_convert(house: House, lines: list[str]) -> None:
-    """With no length given, only the last chunk shows that there is none."""
+    """Without Content-Length, only the last chunk shows that the body is empty."""
     fields = ("Transfer-Encoding: chunked", *lines)
     assert ask(house.gateway, "POST", "/down/v1", *fields, body=chunked()).status == 200
     assert house.service.last.body == b""
@@ -182,7 +182,7 @@ def test_a_body_that_breaks_off_does_not_reach_the_service(house: House) -> None
 
 
 class TestExpectContinue:
-    """The gateway needs the body, so it is the one that asks for it."""
+    """The gateway needs the body, so the gateway itself sends 100 Continue."""
 
     LINES = (JSON, "Expect: 100-Continue")
 

@@ -1,4 +1,4 @@
-"""Scripts in browsers, over sockets: the gateway's own answers, and names that versions change."""
+"""CORS over sockets: the gateway's own responses, and header names that conversions change."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -47,7 +47,7 @@ ALLOWED = "Access-Control-Allow-Origin"
 
 @pytest.fixture(scope="module")
 def program(shared_house: House, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
-    """Start a gateway whose own answers one origin may read."""
+    """Start a gateway whose own responses one origin may read."""
     folder = tmp_path_factory.mktemp("cors")
     config = folder / "gateway.yaml"
     config.write_text(RULES)
@@ -91,7 +91,7 @@ def test_a_foreign_origin_cannot_read_the_refusal_of_a_retired_version(
 
 @pytest.mark.parametrize("path", ["/v1/a", "/v4/a", "/nowhere", "/v2/read"])
 def test_the_preflight_of_a_refused_request_is_allowed(program: Program, path: str) -> None:
-    """Without it, the script could not read the refusal of the request itself."""
+    """Without an allowed preflight, the script could not read the refusal of its request."""
     named = "Access-Control-Request-Headers: x-api-version"
     asked = ORIGIN, "Access-Control-Request-Method: PUT", named
     got = ask(program, "OPTIONS", path, *asked)
@@ -131,9 +131,9 @@ def test_a_preflight_with_too_many_header_names_stays_at_the_gateway(
     asked = ORIGIN, "Access-Control-Request-Method: POST", *lines
     assert ask(program, "OPTIONS", "/v2/pay", *asked).status == 200
     got = ask(program, "OPTIONS", "/v2/pay", *asked, "Access-Control-Request-Headers: x")
-    # As with any refusal, the script gets to read that of the request itself.
+    # The preflight succeeds, so that the script can read the refusal of the request itself.
     assert (got.status, len(house.service.asked)) == (204, 1)
-    # Names of the same version pass unread.
+    # Without a conversion, the header names are forwarded unparsed.
     assert ask(program, "OPTIONS", "/v3/pay", *asked, lines[0]).status == 200
 
 

@@ -1,4 +1,4 @@
-"""Messages that are made to cost much: each costs what its size does, and others are answered."""
+"""Messages crafted to be costly: their cost is linear in their size, and others are served."""
 
 import asyncio
 import gzip
@@ -39,7 +39,7 @@ async def test_a_body_of_very_many_parts_takes_bounded_memory_and_time(
     fields: tuple[str, ...],
     expected: tuple[int, str],
 ) -> None:
-    """A kilobyte was 1.4 GB, and one form kept all large conversions waiting for minutes."""
+    """Before, a kilobyte took 1.4 GB, and one form blocked all large conversions for minutes."""
     program = gateway(rules((await upstream(echo)).port, via=True, changes=CONVERT))
     named = f"Content-Type: {content_type.decode()}"
     async with connect(program) as client:
@@ -59,7 +59,7 @@ async def test_a_body_of_very_many_parts_takes_bounded_memory_and_time(
 async def test_a_very_long_link_field_takes_bounded_time(
     gateway: StartGateway, upstream: StartUpstream, value: bytes, refused: bool
 ) -> None:
-    """It took minutes, in which nobody was answered; one that may hold too many is refused."""
+    """Before, it blocked all requests for minutes. A field that may hold too many is refused."""
     scripted = await upstream(OK.replace(b"\r\n\r\n", b"\r\nLink: %b\r\n\r\n" % value))
     program = gateway(rules(scripted.port))
     answer = await asyncio.to_thread(program.raw, ask("GET /plain", "Connection: close"))
@@ -70,7 +70,7 @@ async def test_a_very_long_link_field_takes_bounded_time(
 async def test_connection_fields_with_many_options_take_bounded_time(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """Each copied all options before it: those of an answer took 0.7 s, of a request 50 ms."""
+    """Before, the cost was quadratic: 0.7 s for a response and 50 ms for a request."""
     firsts = range(0, 14_000, 7)
     lines = b"".join(
         b"Connection: %x,%x,%x,%x,%x,%x,%x\r\n" % tuple(range(first, first + 7)) for first in firsts
@@ -88,7 +88,7 @@ async def test_connection_fields_with_many_options_take_bounded_time(
 async def test_forwarding_fields_are_not_remembered(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """What clients have a trusted proxy pass on was 120 MB that stayed."""
+    """Before, fields that a trusted proxy forwards for clients took 120 MB permanently."""
     trusted = "trusted_proxies: [127.0.0.1/32]\n"
     program = gateway(rules((await upstream(echo)).port) + trusted)
     async with connect(program) as client:
@@ -112,7 +112,7 @@ async def test_forwarding_fields_are_not_remembered(
 async def test_long_lists_in_a_head_cost_little_time(
     gateway: StartGateway, upstream: StartUpstream, line: str, field: str
 ) -> None:
-    """Each kept everybody waiting: for 60 ms, the fields of a proxy 70 ms, a query 30 ms."""
+    """Before, each blocked all requests: for 60 ms, proxy fields for 70 ms, a query for 30 ms."""
     more = "trusted_proxies: [127.0.0.1/32]\nclients: { by: [ { address: {} } ] }\n"
     more += "limits: { target: 65536 }\n"
     program = gateway(rules((await upstream(OK)).port) + more)

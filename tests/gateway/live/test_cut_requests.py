@@ -1,4 +1,4 @@
-"""Requests in segments that end anywhere: each is read as if it had come on its own."""
+"""Requests split into segments at any byte: each is read as if it had arrived whole."""
 
 import asyncio
 
@@ -54,7 +54,7 @@ async def test_a_request_cut_anywhere_gets_its_answers(
 async def test_a_shutdown_does_not_wait_for_clients_with_their_last_response(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """Its connection lingers, so that what it may still send does not reset it."""
+    """The connection stays open for a while, so that late bytes of the client do not reset it."""
     scripted = await upstream(OK)
     program = gateway(rules(scripted.port))
     async with connect(program) as client:

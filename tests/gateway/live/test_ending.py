@@ -1,4 +1,4 @@
-"""Versions that end, over sockets: announced, browned out, over; and whom that does not concern.
+"""Ending versions over sockets: announcements, brownouts, retirement, and exempt clients.
 
 The dates lie long ago or far ahead, so that no test waits for one.
 """
@@ -45,14 +45,14 @@ def old(standing: Program, upstream: StartUpstream) -> Start:
 async def get(
     to: Program, mechanism: str, version: str, *fields: str, method: str = "GET"
 ) -> Answer:
-    """Ask for a version by one of the four mechanisms."""
+    """Request a version by one of the four mechanisms."""
     path, named = FOUR[mechanism]
     named = tuple(field.format(version) for field in named)
     return await fetch(to, f"{method} {path.format(version)}", *named, *fields)
 
 
 def announced(answer: Answer) -> tuple[list[str], list[str]]:
-    """Return what an answer says of the end of its version."""
+    """Return the fields of a response that announce the end of its version."""
     return answer.all("deprecation"), answer.all("sunset")
 
 
@@ -120,7 +120,7 @@ class TestAnnounced:
 
 
 class TestOver:
-    """410, for all but those who are exempt."""
+    """Responses with 410 for all clients that are not exempt."""
 
     @mechanisms
     @pytest.mark.parametrize("service", ["service: s, ", ""], ids=["served", "not served"])
@@ -169,7 +169,7 @@ class TestOver:
 
 
 class TestBrownout:
-    """503 or 410 for a while."""
+    """Brownouts refuse with 503 or 410 for a limited time."""
 
     @mechanisms
     async def test_an_open_window_refuses_with_503_and_retry_after(

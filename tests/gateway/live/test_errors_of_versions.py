@@ -1,4 +1,4 @@
-"""Errors in the shape of a version, over sockets: the gateway's own, and those of services."""
+"""Errors in the format of a version over sockets: those of the gateway and of services."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -55,7 +55,7 @@ def program(shared_house: House, tmp_path_factory: pytest.TempPathFactory) -> It
 
 
 def refusal(got: Answer) -> tuple[int, str]:
-    """Return status and code of a refusal in the old shape."""
+    """Return status and code of a refusal in the old error format."""
     assert got.one("Content-Type") == b"application/json"
     assert got.one("Cache-Control") == b"no-store"
     error = got.json["error"]

@@ -1,4 +1,4 @@
-"""A target that fails is in the metrics, on Next and in the log until it answers again."""
+"""A failing target is in the metrics, on the page and in the log until it recovers."""
 
 import asyncio
 import http.client
@@ -35,7 +35,7 @@ apis: {{ plain: {{ service: s, endpoints: [ {{ path: /plain }} ] }} }}
 async def test_a_gateway_that_cannot_connect_blames_no_target(
     reloaded: StartGateway, upstream: StartUpstream
 ) -> None:
-    """Its process may open no more files: as without free ports, no connection can be opened."""
+    """Without free descriptors, as without free ports, no connection can be opened."""
     closing = answer({"name": "A B"}, "Connection: close")
     ports = [(await upstream(closing)).port for _ in range(3)]
     first, *others = [f'"http://127.0.0.1:{port}"' for port in ports]
@@ -81,7 +81,7 @@ apis:
 async def test_one_failing_target_of_two_is_reported_and_clients_notice_nothing(
     workers: str, gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """Its clients notice nothing, so that nobody but operators can."""
+    """Clients notice nothing, so only the report tells operators about the failure."""
     with socket.socket() as closed:  # bound, but nobody listens
         closed.bind(("127.0.0.1", 0))
         port = closed.getsockname()[1]
@@ -123,7 +123,7 @@ async def test_one_failing_target_of_two_is_reported_and_clients_notice_nothing(
 async def test_the_only_target_is_never_ejected(
     reloaded: StartGateway, upstream: StartUpstream
 ) -> None:
-    """It is never ejected, and each request fails."""
+    """The target stays in use, and each request fails."""
     well = False
 
     async def moody(scripted: Scripted, reader: Reader, writer: Writer) -> None:

@@ -1,4 +1,4 @@
-"""Those who hold all the memory for conversions keep others waiting for a while at most."""
+"""Clients that hold all conversion memory delay other clients only for a limited time."""
 
 import asyncio
 from contextlib import AsyncExitStack

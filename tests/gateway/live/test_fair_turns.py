@@ -1,4 +1,4 @@
-"""One client, or service, that sends much at a time leaves others their turns."""
+"""A client or service that sends many bytes at once does not block other clients."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -79,7 +79,7 @@ async def others_are_answered(
     process = psutil.Process(program.process.pid)
 
     def busy() -> float:
-        """Return how many seconds the gateway has worked: a busy machine adds none to them."""
+        """Return the gateway's CPU seconds, which do not depend on other load on the machine."""
         return sum(process.cpu_times()[:2])
 
     async with connect(program) as client:
@@ -99,7 +99,7 @@ async def others_are_answered(
 async def test_networks_take_turns_at_a_busy_service(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """Of twenty requests of one address, those that wait let one of another go first."""
+    """A request from another address overtakes the queued requests of a busy address."""
     turns = asyncio.Semaphore(0)
 
     async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:

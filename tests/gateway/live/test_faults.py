@@ -1,4 +1,4 @@
-"""What a service does wrong, and what the client and the log are told."""
+"""Failures of a service, and the resulting responses and log lines."""
 
 import asyncio
 import json
@@ -36,7 +36,7 @@ def fields(*lines: bytes) -> bytes:
     return b"\r\n".join((b"HTTP/1.1 200 OK", *lines, b"", b"ok"))
 
 
-# What comes back, how the connection ends then, and what that is.
+# The bytes of the service, the end of its connection, and the expected error code.
 NO_RESPONSE: dict[str, tuple[bytes, End, tuple[int, str]]] = {
     "closes at once": (b"", "close", UNREACHABLE),
     "resets at once": (b"", "reset", UNREACHABLE),
@@ -100,7 +100,7 @@ SHORT = ", timeouts: { connect: 0.2, first_byte: 0.2, between_bytes: 0.2 }"
 
 
 async def refusal(gateway: Program, line: str = "GET /plain") -> tuple[int, str]:
-    """Return status and code of a refusal; the client's connection serves on."""
+    """Return status and code of a refusal; check that the client's connection stays usable."""
     async with connect(gateway) as client:
         for _ in range(2):
             client.send(ask(line))
@@ -114,7 +114,7 @@ async def refusal(gateway: Program, line: str = "GET /plain") -> tuple[int, str]
 
 
 def patience(code: str) -> str:
-    """Return the time limits for a test that ends in this code."""
+    """Return the timeouts for a test that ends in this error code."""
     return SHORT if code == "upstream_timeout" else ""
 
 
@@ -131,7 +131,7 @@ async def test_a_missing_response_head_gives_the_client_a_problem_detail(
 async def test_a_response_that_breaks_off_is_cut_at_the_client(
     data: bytes, then: End, code: str, http: str, standing: Program, through: StartUpstream
 ) -> None:
-    """Cut by RST: for an HTTP/1.0 client, an orderly end would be the end of the body."""
+    """The cut is an RST, since for an HTTP/1.0 client an orderly end would end the body."""
     await through(reply(data, then), extra=patience(code))
     async with connect(standing) as client:
         client.send(ask(http=http))
@@ -176,7 +176,7 @@ async def test_a_service_that_resets_each_connection_is_502(
 
 
 async def test_a_connect_timeout_is_504(standing: Program) -> None:
-    """A socket whose queue of connections is full answers no further one."""
+    """A socket with a full accept queue does not accept further connections."""
     with socket.socket() as full:
         full.bind(("127.0.0.1", 0))
         full.listen(0)
@@ -219,7 +219,7 @@ async def test_a_late_response_head_is_504(
 async def test_a_stall_between_chunks_cuts_the_response(
     piece: bytes, standing: Program, through: StartUpstream
 ) -> None:
-    """Bytes that hold no body leave the clock running too."""
+    """Bytes without body content do not reset the timeout."""
     seen = asyncio.Event()
 
     async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
@@ -265,7 +265,7 @@ async def test_a_service_that_does_not_take_the_body_is_504(
 async def test_a_slow_but_steady_response_is_forwarded(
     standing: Program, through: StartUpstream
 ) -> None:
-    """The clock is for the next bytes, not for the whole."""
+    """The timeout applies to the next bytes, not to the whole response."""
 
     async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
         await scripted.take(reader)
@@ -301,7 +301,7 @@ async def test_targets_take_turns(standing: Program, upstream: StartUpstream) ->
 
 
 async def test_no_connection_was_left_open(standing: Program) -> None:
-    """Hundreds came and went; what is left are listeners, the log and the loop's own."""
+    """After all tests, only listeners, the log and files of the event loop are open."""
 
     def held() -> int:
         """Return how many files are open; one with several descriptors counts once."""

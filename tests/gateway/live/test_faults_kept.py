@@ -1,4 +1,4 @@
-"""Connections to services are kept, and used again only as long as that is certainly safe."""
+"""Connections to services are kept, and reused only while that is certainly safe."""
 
 import asyncio
 
@@ -153,9 +153,9 @@ async def test_a_request_on_a_closed_connection_is_retried_if_that_is_safe(
     standing: Program,
     through: StartUpstream,
 ) -> None:
-    """Sent once more where that is the same as sending it once, and never otherwise.
+    """Only idempotent requests are sent a second time.
 
-    What was streamed is gone, so a body that is large or came in pieces is not sent twice either.
+    A large or streamed body is not kept, so such a request is not sent a second time either.
     """
 
     async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
@@ -251,7 +251,7 @@ async def test_a_kept_connection_that_breaks_in_the_head_is_not_replaced(
 async def test_idle_connections_that_the_service_closes_are_forgotten(
     standing: Program, through: StartUpstream
 ) -> None:
-    """A POST does not run into them."""
+    """A POST never uses a connection that the service has closed."""
     closed = asyncio.Event()
 
     async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:

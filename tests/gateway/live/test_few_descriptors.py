@@ -1,6 +1,6 @@
-"""A gateway that may open few files lets in as many clients as it can serve, and no more.
+"""A gateway with few file descriptors accepts only as many clients as it can serve.
 
-Connections to its admin port take none of the descriptors of clients and rules.
+Admin connections never use the descriptors of clients and the configuration file.
 """
 
 import asyncio
@@ -53,7 +53,7 @@ async def few_files(port: int, folder: Path) -> AsyncIterator[Program]:
 
 
 async def test_every_accepted_client_is_served(upstream: StartUpstream, tmp_path: Path) -> None:
-    """All of them at once: none gets a 502 because a file for its service is lacking."""
+    """With all clients at once, none gets a 502 for lack of a descriptor for its service."""
 
     async def late(scripted: Scripted, reader: Reader, writer: Writer) -> None:
         await scripted.take(reader)

@@ -1,4 +1,4 @@
-"""Header fields between the two hops, over sockets: what passes, what does not, what is added."""
+"""Header fields over sockets: which are forwarded, dropped and added."""
 
 import re
 from functools import partial
@@ -89,7 +89,7 @@ def names(message: Message) -> set[bytes]:
 
 
 def in_order(part: list[tuple[bytes, bytes]], whole: list[tuple[bytes, bytes]]) -> bool:
-    """Whether all of a list stands in another, in its order and one behind the other."""
+    """Return whether a list is a contiguous part of another list."""
     start = whole.index(part[0])
     return whole[start : start + len(part)] == part
 
@@ -133,7 +133,7 @@ class TestRequest:
     def test_connection_cannot_drop_fields_that_the_gateway_reads(
         self, house: House, named: str
     ) -> None:
-        """The service would otherwise get another version or caller than was chosen."""
+        """Otherwise the service would see another version or client than the gateway selected."""
         fields = (f"Connection: {named}", "X-API-VERSION: 1", "Authorization: a", "Cookie: b=c")
         got = get(house.gateway, "/native/header", *fields)
         assert (got.status, b'"bad_request"' in got.body) == (400, True)
@@ -143,7 +143,7 @@ class TestRequest:
         "name", ["X-HTTP-Method-Override", "x-http-method", "X-Method-Override"]
     )
     def test_no_field_changes_the_method(self, house: House, name: str) -> None:
-        """The rules allow, convert, repeat and shadow by the method of the first line."""
+        """The gateway allows, converts, retries and shadows by the method in the request line."""
         got = ask(house.gateway, "POST", "/plain", f"{name}: delete", body=b"abc")
         assert (got.status, b'"bad_request"' in got.body) == (400, True)
         assert not house.service.asked
@@ -217,7 +217,7 @@ class TestRequest:
 
 
 class TestForwarded:
-    """Who asked is the gateway's to say, and that of the proxies it trusts."""
+    """Only the gateway and trusted proxies may state who the client is."""
 
     SPOOFED = (
         "Forwarded: for=10.9.9.9;host=evil.test;proto=https",
@@ -461,7 +461,7 @@ class TestResponse:
 
 
 class TestConnections:
-    """What a refusal or a wish to upgrade does to the requests behind it."""
+    """The effect of refusals and upgrade requests on later requests of the connection."""
 
     def test_one_connection_carries_pipelined_requests(self, house: House) -> None:
         one = b"GET /plain HTTP/1.1\r\nHost: a\r\nX-N: %d\r\n\r\n"
@@ -502,7 +502,7 @@ class TestConnections:
 
 
 class TestRequestBodies:
-    """Bodies that are not converted pass as they are."""
+    """Bodies without a conversion are forwarded unchanged."""
 
     BODY = bytes(range(256)) * 40
 

@@ -1,6 +1,6 @@
-"""What belongs to one hop stays there, and all else passes byte for byte.
+"""Hop-by-hop fields are not forwarded, and everything else is forwarded byte for byte.
 
-What `test_headers.py` asks already is not asked again.
+These tests do not repeat those of `test_headers.py`.
 """
 
 import re
@@ -45,7 +45,7 @@ ODD: list[tuple[bytes, bytes]] = [
 
 
 def named(message: Message) -> list[bytes]:
-    """Return the names that start with X-, but for what the gateway says."""
+    """Return the names that start with X-, except the gateway's own fields."""
     ours = (b"x-forwarded", b"x-request")
     names = [name.lower() for name, _ in message.fields]
     return [name for name in names if name.startswith(b"x-") and not name.startswith(ours)]
@@ -92,7 +92,7 @@ def test_header_field_values_are_forwarded_byte_for_byte(house: House) -> None:
 
 
 def test_request_targets_are_forwarded_byte_for_byte(house: House) -> None:
-    """What RFC 3986 has, what it has not but the parser lets through, and each octet."""
+    """Covers RFC 3986, other characters that the parser accepts, and each encoded octet."""
     visible = bytes(byte for byte in range(0x21, 0x7F) if byte not in b"#?")
     octets = b"".join(b"%%%02x%%%02X" % (byte, byte) for byte in range(256))
     target = b"/tail/" + visible.replace(b"/", b"") + octets + b"?" + visible + b"?/" + octets
@@ -142,7 +142,7 @@ OLD = b"GET /plain HTTP/1.0\r\nHost: a\r\n%b\r\n"
 def test_an_http_1_0_client_gets_its_own_connection_field(
     said: bytes, heard: list[bytes], house: House
 ) -> None:
-    """Whatever the service says of the one behind it."""
+    """The Connection field of the service, for its own connection, has no effect."""
     house.service.answer = answer(b"{}", "Connection: keep-alive", "Keep-Alive: timeout=1")
     last = OLD % b"" if heard == [b"keep-alive"] else b""
     data = send(house.gateway, OLD % said + last, seconds=5)
@@ -175,7 +175,7 @@ def test_an_http_1_0_client_gets_an_unframed_body_until_the_end(house: House) ->
 @pytest.mark.parametrize("http", ["1.0", "1.1"])
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
 def test_a_response_of_http_1_0_is_sent_as_http_1_1(method: str, http: str, house: House) -> None:
-    """Its version is of its hop: what the client hears is ours."""
+    """The HTTP version is hop-by-hop, so the client gets that of the gateway."""
     body = b"" if method == "HEAD" else b"ok"
     house.service.answer = (
         b"HTTP/1.0 203 Old\r\nConnection: close\r\nContent-Length: 2\r\n\r\n" + body
@@ -191,7 +191,7 @@ def test_a_response_of_http_1_0_is_sent_as_http_1_1(method: str, http: str, hous
 async def test_a_body_that_ends_with_its_connection_does_not_affect_others(
     method: str, standing: Program, through: StartUpstream
 ) -> None:
-    """Each comes by a connection of its own; the client's carries all of them."""
+    """Each body uses its own service connection; the client has one connection for all."""
 
     async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
         await scripted.take(reader)

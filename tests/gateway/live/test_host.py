@@ -1,4 +1,4 @@
-"""Host by policy: what a service is told of the name that it was asked by."""
+"""The host policy: the Host field that a service gets."""
 
 import pytest
 

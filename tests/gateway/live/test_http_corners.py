@@ -37,7 +37,7 @@ async def test_a_too_large_body_ends_its_connection(
 async def test_max_forwards_is_decremented_for_options_and_trace(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """RFC 9110, section 7.6.2: OPTIONS and TRACE are counted down, and end here with 0."""
+    """RFC 9110, section 7.6.2: the gateway decrements the value, and responds itself at 0."""
     scripted = await upstream(OK)
     program = gateway(rules(scripted.port))
     traced = await get(program, "TRACE /plain", "Max-Forwards: 0")
@@ -56,7 +56,7 @@ async def test_max_forwards_is_decremented_for_options_and_trace(
 async def test_later_minor_versions_of_http_are_treated_as_1_1(
     reloaded: StartGateway, upstream: StartUpstream, minor: int
 ) -> None:
-    """RFC 9110, section 2.5: they are 1.1 here, however the request arrives."""
+    """RFC 9110, section 2.5: later minor versions count as 1.1, however the bytes arrive."""
     scripted = await upstream(OK)
     program = reloaded(rules(scripted.port))
     whole = ask("POST /plain", "Content-Length: 4", body=b"1234")
@@ -132,7 +132,7 @@ async def test_methods_of_any_name_reach_the_service(
 async def test_an_unknown_method_in_pieces_is_read_whole(
     reloaded: StartGateway, upstream: StartUpstream
 ) -> None:
-    """It is read as if it came as a whole, and nothing that follows a part of it is a request."""
+    """The method is read as if whole, and bytes after a part of it never become a request."""
     scripted = await upstream(OK)
     program = reloaded(rules(scripted.port))
     plain = ask("GET /plain")

@@ -1,4 +1,4 @@
-"""Kept connections to services: how long they rest, and what comes over them unasked."""
+"""Idle connections to services: their maximum idle time, and unsolicited bytes on them."""
 
 import asyncio
 import signal
@@ -12,7 +12,7 @@ UNASKED = b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: clo
 async def test_unsolicited_bytes_on_an_idle_connection_are_not_a_response(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """They and the next request are there when the gateway looks: it was stopped meanwhile."""
+    """The gateway is suspended, so these bytes and the next request arrive at the same time."""
     resting: list[Writer] = []
 
     async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:

@@ -1,4 +1,4 @@
-"""Links lead the client back to its own version, over sockets: where they go, and what is told."""
+"""Links of services are translated to the client's version, over sockets."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Start, health, and the orderly end: what is in flight is finished, nothing new is begun."""
+"""Start, health and shutdown: requests in flight finish, and new ones are not accepted."""
 
 import asyncio
 import json
@@ -26,7 +26,7 @@ STOPS = [signal.SIGTERM, signal.SIGINT]
 
 
 async def stop(program: Program, number: signal.Signals = signal.SIGTERM) -> None:
-    """Tell a program to stop, and return once it has begun to."""
+    """Send SIGTERM, and return when the shutdown has begun."""
     program.process.send_signal(number)
     await soon(lambda: program.log("stopping"))
 
@@ -114,7 +114,7 @@ async def test_a_shutdown_without_requests_is_immediate(
 async def test_a_response_that_outlasts_the_grace_is_cut(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """And does not look whole, not even to who takes the end of a connection for that of a body."""
+    """The client notices the cut even if the end of the connection is the end of the body."""
 
     async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
         request = await scripted.take(reader)
@@ -144,7 +144,7 @@ async def test_a_response_that_outlasts_the_grace_is_cut(
 async def test_a_shutdown_lets_a_slow_client_get_its_whole_response(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """An answer is in flight as long as a part of it is in the gateway's hands."""
+    """A response is in flight while the gateway still holds a part of it."""
     body = bytes(8 * 1024 * 1024)
     scripted = await upstream(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
     program = gateway(rules(scripted.port))
@@ -161,7 +161,7 @@ async def test_a_shutdown_lets_a_slow_client_get_its_whole_response(
 async def test_a_shutdown_lets_a_slow_client_get_buffered_responses(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """Here the service was done long ago, and the last of many answers sits in a buffer."""
+    """The service has finished long before, and the last responses are in a buffer."""
     size = 200_000
     scripted = await upstream(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size + bytes(size))
     program = gateway(rules(scripted.port))
@@ -195,7 +195,7 @@ async def test_health_is_on_the_admin_port_and_nowhere_else(
 async def test_an_idle_gateway_uses_little_memory(
     executed_gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """Before its first request and after a few thousand."""
+    """Measured before the first request and after a few thousand."""
     scripted = await upstream(OK)
     program = executed_gateway(rules(scripted.port))
     process = psutil.Process(program.process.pid)

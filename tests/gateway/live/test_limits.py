@@ -1,4 +1,4 @@
-"""What clients may cost: every bound of `limits`, and of an endpoint, over a socket."""
+"""Limits on clients over a socket: those of `limits` and of an endpoint."""
 
 import asyncio
 import json
@@ -32,7 +32,7 @@ def detail(answer: Answer) -> str:
 
 
 async def drained(scripted: Scripted, reader: Reader, writer: Writer) -> None:
-    """A service that reads all there is and answers what it can take for a request."""
+    """A service that reads all bytes and responds to everything that it can parse as a request."""
     while True:
         await scripted.take(reader)
         writer.write(OK)
@@ -95,7 +95,7 @@ async def without_content(scripted: Scripted, reader: Reader, writer: Writer) ->
 async def test_a_converted_body_has_the_same_limit_at_once_and_streamed(
     standing: Program, upstream: StartUpstream, size: int, status: int, chunked: bool
 ) -> None:
-    """A body that came with its head has the bound of one that is streamed."""
+    """A body that arrives with its head has the same limit as a streamed body."""
     scripted = await upstream(without_content)
     standing.reload("limits: { convert: 20 }\n" + rules(scripted.port, via=True))
     body, framing = b'{"a": 1}'.ljust(size), f"Content-Length: {size}"
@@ -167,7 +167,7 @@ async def test_a_head_that_never_ends_is_refused_in_time(small: Program) -> None
 
 
 async def test_bytes_after_the_last_response_are_not_a_request_head(small: Program) -> None:
-    """It is dropped for a while, in which no answer can be given to it."""
+    """The bytes are read and discarded for a while, without a response."""
     before = small.log("log")
     async with connect(small) as client:
         client.send(ask("POST /plain", "Connection: close", "Content-Length: 999", body=b"x"))

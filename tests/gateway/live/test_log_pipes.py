@@ -1,4 +1,4 @@
-"""A log on a pipe: one that nobody reads stops nothing, and lines of several workers stay whole."""
+"""A log on a pipe: a missing reader blocks nothing, and lines of workers stay whole."""
 
 import asyncio
 import json
@@ -96,7 +96,7 @@ async def dropped(program: Program) -> float:
 async def test_a_log_pipe_that_nobody_reads_blocks_nothing(
     tmp_path: Path, upstream: StartUpstream, workers: int
 ) -> None:
-    """Requests, the admin port and SIGTERM go on; what is lost is counted, and said at last."""
+    """Requests, the admin port and SIGTERM still work; lost lines are counted and reported."""
     async with piped(tmp_path, (await upstream(OK)).port, workers) as started:
         program = started.program
         line = f"GET /nowhere/{LONG}"
@@ -119,7 +119,7 @@ async def test_a_log_pipe_that_nobody_reads_blocks_nothing(
 
 
 async def test_lines_of_several_workers_do_not_mix(tmp_path: Path, upstream: StartUpstream) -> None:
-    """Lines that are longer than what the system keeps together are shortened."""
+    """Lines longer than an atomic pipe write (PIPE_BUF) are shortened."""
     async with piped(tmp_path, (await upstream(OK)).port, 2) as started:
         reading = asyncio.create_task(started.lines(2.0))
 

@@ -1,4 +1,4 @@
-"""The log: a JSON line for every request, which says what was done and gives nothing away."""
+"""The log: a JSON line for every request, without secrets."""
 
 import asyncio
 import json
@@ -34,7 +34,7 @@ PERSON = (
 )
 VERSIONED = {"api": "person", "service": "s", "status": 200}
 
-# Request line and fields, and what its log line says among other things.
+# Request line and fields, and a part of the expected log line.
 LINES: dict[str, tuple[list[str], dict[str, Any]]] = {
     "path, converted": (
         ["GET /v1/person"],
@@ -128,7 +128,7 @@ async def test_log_times_separate_the_service_from_the_whole_request(
 async def test_a_fault_of_the_service_names_its_cause(
     standing: Program, through: StartUpstream
 ) -> None:
-    """The log knows the address and what went wrong; the client does not."""
+    """The log has the address and the cause; the client gets neither."""
     scripted = await through(reply(b"nonsense\r\n\r\n"))
     answer = await get(standing)
     line = await logged(standing, answer["x-request-id"])
@@ -154,7 +154,7 @@ async def test_a_fault_of_the_service_names_its_cause(
 async def test_a_valid_request_id_is_kept_and_any_other_replaced(
     given: str, kept: bool, standing: Program, through: StartUpstream
 ) -> None:
-    """A sane one goes all the way; of any other nothing is seen again."""
+    """A valid id is forwarded and logged; an invalid one appears nowhere."""
     scripted = await through(OK)
     answer = await get(standing, "GET /plain", f"X-Request-Id: {given}")
     used = answer["x-request-id"]
@@ -175,7 +175,7 @@ async def test_every_request_has_a_different_id(standing: Program, through: Star
 
 
 async def test_nothing_secret_is_logged(standing: Program, upstream: StartUpstream) -> None:
-    """Neither where it goes well, nor where something is broken on either side."""
+    """This holds for successful requests and for failures of the client or the service."""
     secret = "hunter2"  # noqa: S105
     fields = (f"Authorization: Bearer {secret}", f"Cookie: a={secret}", f"X-Api-Key: {secret}")
     body = b'{"password":"hunter2"}'
@@ -260,7 +260,7 @@ async def test_an_unreadable_request_is_one_log_line_without_a_traceback(
 async def test_clients_that_leave_without_a_request_are_not_logged(
     standing: Program, through: StartUpstream
 ) -> None:
-    """Those that leave before a request, within one, and without a word."""
+    """The clients leave before a request, within one, or without sending a byte."""
     await through(OK)
     address = ("127.0.0.1", standing.port)
     for number in range(200):
@@ -303,7 +303,7 @@ def test_a_misspelt_variable_is_logged_once_and_refuses_nothing(gateway: StartGa
 async def test_a_log_without_a_reader_delays_no_response(
     tmp_path: Path, upstream: StartUpstream
 ) -> None:
-    """As when the program that collects it has died."""
+    """This happens when the log collector has died."""
     config = tmp_path / "gateway.yaml"
     config.write_text(rules((await upstream(OK)).port))
     ports = {"GATEWAY_PORT": "0", "GATEWAY_ADMIN_PORT": "0", "GATEWAY_WORKERS": "1"}

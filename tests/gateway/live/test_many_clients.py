@@ -14,7 +14,7 @@ CAPACITY = "capacity: { in_flight: 64, queue: 1000, patience: 60 }"
 async def test_connections_to_the_service_are_bounded(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """A request takes whichever connection is free first; there are no more than may be in use."""
+    """Each request takes the first free connection, and their number never exceeds the limit."""
     everyone = asyncio.Barrier(CLIENTS)
     opened = most = 0
 

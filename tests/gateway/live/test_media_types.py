@@ -56,7 +56,7 @@ def program(configured: StartGateway, house: House) -> Program:
 def test_json_is_converted_under_any_name_and_sent_in_its_encoding(
     program: Program, house: House, line: str, codec: str
 ) -> None:
-    """The media type stays that of the sender."""
+    """The media type of the sender is unchanged."""
     house.service.answer = typed(NEWER.encode(codec), line)
     got = ask(program, "POST", "/v1/a", line, body=OLDER.encode(codec))
     sent = "utf-8" if codec == "utf-8-sig" else codec  # JSON has no mark in UTF-8
@@ -104,7 +104,7 @@ def test_a_large_body_is_converted_in_its_encoding(program: Program, house: Hous
 def test_invalid_json_is_forwarded_in_responses_and_refused_in_requests(
     program: Program, house: House, line: str, body: bytes
 ) -> None:
-    """The service has acted already; and what a client sends may have fields of its version."""
+    """A service that responds has already acted. A request may contain fields to convert."""
     house.service.answer = typed(body, line, "Repr-Digest: x")
     got = ask(program, "POST", "/v1/a", TYPED, body=b"{}")
     assert (got.status, got.body, got.one("Repr-Digest")) == (200, body, b"x")

@@ -1,4 +1,4 @@
-"""Large bodies pass through a gateway that stays small: measured on the process itself."""
+"""Large bodies need little gateway memory, measured on the process itself."""
 
 import asyncio
 import threading

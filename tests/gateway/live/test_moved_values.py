@@ -1,4 +1,4 @@
-"""Values that are in the body in one version and beside it in the other, over sockets."""
+"""Values in the body of one version and in header, path or query of another, over sockets."""
 
 from urllib.parse import unquote
 
@@ -116,7 +116,7 @@ def test_a_python_function_gets_the_message(house: House) -> None:
 
 
 def test_a_python_function_for_a_parameter_gets_the_message(house: House) -> None:
-    """As it was before its conversion: the query as the client has sent it, also in an answer."""
+    """It gets the query before the conversion, as the client sent it, also for a response."""
     house.service.answer = answer(b"", "X-By: it", "X-A: 3", status="202 Accepted")
     got = ask(house.gateway, "DELETE", "/moved/v1/items?by=me&a=1", "X-By: you", "X-A: 7")
     asked = "up DELETE /moved/v{version}/{rest*} /moved/v1/items None 1 7 {}"
@@ -131,7 +131,7 @@ def test_a_python_function_for_a_parameter_gets_the_message(house: House) -> Non
     "text", ["%0d%0aX-Evil:%201", "%0d%0a%0d%0aGET%20/", "%0a", "%00", "%c4%8d"]
 )
 def test_a_function_result_cannot_inject_a_header_field(house: House, text: str) -> None:
-    """It has the text of a query, which holds what no header field can."""
+    """The value comes from a query, which can contain characters that are invalid in a field."""
     refused = ask(house.gateway, "DELETE", f"/moved/v1/items?a={text}", "X-By: you")
     assert refused.refusal() == (400, "unconvertible_request")
     assert house.service.asked == []
@@ -142,7 +142,7 @@ def test_a_function_result_cannot_inject_a_header_field(house: House, text: str)
 
 
 def test_a_body_is_created_from_a_moved_value_but_not_from_a_default(house: House) -> None:
-    """A default of a change makes no body; only a value that comes into it does."""
+    """A default alone does not create a body; a moved value does."""
     house.service.answer = answer(b"", status="201 Created")
     ask(house.gateway, "PATCH", "/moved/v1/items", body=b"")
     assert (house.service.last.body, house.service.last.all("Content-Type")) == (b"", [])

@@ -1,4 +1,4 @@
-"""Word of what happens, from a gateway that runs to a webhook."""
+"""Notifications from a running gateway to a webhook."""
 
 import asyncio
 import json

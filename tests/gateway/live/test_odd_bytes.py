@@ -1,4 +1,4 @@
-"""Odd bytes from clients, from services and at the admin port: none has a traceback in the log."""
+"""Malformed bytes from clients and services and at the admin port cause no traceback."""
 
 import asyncio
 import gzip

@@ -1,4 +1,4 @@
-"""What the gateway makes of a message leads to no other host, and obeys the limits on what arrives.
+"""Converted messages never lead to another host, and obey the limits on received messages.
 
 All tests of this file share one gateway.
 """

@@ -1,4 +1,4 @@
-"""A service never gets a query parameter that it may read as the one of the version."""
+"""A service never gets a query parameter that it may mistake for the version parameter."""
 
 import json
 
@@ -58,7 +58,7 @@ PASSED = [
 async def gateway_and_asked(
     reloaded: StartGateway, upstream: StartUpstream
 ) -> tuple[Program, list[bytes]]:
-    """Return a gateway that has the rules, and the requests that the service gets."""
+    """Return a gateway with the configuration, and the requests that its service gets."""
     service = await upstream(ANSWER)
     return reloaded(RULES.format(port=service.port)), service.requests
 

@@ -1,4 +1,4 @@
-"""Faults planted in the new route of a cutover, over real sockets: each is left in time, and named.
+"""Faulty new routes of cutovers, over sockets: each is rolled back in time, with the reason.
 
 One gateway has an API for each fault, so that they run at the same time. Some
 requests read and the others write, and only these are refused.
@@ -46,7 +46,7 @@ HEALTHY = ["usual", "dry"]
 
 
 def rules(old: int, new: int, chosen: Collection[str]) -> str:
-    """Rules with one API for each fault."""
+    """Return a configuration with one API for each fault."""
     apis = []
     for api in chosen:
         shadow, gates = "", GATES
@@ -109,7 +109,7 @@ async def new_service(scripted: Scripted, reader: Reader, writer: Writer) -> Non
 
 
 def request(api: str, method: str) -> bytes:
-    """Return a request; a body that the conversion cannot take apart where that is the fault."""
+    """Return a request; its body cannot be converted if that is the fault."""
     if method == "GET":
         return ask(f"GET /{api}/v1")
     body = json.dumps({"name": 7 if api == "unfit" else "Bob Charlie"}).encode()
@@ -117,7 +117,7 @@ def request(api: str, method: str) -> bytes:
     return ask(f"POST /{api}/v1", *fields, body=body)
 
 
-# A delay shows beside little traffic alone, on a machine that others use as well.
+# On a shared machine, a delay is only measurable with little other traffic.
 @pytest.mark.parametrize(
     "faults", [REASONS.keys() - {"slow"}, {"slow"}], ids=["refused or wrong", "slow"]
 )

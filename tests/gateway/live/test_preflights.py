@@ -1,4 +1,4 @@
-"""Preflights of CORS: the service answers them, and they are no use of a version."""
+"""CORS preflights: the service answers them, and they do not count as usage of a version."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Public paths that differ from those of the service: slashes at the end, and prefixes."""
+"""Public paths that differ from those of the service: final slashes and prefixes."""
 
 import asyncio
 import json
@@ -36,7 +36,7 @@ apis:
 
 
 async def django(scripted: Scripted, reader: Reader, writer: Writer) -> None:
-    """Answer as Django with APPEND_SLASH: redirect to the path with a slash, which is served."""
+    """Respond like Django with APPEND_SLASH: redirect to the path with a final slash."""
     while True:
         path = (await scripted.take(reader)).split(b" ")[1]
         if path.endswith(b"/"):
@@ -49,7 +49,7 @@ async def django(scripted: Scripted, reader: Reader, writer: Writer) -> None:
 
 @pytest.fixture
 async def service(upstream: StartUpstream) -> Scripted:
-    """Start a service that asks for a slash at the end of each path."""
+    """Start a service that requires a slash at the end of each path."""
     return await upstream(django)
 
 
@@ -124,7 +124,7 @@ PROXY = "127.0.0.2"
 
 
 async def asked(program: Program, path: str, *lines: str, source: str) -> raw.Answer:
-    """Return the answer to a GET request from an address of this machine."""
+    """Return the response to a GET request from a local address."""
     return await asyncio.to_thread(raw.ask, program, "GET", path, *lines, source=source)
 
 
@@ -147,7 +147,7 @@ async def naming(scripted: Scripted, reader: Reader, writer: Writer) -> None:
 
 @pytest.fixture
 async def namer(upstream: StartUpstream) -> Scripted:
-    """Start a service that writes links."""
+    """Start a service that sends links."""
     return await upstream(naming)
 
 
@@ -160,7 +160,7 @@ def prefixed(reloaded: StartGateway, namer: Scripted) -> Program:
 async def test_a_stripped_prefix_is_written_for_the_service(
     prefixed: Program, namer: Scripted
 ) -> None:
-    """A trusted proxy may have stripped one before; those of clients are dropped."""
+    """A trusted proxy may have stripped a prefix before. Prefix fields of clients are dropped."""
     shop = "X-Forwarded-Prefix: /shop"
     table: list[tuple[str, str, list[str], list[str]]] = [
         ("127.0.0.1", "/api/v2/things", [], ["/api/v2"]),
@@ -185,7 +185,7 @@ async def test_a_stripped_prefix_is_written_for_the_service(
 
 
 async def test_links_have_the_prefix_and_the_port_of_the_trusted_proxy(prefixed: Program) -> None:
-    """Whether the service adds the prefix that it was sent or not, links have it once."""
+    """Links have the prefix once, whether or not the service adds it."""
     proxied = ["X-Forwarded-Prefix: /shop", "X-Forwarded-Host: shop.example"]
     tls = ["X-Forwarded-Proto: https", "X-Forwarded-Port: 8443"]
     origin = "https://shop.example:8443"

@@ -1,4 +1,4 @@
-"""Faults of one operation with a twentieth of the requests, over real sockets: each is left.
+"""Faults of an operation with 5% of the requests, over sockets: each is rolled back.
 
 One gateway has an API for each fault, so that they run at the same time. Beside the other requests,
 a fault of so few does not show for hundreds of requests.

@@ -1,4 +1,4 @@
-"""Refusals over sockets: their status, their shape, and that nothing else happens."""
+"""Refusals over sockets: their status and format, without side effects."""
 
 import re
 
@@ -22,7 +22,7 @@ endpoints = pytest.mark.parametrize(
 
 
 class TestMethods:
-    """Every endpoint says what can be asked of it, and refuses the rest."""
+    """Every endpoint lists its methods in Allow, and refuses all others."""
 
     @endpoints
     @pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE", "TRACE", "PURGE", "BREW", "get"])
@@ -118,7 +118,7 @@ REFUSALS: dict[str, tuple[str, str, list[str], bytes | None, bytes, tuple[int, s
 
 @pytest.mark.parametrize(("endpoint", "lines", "vary"), VARYING.values(), ids=VARYING)
 class TestVary:
-    """Every response of an endpoint says which header selects there, whoever made it."""
+    """Vary in every response lists the headers that select the version, also in refusals."""
 
     def test_vary_names_the_mechanisms_when_the_version_is_refused(
         self, house: House, endpoint: str, lines: list[str], vary: list[str]
@@ -135,7 +135,7 @@ class TestVary:
         house.service.answer = answer(b"{}", status=status)
         got = get(house.gateway, f"/down/{endpoint}".format(1), *_filled(lines, "1"))
         assert got.line == f"HTTP/1.1 {status}".encode()
-        # 422 is named by the rules: its body is converted, and so it may be compressed.
+        # The configuration lists 422: its body is converted, so it may be compressed.
         converted = ["accept-encoding"] if status.startswith("422") else []
         assert got.members("Vary") == vary + converted
 

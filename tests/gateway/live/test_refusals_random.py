@@ -1,4 +1,4 @@
-"""Whatever is sent, by clients or services: an answer that is HTTP, no 500, and nothing half."""
+"""Random bytes of clients and services: the response is complete HTTP and never a 500."""
 
 import json
 from collections.abc import Iterator
@@ -19,11 +19,11 @@ bounded = settings(
 
 @pytest.fixture(autouse=True)
 def unharmed(house: House) -> Iterator[None]:
-    """Check at the end that the gateway lives, and that nothing in it failed."""
+    """Check at the end that the gateway still runs and has logged no failure."""
     yield
     assert house.gateway.process.poll() is None
     events = {entry["event"] for entry in house.gateway.log()}
-    # Answers that are no HTTP are failures of the target.
+    # Responses that are not HTTP count as failures of the target.
     assert events - {"target_failing", "target_recovered"} == {"listening", "request"}
 
 
@@ -119,7 +119,7 @@ def test_no_random_request_is_answered_500(
     content = body.encode() if isinstance(body, str) else body
     data = request(method, target, *lines, body=content)
     received = send(house.gateway, data)
-    # A request that cannot be read has no method, so even HEAD gets a body with that refusal.
+    # The method of an unreadable request is unknown, so even HEAD gets a refusal with a body.
     unread = b'"code":"bad_request"' in received
     got = parse_answer(received, "GET" if unread else method)
     assert got.status != 500
@@ -128,7 +128,7 @@ def test_no_random_request_is_answered_500(
 @bounded
 @given(st.binary(max_size=60))
 def test_random_bytes_are_a_bad_request(house: House, data: bytes) -> None:
-    # What is no request line cannot be the beginning of a request that goes on.
+    # Without a request line, the bytes cannot be the beginning of an incomplete request.
     received = send(house.gateway, b"\x01" + data + b"\r\n\r\n")
     assert parse_answer(received).refusal() == (400, "bad_request")
 
@@ -137,7 +137,7 @@ REFUSED = object()
 
 
 def joined(document: Any) -> Any:
-    """Return version 1 of a document, or REFUSED; what is no object has no name, and stays."""
+    """Return version 1 of a document, or REFUSED; values that are not objects are unchanged."""
     if isinstance(document, list):
         elements = [joined(element) for element in document]
         return REFUSED if any(element is REFUSED for element in elements) else elements

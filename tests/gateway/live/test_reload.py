@@ -1,4 +1,4 @@
-"""Rules change under a running gateway: they are taken whole, or refused and the old ones stay."""
+"""Reloads of a running gateway: the new configuration applies, or the old one stays."""
 
 import asyncio
 import signal
@@ -43,7 +43,7 @@ def by_removal(config: Path, text: str) -> None:
 
 
 def by_symlink(config: Path, text: str) -> None:
-    """Turn a link elsewhere, as a mounted volume does: gateway.yaml -> ..data/gateway.yaml."""
+    """Retarget a link, as a mounted volume does: gateway.yaml -> ..data/gateway.yaml."""
     volume = config.with_name("..data")
     number = len(list(config.parent.glob("..version*")))
     version = config.with_name(f"..version{number}")
@@ -82,7 +82,7 @@ async def test_sighup_reloads_an_unchanged_file(standing: Program) -> None:
 
 
 async def test_a_signalled_file_change_is_loaded_once(gateway: StartGateway) -> None:
-    """Told of a change and seeing it is one change, not two."""
+    """A signal and the file check for the same change cause one reload, not two."""
     program = gateway(rules(1))
     for port in (2, 3, 4):
         # It sees both at once, however long this process has to wait between them.
@@ -204,7 +204,7 @@ async def test_a_request_keeps_the_configuration_of_its_start(
 async def test_fifty_reloads_under_load_leave_every_response_correct(
     standing: Program, upstream: StartUpstream
 ) -> None:
-    """Version 1 goes to and fro between its own service and version 2's, converted."""
+    """Version 1 switches between its own service and the converted service of version 2."""
 
     def person(name: bytes) -> bytes:
         head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
@@ -248,7 +248,7 @@ async def test_fifty_reloads_under_load_leave_every_response_correct(
 
 
 def test_a_key_that_needs_a_restart_is_reported_at_each_reload(gateway: StartGateway) -> None:
-    """It is said each time, until there is nothing left to say."""
+    """The report repeats at each reload until the key has its old value again."""
     program = gateway(rules(1))
     for top, said in (("state: other.db", 1), ("workers: 3\nstate: other.db", 3), ("", 3)):
         program.rewrite(f"{top}\n{rules(1)}")
@@ -258,7 +258,7 @@ def test_a_key_that_needs_a_restart_is_reported_at_each_reload(gateway: StartGat
 
 
 async def write_slowly(config: Path, text: str) -> float:
-    """Write a file in place, a little at a time; return the longest break between, in seconds."""
+    """Write a file in place in small pieces; return the longest pause in seconds."""
     longest, last = 0.0, monotonic()
     with config.open("w") as file:
         for begin in range(0, len(text), len(text) // 60):
@@ -272,13 +272,13 @@ async def write_slowly(config: Path, text: str) -> float:
 async def test_workers_never_load_a_partly_written_file(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """An editor writes in place, for longer than there is between two looks at the file."""
+    """An editor writes in place for longer than the interval of the file check."""
     one, two = [(await upstream(named(name))).port for name in ("one", "two")]
     program = gateway(rules(one), GATEWAY_WORKERS="2")
     assert program.config is not None
     text, known = rules(two) + "# the end\n", 0
     while await write_slowly(program.config, text) > 0.1:
-        # A writer that was kept waiting has left a half that nobody can tell from a whole edit.
+        # After a long pause of the writer, half of the file looks like a complete edit.
         program.reload(rules(one))
         known = len(program.log())
 

@@ -48,7 +48,7 @@ TOTAL, AMOUNT = b'{"total":1}', b'{"amount":1}'
 
 @pytest.fixture
 async def service(upstream: StartUpstream) -> Scripted:
-    """Start a service that answers with the Content-Type in the query of each request."""
+    """Start a service that responds with the Content-Type from the query of each request."""
 
     async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
         while True:
@@ -67,7 +67,7 @@ def program(reloaded: StartGateway, service: Scripted) -> Program:
 
 
 async def test_a_response_keeps_the_content_type_of_the_service(program: Program) -> None:
-    """What would name another version names the client's; the service speaks version 3."""
+    """The type names the version of the client instead of version 3, which the service uses."""
     table = [
         # path, Accept, Content-Type of the service, Content-Type and body of the response
         ("/plain", V(3), "application/json;charset=utf-8", "application/json;charset=utf-8", TOTAL),
@@ -109,7 +109,7 @@ async def test_a_vendor_content_type_matches_the_accepted_type(program: Program)
 async def test_media_type_patterns_of_an_endpoint_are_weighed_together(
     program: Program, service: Scripted
 ) -> None:
-    """The highest weight wins, whatever pattern it is of; the service reads its own version."""
+    """The highest weight wins across all patterns; the service gets its own version."""
     diff = "application/vnd.github.v{}.diff".format
     table = [
         (V(2), 2, V(3)),

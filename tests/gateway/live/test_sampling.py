@@ -1,4 +1,4 @@
-"""Samples of live converted answers: counted in the log, and nothing to the client."""
+"""Validation of sampled converted responses: violations are counted, and clients see nothing."""
 
 import json
 from asyncio import StreamReader, StreamWriter
@@ -134,7 +134,7 @@ def of_title(limit: int, status: str) -> dict[str, object]:
 async def test_responses_are_validated_by_the_operation_of_the_client(
     gateway: StartGateway, upstream: StartUpstream, tmp_path: Path
 ) -> None:
-    """By the path, the method and the status of the client's own version."""
+    """Path, method and status are those of the client's version."""
     paths = {
         "/v1/pay": {"post": of_title(1, "200")},
         "/v1/pay/{id}": {"get": of_title(2, "200")},

@@ -1,4 +1,4 @@
-"""Shadows, over real sockets: what is counted, and that no client ever notices."""
+"""Shadows over sockets: their counts are correct, and no client ever notices them."""
 
 import gzip
 from collections.abc import Iterator
@@ -29,12 +29,12 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
 
 @pytest.fixture
 def lane(program: Program) -> Lane:
-    """Return the gateway, with an API of the test's own."""
+    """Return the gateway with a separate API for the test."""
     return Lane(program, next(APIS))
 
 
 async def test_equal_responses_are_not_a_difference(lane: Lane, upstream: StartUpstream) -> None:
-    """The own service is asked twice, the other one once; both know that nobody waits."""
+    """The own service gets two requests and the other one gets one, marked as shadows."""
     old, new = await upstream(OLD), await upstream(NEW)
     lane.lead(old.port, new.port, shadow())
     got = await lane.get("X-Client: a", "If-None-Match: x", "X-Shadow: 1", query="?q=1")
@@ -52,7 +52,7 @@ async def test_equal_responses_are_not_a_difference(lane: Lane, upstream: StartU
 
 
 async def test_streams_are_compared_by_document(lane: Lane, upstream: StartUpstream) -> None:
-    """White space is none of a document, and a conversion writes none."""
+    """White space between documents is no difference, and a conversion removes it."""
 
     def lines(*documents: str) -> bytes:
         body = "".join(f"{one}\n" for one in documents)
@@ -113,7 +113,7 @@ async def test_plain_samples_show_the_values(lane: Lane, upstream: StartUpstream
 async def test_fields_that_vary_on_the_own_service_are_noise(
     lane: Lane, upstream: StartUpstream
 ) -> None:
-    """What the own service never says twice is no difference; what differs beside it is one."""
+    """Fields that vary on the own service are ignored; other differing fields are reported."""
     numbers = count()
 
     def say(_: bytes) -> bytes:
@@ -154,7 +154,7 @@ BROKEN = [
 async def test_a_failure_of_the_shadow_is_a_difference_of_the_status(
     lane: Lane, upstream: StartUpstream, does: bytes | None, would_get: str
 ) -> None:
-    """It is a difference of the status, with the reason, and no client sees it."""
+    """The difference has the reason of the failure, and no client sees it."""
     old = await upstream(OLD)
     port = 1 if does is None else (await upstream(does)).port
     lane.lead(old.port, port, shadow())
@@ -171,7 +171,7 @@ async def test_a_failure_of_the_shadow_is_a_difference_of_the_status(
 async def test_a_shadow_service_that_never_responds_delays_no_client(
     lane: Lane, upstream: StartUpstream
 ) -> None:
-    """Comparisons queue up to a bound and are given up; answers go on, on one connection too."""
+    """Comparisons queue up to a limit and are then dropped. Client responses are not delayed."""
     old = await upstream(OLD)
 
     async def silent(scripted: Any, reader: Any, _: Any) -> None:
@@ -203,7 +203,7 @@ async def test_a_busy_gateway_sends_no_shadow_requests(
 async def test_unsafe_requests_are_shadowed_with_bodies_if_configured(
     lane: Lane, upstream: StartUpstream
 ) -> None:
-    """What is not safe is asked once of each; the other service gets the body converted."""
+    """Each service gets an unsafe request once; the other service gets the converted body."""
     old, new = await upstream(OLD), await upstream(NEW)
     lane.lead(old.port, new.port, shadow(", methods: [POST]"))
     await lane.get()
@@ -285,7 +285,7 @@ DOCUMENT = {"openapi": "3.1.0", "paths": {"/person": {"get": {"responses": {}}, 
 
 
 def documented(request: bytes) -> bytes:
-    """Answer with the document of version 2, and otherwise as its service does."""
+    """Respond with the OpenAPI document of version 2, or like its service."""
     return answer(DOCUMENT) if b" /openapi.json " in request else NEW
 
 
@@ -299,7 +299,7 @@ async def put(lane: Lane, body: bytes, *, method: str = "PUT") -> None:
 async def test_shadowed_writes_are_validated_but_not_sent(
     lane: Lane, upstream: StartUpstream
 ) -> None:
-    """What would be refused is listed by field, and so is what was never compared."""
+    """Fields that would be refused are listed, as are operations that were never compared."""
     old, new = await upstream(OLD), await upstream(told(documented))
     lane.lead(old.port, new.port, shadow(", validate: true"))
     await put(lane, b'{"name": "Bob Charlie"}')

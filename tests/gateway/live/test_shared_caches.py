@@ -1,4 +1,4 @@
-"""Shared caches: what depends on who asks is not given to everybody."""
+"""Shared caches do not store responses that depend on the client."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Cutovers, over real sockets: who is moved, what turns it back, and what survives a restart."""
+"""Cutovers over sockets: which clients are moved, rollbacks, and the state after a restart."""
 
 import asyncio
 import fcntl
@@ -35,19 +35,19 @@ FAILING = answer({"oh": 1}, status="500 Oh")
 
 
 def cutover(text: str) -> str:
-    """What stands beside the service of version 1."""
+    """Return the key `cutover` for the configuration of version 1."""
     return f', cutover: {{ via: "2", {text} }}'
 
 
 def command(program: Program, *words: str) -> tuple[int, str]:
-    """Run a command of the gateway against a gateway; return its status and what it says."""
+    """Run a command against a gateway; return its exit status and output."""
     return run_command(program, shlex.join(words))
 
 
 async def test_a_cutover_always_moves_the_same_clients(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """And more of them as the percentage grows; all of them get version 1."""
+    """A higher percentage moves further clients. All clients get version 1."""
     old, new = await upstream(OLD), await upstream(NEW)
     lane = Lane(gateway(rules("person", old.port, new.port, cutover("percent: 30"))), "person")
     buckets = {name: bucket(("person", "1"), name) for name in "abcdefghijklmnopqrst"}
@@ -68,7 +68,7 @@ async def test_a_cutover_always_moves_the_same_clients(
 async def test_a_cutover_to_a_failing_service_is_rolled_back(
     tmp_path: Path, upstream: StartUpstream
 ) -> None:
-    """It says why; a restart does not forget it; an operator has the last word."""
+    """The reason is reported, the rollback outlives a restart, and an operator can override it."""
     old, new = await upstream(OLD), await upstream(FAILING)
     text = rules(
         "person",
@@ -131,7 +131,7 @@ async def test_requests_from_before_a_clear_do_not_roll_a_cutover_back(
     assert lane.cutover("DELETE")["percent"] == 50
 
     async def seen(number: int) -> None:
-        """Ask until the gates have seen so many requests on the new route."""
+        """Send requests until the gates have counted this many on the new route."""
         while (stands := lane.cutover())["gates"][0]["new_requests"] < number:
             assert stands["state"] == "rules", stands["why"]
             await lane.get()
@@ -149,7 +149,7 @@ async def test_requests_from_before_a_clear_do_not_roll_a_cutover_back(
 async def test_differing_responses_hold_a_cutover(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """While they do, the rules cannot raise it; when they do no more, it goes on."""
+    """While responses differ, the configuration cannot raise the percentage; later it can."""
     old, new = await upstream(OLD), await upstream(WRONG)
     gates = 'gates: { differences: "1%", minimum: 2, window: 4s, then: hold }'
     beside = shadow() + cutover(f"percent: 10, sticky_by: request, {gates}")
@@ -185,7 +185,7 @@ ALL = cutover("percent: 100, sticky_by: request")
 async def test_cutover_wait_prints_each_change_and_exits_by_the_end(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """With a line for each change, and a status for each end."""
+    """It prints a line for each change; each outcome has a different exit status."""
     old, new = await upstream(OLD), await upstream(FAILING)
     lane = Lane(gateway(rules("person", old.port, new.port, HALF)), "person")
     waiting_for_all = await asyncio.create_subprocess_exec(
@@ -253,7 +253,7 @@ async def test_cutover_wait_prints_each_change_and_exits_by_the_end(
 async def test_cutover_wait_rewrites_one_line_on_a_terminal(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """On a terminal one line changes, and the end stays."""
+    """On a terminal, one line is rewritten, and the final state stays visible."""
     old, new = await upstream(OLD), await upstream(NEW)
     lane = Lane(gateway(rules("person", old.port, new.port, HALF)), "person")
     own, terminal = pty.openpty()
@@ -289,7 +289,7 @@ async def test_cutover_wait_rewrites_one_line_on_a_terminal(
 async def test_all_workers_apply_a_command_before_it_returns(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """When the command returns, every process goes by it."""
+    """When the command returns, every worker process applies it."""
     old, new = await upstream(OLD), await upstream(NEW)
     text = rules("person", old.port, new.port, cutover("percent: 0, sticky_by: request"))
     lane = Lane(gateway(text, GATEWAY_WORKERS="2"), "person")

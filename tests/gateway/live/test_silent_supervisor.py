@@ -1,4 +1,4 @@
-"""A supervisor that is suspended, alone: its workers serve on, and no count is lost unseen."""
+"""Only the supervisor is suspended: its workers continue, and lost counts are reported."""
 
 import os
 import signal
@@ -70,7 +70,7 @@ def test_counts_lost_with_a_killed_supervisor_are_reported(start: Start) -> None
     )
     assert admin(again, "GET", "/usage")[1]["since"] > since
     wait_for(lambda: not start.mark.exists())
-    # Once: the next start knows of nothing.
+    # The loss is reported only once, not at the next start.
     again.process.terminate()
     again.process.wait()
     assert start().log("state_went_back") == []

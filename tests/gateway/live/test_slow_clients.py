@@ -1,4 +1,4 @@
-"""Clients that take their answers slowly are served; those that take nothing are cut."""
+"""Clients that read slowly are served; clients that do not read are cut."""
 
 import asyncio
 import socket
@@ -17,7 +17,7 @@ SLOW = "limits: { stall_seconds: 0.5, idle_seconds: 30 }\n"
 
 
 async def large(scripted: Scripted, reader: Reader, writer: Writer) -> None:
-    """Answer everything with a large JSON text, in one piece."""
+    """Respond to every request with a large JSON text in one piece."""
     body = b'{"name":"' + b"x" * (LARGE - 11) + b'"}'
     kind = b"Content-Type: application/json"
     while True:
@@ -28,7 +28,7 @@ async def large(scripted: Scripted, reader: Reader, writer: Writer) -> None:
 
 
 def deaf(program: Program, request: bytes) -> socket.socket:
-    """Send a request and take nothing of its answer."""
+    """Send a request and do not read its response."""
     connection = socket.socket()
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     connection.connect(("127.0.0.1", program.port))
@@ -37,7 +37,7 @@ def deaf(program: Program, request: bytes) -> socket.socket:
 
 
 def taken(connection: socket.socket) -> int | None:
-    """Return how many bytes come until the end; None where that is a reset."""
+    """Return the number of bytes until the connection ends, or None after a reset."""
     size = 0
     with connection:
         try:
@@ -70,7 +70,7 @@ async def test_a_client_that_reads_nothing_is_cut(
 async def test_a_slow_reader_gets_its_response_and_the_next_one(
     gateway: StartGateway, upstream: StartUpstream, path: str
 ) -> None:
-    """However long it takes: here longer than a client may do nothing."""
+    """The transfer may take longer than the timeout of an inactive client."""
     scripted = await upstream(large)
     limits = "limits: { stall_seconds: 2, idle_seconds: 30 }\n"
     program = gateway(limits + rules(scripted.port, via=True, changes=CONVERT))
@@ -91,7 +91,7 @@ async def test_a_slow_reader_gets_its_response_and_the_next_one(
 async def test_an_unknown_status_does_not_end_the_connection(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """A status that no recorder has a class for is the service's mistake, and costs nobody."""
+    """A status without a known class is an error of the service, and the client stays connected."""
     scripted = await upstream(b"HTTP/1.1 999 Odd\r\nContent-Length: 2\r\n\r\nok")
     program = gateway(rules(scripted.port))
     async with connect(program) as client:
@@ -108,7 +108,7 @@ async def test_an_unknown_status_does_not_end_the_connection(
 async def test_slow_senders_do_not_occupy_the_service(
     gateway: StartGateway, upstream: StartUpstream, framing: str
 ) -> None:
-    """Forty of them, where eight requests may be in flight: fresh requests are answered."""
+    """With forty slow senders and eight slots in flight, other requests are served."""
     scripted = await upstream(OK)
     capacity = ", capacity: { in_flight: 8, queue: 8, patience: 0.5 }"
     program = gateway(rules(scripted.port, extra=capacity))
@@ -124,7 +124,7 @@ async def test_slow_senders_do_not_occupy_the_service(
 async def test_slow_small_uploads_do_not_block_another_small_upload(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """Three hundred clients send a byte and wait; another sends its head, then its body."""
+    """Three hundred clients send one byte and wait; another client uploads a small body."""
     scripted = await upstream(OK)
     capacity = ", capacity: { in_flight: 8, queue: 400, patience: 1 }"
     program = gateway(rules(scripted.port, extra=capacity))
@@ -144,7 +144,7 @@ async def test_slow_small_uploads_do_not_block_another_small_upload(
 async def test_a_slow_upload_yields_its_slot_to_a_waiting_upload(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """Six take all places that uploads may have, and keep back a byte."""
+    """Six slow clients occupy all upload slots and hold back their last byte."""
     scripted = await upstream(OK)
     capacity = ", capacity: { in_flight: 8, queue: 50, patience: 30 }"
     program = gateway(rules(scripted.port, extra=capacity))
@@ -162,7 +162,7 @@ async def test_a_slow_upload_yields_its_slot_to_a_waiting_upload(
 async def test_fast_uploads_do_not_block_a_slow_upload(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """All of them are taken by a service that has few places, and the slow one as well."""
+    """A service with one slot receives all fast uploads and the slow one."""
     scripted = await upstream(OK)
     program = gateway(rules(scripted.port, extra=", capacity: { in_flight: 1, queue: 50 }"))
     body = b"x" * 100_000
@@ -184,7 +184,7 @@ async def test_fast_uploads_do_not_block_a_slow_upload(
 async def test_slow_readers_do_not_occupy_the_service(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """What they have not taken yet waits in the gateway, and the service is free."""
+    """The gateway buffers the unread bytes, so the slots of the service are free."""
     body = b"x" * 400_000
 
     async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
@@ -221,7 +221,7 @@ async def test_a_slow_reader_of_a_large_response_yields_its_slot(
 
 
 def take(connection: socket.socket, size: int) -> bytes:
-    """Return the end of an answer, all of which comes."""
+    """Return the end of a response after reading all of it."""
     connection.settimeout(10)
     text = b""
     while b"\r\n\r\n" not in text or len(text.partition(b"\r\n\r\n")[2]) < size:
@@ -235,7 +235,7 @@ LITTLE = "limits: { stall_seconds: 0.6, min_rate: 2000, idle_seconds: 30 }\n"
 async def test_a_client_that_reads_too_slowly_is_cut(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """A byte now and then is not enough."""
+    """Reading a byte now and then does not prevent the cut."""
     program = gateway(LITTLE + rules((await upstream(large)).port))
     with deaf(program, ask()) as connection:
 

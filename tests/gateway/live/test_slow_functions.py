@@ -1,4 +1,4 @@
-"""Python functions with a time limit: it holds in C code too, and no failure ends a worker."""
+"""Python functions with a time limit: it also ends C code, and no failure ends a worker."""
 
 import asyncio
 import json
@@ -132,7 +132,7 @@ async def test_no_failure_of_a_function_ends_a_worker(
 async def test_a_time_limit_ends_a_function_in_c_code(
     gateway: StartGateway, upstream: StartUpstream, tmp_path: Path
 ) -> None:
-    """A regular expression that backtracks keeps no other request waiting, and is ended."""
+    """A backtracking regular expression is ended, and delays no other request."""
     (tmp_path / "slow.py").write_text(CODE)
     service = await upstream(echo)
     rules = RULES.format(port=service.port, limit=", timeout: 0.3")
@@ -153,7 +153,7 @@ async def test_a_time_limit_ends_a_function_in_c_code(
 async def test_the_processes_of_functions_end_with_the_gateway(
     gateway: StartGateway, upstream: StartUpstream, tmp_path: Path
 ) -> None:
-    """Also if it is killed while a function runs."""
+    """This also holds if the gateway is killed while a function runs."""
     (tmp_path / "slow.py").write_text(CODE)
     service = await upstream(echo)
     rules = RULES.format(port=service.port, limit=", timeout: 0.3")
@@ -199,7 +199,7 @@ apis:
 async def test_clients_that_leave_do_not_end_function_processes(
     gateway: StartGateway, upstream: StartUpstream, tmp_path: Path
 ) -> None:
-    """The function runs to its end or its time limit; those that wait for a process leave at once.
+    """The function continues to its end or time limit. Queued calls are dropped at once.
 
     Other clients do not wait for a process to start.
     """

@@ -1,6 +1,6 @@
-"""Framing that two readers could read in two ways, from clients: refused, or made unambiguous.
+"""Ambiguous framing of requests: refused, or forwarded with unambiguous framing.
 
-Behind every such request stands another one, which must never reach the service by way of it.
+After each such request, the test sends another, which must never be smuggled to the service.
 """
 
 import json
@@ -197,7 +197,7 @@ REFUSED = {
 def test_an_ambiguous_request_is_refused_and_ends_the_connection(
     data: bytes, tapped: Program, tap: Tap
 ) -> None:
-    """One answer, and the end of the connection: where the next request begins is in doubt."""
+    """After one response the connection ends, since the start of the next request is unknown."""
     answer = send(tapped, data + SMUGGLED, seconds=5)
     assert statuses(answer) == [b"400"]
     head, _, body = answer.partition(b"\r\n\r\n")
@@ -238,7 +238,7 @@ def test_bytes_after_the_last_request_are_ignored(
 def test_bytes_after_the_last_pipelined_request_are_ignored(
     data: bytes, tapped: Program, tap: Tap
 ) -> None:
-    """They are pipelined in one segment, some with bodies that look like ends of heads."""
+    """The requests are pipelined in one segment; some bodies look like the end of a head."""
     several = get() + post(b"Content-Length: 10", body=b"a\r\n\r\nb\r\n\r\n") + get()
     answer = send(tapped, several + data + SMUGGLED)
     assert statuses(answer) == [b"200"] * 4
@@ -250,7 +250,7 @@ def test_bytes_after_the_last_pipelined_request_are_ignored(
 def test_requests_before_a_refused_request_are_answered(
     before: bytes, bad: bytes, tapped: Program, tap: Tap
 ) -> None:
-    """It is answered first, also in the same segment, and nothing behind is read."""
+    """The valid requests get responses first, and bytes after the refused one are not read."""
     with socket.create_connection(("127.0.0.1", tapped.port), 5) as client:
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         client.sendall(before)
@@ -262,7 +262,7 @@ def test_requests_before_a_refused_request_are_answered(
 
 
 def test_rtsp_requests_are_refused(tapped: Program, tap: Tap) -> None:
-    """The parser takes it; one that came with others is refused in its turn."""
+    """The parser accepts RTSP. A pipelined RTSP request is refused after the earlier responses."""
     rtsp = get().replace(b"HTTP/1.1", b"RTSP/1.0")
     assert statuses(send(tapped, rtsp)) == [b"400"]
     assert statuses(send(tapped, get() + rtsp + get())) == [b"200", b"400"]
@@ -399,7 +399,7 @@ GOOD_CHUNKS: dict[str, bytes] = {
 def test_chunks_arrive_as_the_gateway_writes_them(
     body: bytes, path: bytes, ahead: bool, tapped: Program, tap: Tap
 ) -> None:
-    """And what stood in their trailer is in no other request."""
+    """Their trailer fields do not appear in any other request."""
     body = body.replace(b"%b", LIKE_CHUNKS)
     data = post(CHUNKED, b"Content-Type: application/json", body=body, path=path)
     with socket.create_connection(("127.0.0.1", tapped.port), 5) as client:
@@ -491,7 +491,7 @@ GOOD: dict[str, tuple[bytes, bytes, bytes | None]] = {
 def test_an_ambiguous_framing_is_forwarded_unambiguously(
     data: bytes, line: bytes, body: bytes | None, tapped: Program, tap: Tap
 ) -> None:
-    """Exactly one framing reaches the service; what stands behind it is a request of its own."""
+    """The service gets exactly one framing; the bytes after the body are a separate request."""
     send(tapped, data + SMUGGLED, seconds=5)
     first, *others = tap.asked
     assert (first.line, first.body) == (line + b" HTTP/1.1", body)
@@ -506,7 +506,7 @@ def test_an_ambiguous_framing_is_forwarded_unambiguously(
 def test_a_huge_chunk_size_does_not_start_another_request(
     size: int, tapped: Program, tap: Tap
 ) -> None:
-    """Whatever follows is its data, in chunks of the size that they have."""
+    """All bytes that follow are data of this chunk, forwarded in chunks of their actual size."""
     with socket.create_connection(("127.0.0.1", tapped.port), 5) as client:
         client.sendall(post(CHUNKED, body=b"%x\r\nabc\r\n0\r\n\r\n" % size) + SMUGGLED)
         wait_for(lambda: tap.taken and tap.taken[0].endswith(SMUGGLED + b"\r\n"))

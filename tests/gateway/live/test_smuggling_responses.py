@@ -1,4 +1,4 @@
-"""Responses that two readers could read in two ways: never passed on, and nothing after them."""
+"""Ambiguous responses are never forwarded, and neither are the bytes after them."""
 
 import json
 import re
@@ -107,7 +107,7 @@ AMBIGUOUS: dict[str, bytes] = {
 def test_an_ambiguous_response_head_is_a_problem_detail(
     data: bytes, target: str, gateway: Program, tap: Tap
 ) -> None:
-    """And its connection, forged answer and all, is nobody's from there on."""
+    """The connection and the forged response on it are never used again."""
     tap.answer = data + FORGED
     got = parse_answer(send(gateway, request("GET", target), seconds=5))
     assert got.refusal() == (502, "upstream_protocol")

@@ -1,4 +1,4 @@
-"""Bodies pass as they come, both ways; interim responses, old clients, early ends, slow readers."""
+"""Streaming both ways; interim responses, HTTP/1.0 clients, early ends and slow readers."""
 
 import asyncio
 import json
@@ -34,7 +34,7 @@ async def until(event: asyncio.Event) -> None:
 
 
 async def gone(reader: Reader) -> bool:
-    """Say whether the gateway ends a connection; waits for it."""
+    """Wait, and return whether the gateway ends a connection."""
     async with asyncio.timeout(10):
         try:
             return await reader.read() == b""
@@ -109,7 +109,7 @@ async def test_a_piece_of_a_request_arrives_before_the_next_is_sent(
 async def test_a_response_streams_while_its_request_is_still_arriving(
     standing: Program, through: StartUpstream
 ) -> None:
-    """An answer may begin, and go on, while its request still comes."""
+    """A response may begin and continue while its request is still arriving."""
 
     async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
         await reader.readuntil(b"\r\n\r\n")
@@ -261,7 +261,7 @@ async def test_a_204_response_has_no_content_length(
 async def test_a_length_without_a_body_is_kept(
     status: bytes, standing: Program, through: StartUpstream
 ) -> None:
-    """Of HEAD and of 304 it says how long the body would be."""
+    """For HEAD and 304, Content-Length is the length that the body would have."""
     await through(b"HTTP/1.1 " + status + b"\r\nContent-Length: 5\r\n\r\n")
     async with connect(standing) as client:
         for _ in range(2):
@@ -277,7 +277,7 @@ async def test_a_length_without_a_body_is_kept(
 async def test_an_early_response_reaches_the_client_whole(
     framing: str, closes: bool, standing: Program, through: StartUpstream
 ) -> None:
-    """It reaches the client whole, though the rest of the request is nobody's by then."""
+    """The client gets the whole response, although the rest of its request is discarded."""
     early = b"HTTP/1.1 413 Content Too Large\r\nContent-Length: 3\r\nConnection: close\r\n\r\nno!"
 
     async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
@@ -326,7 +326,7 @@ async def test_the_rest_of_a_request_may_follow_its_response(
 
 
 async def test_an_early_refusal_reaches_a_client_that_still_sends(standing: Program) -> None:
-    """The gateway's own refusals reach whoever first sends all and then reads, too."""
+    """The refusal also reaches a client that first sends everything and then reads."""
     async with connect(standing) as client:
         client.send(ask("POST /nowhere", "Content-Length: 10000000", "Connection: close"))
         client.send(bytes(10_000_000))
@@ -373,7 +373,7 @@ async def test_a_client_that_leaves_ends_its_request(
 async def test_a_client_that_leaves_with_requests_ahead_ends_the_first(
     standing: Program, through: StartUpstream, how: str
 ) -> None:
-    """It is not read meanwhile; the service's place was taken until that gave an answer."""
+    """Before, the gateway did not read meanwhile, and the request kept its slot at the service."""
     scripted, left = await waiting(through)
     async with connect(standing) as client:
         client.send(ask("GET /plain", f"X-Request-Id: ahead-{how}") + ask() * 2)
@@ -438,7 +438,7 @@ async def test_a_client_that_leaves_ends_its_response(
 async def test_a_client_that_leaves_within_its_body_ends_its_request(
     framing: str, how: str, standing: Program, through: StartUpstream
 ) -> None:
-    """What reached the service is never a whole request."""
+    """The service never gets a complete request."""
     got: asyncio.Queue[bytes] = asyncio.Queue()
 
     async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
@@ -514,7 +514,7 @@ async def test_pipelined_requests_are_answered_in_order(
 async def test_a_bad_request_after_good_ones_is_refused_last(
     standing: Program, through: StartUpstream
 ) -> None:
-    """The good ones are answered first, then the bad one is, and then it ends."""
+    """Responses come in order: the good requests, the refusal, and the end of the connection."""
     await through(OK)
     async with connect(standing) as client:
         client.send(ask() + ask())
@@ -568,7 +568,7 @@ async def test_a_slow_client_makes_the_service_wait(
 async def test_a_pipelining_client_that_does_not_read_is_paused(
     standing: Program, through: StartUpstream
 ) -> None:
-    """Small answers, each of them whole at once, pile up no further than the buffers hold."""
+    """Complete small responses accumulate only up to the size of the buffers."""
     body, asked = bytes(20_000), 2000
     scripted = await through(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
     async with connect(standing, window=4096) as client:

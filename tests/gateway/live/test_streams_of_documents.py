@@ -228,7 +228,7 @@ def test_a_document_of_a_watch_arrives_before_the_next_one_is_sent(
 def test_one_document_has_its_length_and_is_refused_as_a_whole(
     program: Program, house: House, given: bytes, expected: bytes | None
 ) -> None:
-    """Whether or not its service knows its length, and however it is cut."""
+    """This holds with and without Content-Length, and for any segments."""
     cuts = (chunk(given[:9]) + chunk(given[9:]), chunk(given))
     answers: list[Any] = [answer(given), *(stream(CHUNKED + b"\r\n", cut) for cut in cuts)]
     for house.service.answer in answers:
@@ -494,7 +494,7 @@ def test_a_stream_is_utf_8_whatever_its_charset_is_called(
 def test_a_compressed_stream_is_bounded_and_must_be_complete(
     program: Program, house: House
 ) -> None:
-    """A line of 50 MB in 50 kB, and a body that breaks off."""
+    """The cases are a line of 50 MB compressed to 50 kB, and a body that breaks off."""
     bomb, line = gzip.compress(b"x" * 50_000_000), gzip.compress(b'{"total":1}\n' * 9)
     for body in (bomb, line[:-9], b"oops"):
         coded = "Content-Encoding: gzip"

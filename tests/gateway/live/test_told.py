@@ -1,4 +1,4 @@
-"""A service that is asked on behalf of another version is told its own, wherever it could look."""
+"""A service that serves another version gets its own version in every mechanism."""
 
 import asyncio
 
@@ -103,7 +103,7 @@ async def test_each_of_two_services_gets_its_own_version(
     text = shifting.rules("told", old.port, new.port, f", {beside}").replace(path, header)
     standing.reload(text)
     async with connect(standing) as client, asyncio.timeout(DEADLINE):
-        while not new.requests:  # a shadow gives way while the machine is busy
+        while not new.requests:  # a busy machine drops shadows
             client.send(ask("GET /header", "X-API-VERSION: 1"))
             assert (await client.answer()).status == 200
             await asyncio.sleep(0.05)

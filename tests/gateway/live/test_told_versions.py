@@ -1,4 +1,4 @@
-"""The service is told the version that was decided on, where it reads one."""
+"""The service gets the selected version in the mechanism that it reads."""
 
 import asyncio
 
@@ -230,7 +230,7 @@ async def test_the_service_of_a_shadow_or_cutover_gets_its_own_version(
     rules = OTHER.format(old=old.port, new=new.port, beside=beside.format())
     standing.reload(rules)
     async with connect(standing) as client, asyncio.timeout(DEADLINE):
-        while not new.requests:  # a shadow gives way while the machine is busy
+        while not new.requests:  # a busy machine drops shadows
             client.send(ask("GET /t"))
             assert (await client.answer()).status == 200
             await asyncio.sleep(0.05)

@@ -122,7 +122,7 @@ async def test_failed_requests_have_spans(gateway: StartGateway, upstream: Start
 async def test_a_failed_conversion_has_a_failed_span(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """Each has a span of its own, which failed; so has one of a stream that has begun."""
+    """Each failed conversion has a separate failed span, also in a stream that has begun."""
     line = BODY + b"\n"
     bad = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1\r\n\r\n{"
     head = b"HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nContent-Length: %d\r\n\r\n"
@@ -207,7 +207,7 @@ async def test_a_shadow_of_an_unsampled_request_has_its_own_trace(
 async def test_an_unsampled_request_exports_no_span_and_keeps_its_trace(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """Nothing is exported; services and the log have the trace all the same."""
+    """No span is exported, but services and the log still get the trace id."""
     service = await upstream(OK)
     with collecting() as collector:
         text = f'{rules(service.port)}tracing: {{ endpoint: "{collector.url}", ratio: 0 }}\n'
@@ -253,7 +253,7 @@ async def test_the_trace_context_is_forwarded_without_tracing(
 async def test_a_collector_outage_drops_spans_but_delays_no_request(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """Meanwhile requests are answered, and lost spans are counted; nothing is logged."""
+    """Meanwhile requests are served, and lost spans are counted but not logged."""
     with ExitStack() as held:
         service, port = await upstream(OK), held_port(held)
         program = gateway(

@@ -1,4 +1,4 @@
-"""Fields behind a body (RFC 9110, section 6.5): who gets them, and which never pass."""
+"""Trailer fields (RFC 9110, section 6.5): which clients get them, and which are dropped."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Captures that climb out of their folder reach no other endpoint of a service."""
+"""Captures with dot segments cannot reach another endpoint of a service."""
 
 import pytest
 

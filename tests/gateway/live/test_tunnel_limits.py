@@ -1,4 +1,4 @@
-"""Connections that have switched protocols: a bound and a clock of their own, and no request's."""
+"""Tunnels after a protocol switch have their own limit and timeout."""
 
 import asyncio
 import socket
@@ -49,7 +49,7 @@ async def test_a_switch_above_the_limit_of_tunnels_is_refused(
 
 
 async def test_an_idle_tunnel_is_cut(gateway: StartGateway, upstream: StartUpstream) -> None:
-    """Bytes in either direction keep it open; without them it is cut."""
+    """Bytes in either direction keep the tunnel open; without them it is cut."""
     scripted = await upstream(echo)
     program = gateway("limits: { tunnel_seconds: 1.5 }\n" + rules(scripted.port))
     async with connect(program) as client:
@@ -65,7 +65,7 @@ async def test_an_idle_tunnel_is_cut(gateway: StartGateway, upstream: StartUpstr
 
 
 def test_buffered_bytes_of_all_tunnels_are_bounded(gateway: StartGateway) -> None:
-    """Both sides send and take nothing: it is bounded in all, by the end of some."""
+    """Both sides send and do not read. Some tunnels are cut to keep the total within its limit."""
     with ExitStack() as stack:
         service = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=16))
         service.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)

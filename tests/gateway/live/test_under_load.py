@@ -1,4 +1,4 @@
-"""What goes wrong, and what operators do, under a load that checks every answer."""
+"""Failures and operator actions under a load that checks every response."""
 
 from collections.abc import Iterator
 from functools import partial

@@ -1,4 +1,4 @@
-"""Heads of requests that do not end: bounded in bytes and in time, the first one and any later."""
+"""Incomplete request heads are limited in bytes and time, on each request of a connection."""
 
 import asyncio
 import json

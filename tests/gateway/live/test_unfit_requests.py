@@ -1,4 +1,4 @@
-"""Requests that do not fit, of which the service is to judge, over sockets."""
+"""Requests that do not fit their version are left to the service, over sockets."""
 
 import gzip
 

@@ -81,7 +81,7 @@ SIGNED = [*DIGESTS, "Signature: a=:eA==:", 'Signature-Input: a=("content-digest"
 def test_an_unaltered_body_is_forwarded_byte_for_byte(
     program: Program, house: House, path: str, body: bytes
 ) -> None:
-    """With its digests and signatures, and its content coding."""
+    """Its digests, signatures and content coding are unchanged as well."""
     for sent, lines in ((body, SIGNED), (gzip.compress(body), [*SIGNED, "Content-Encoding: gzip"])):
         house.service.answer = answer(sent, *lines)
         got = ask(program, "POST", path, JSON, *lines, body=sent)
@@ -147,7 +147,7 @@ def test_digests_and_signatures_of_altered_bodies_are_dropped_and_counted(
 def test_a_form_keeps_the_bytes_of_fields_that_no_change_names(
     program: Program, house: House, body: bytes, expected: bytes
 ) -> None:
-    """Clients such as curl send JSON and text by the same type."""
+    """Clients such as curl send JSON and text with the media type of forms."""
     form = "Content-Type: application/x-www-form-urlencoded"
     assert ask(program, "POST", "/v1/a", form, body=body).status == 200
     assert house.service.last.body == expected

@@ -247,7 +247,7 @@ async def test_upgrade_protocol_names_are_case_insensitive(
 async def test_a_content_length_in_a_101_response_is_dropped(
     reloaded: StartGateway, upstream: StartUpstream, length: int, first: bytes
 ) -> None:
-    """It means nothing there, is not passed on (RFC 9110, section 8.6), and nobody waits for it."""
+    """A 101 has no body (RFC 9110, section 8.6), so the gateway does not wait for one."""
 
     async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
         await scripted.take(reader)
@@ -281,7 +281,7 @@ async def test_an_http_1_0_client_cannot_switch_protocols(
 async def test_the_end_of_one_side_ends_the_other(
     reloaded: StartGateway, upstream: StartUpstream, side: str
 ) -> None:
-    """Also where a side only stops sending; what it sent before arrives."""
+    """This also holds if a side only stops sending; its earlier bytes still arrive."""
     left = asyncio.Event()
 
     async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:

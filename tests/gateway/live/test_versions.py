@@ -72,7 +72,7 @@ ODD = [
 
 @pytest.mark.parametrize(("raw", "code"), ODD)
 class TestOdd:
-    """What is no version is refused; nothing is read into it."""
+    """Values that are not versions are refused and never guessed."""
 
     def test_an_odd_version_in_the_path_is_404(self, stack: Stack, raw: str, code: str) -> None:
         refused(get(stack.gateway, f"/v{quote(raw, safe='+,')}/person"), 404, code)
@@ -281,7 +281,7 @@ def test_a_version_in_another_mechanism_does_not_replace_a_missing_one(
 
 
 class TestDefaults:
-    """A version for those who name none can be configured, and helps nobody else."""
+    """A configured default version serves only requests that name no version."""
 
     @pytest.mark.parametrize(
         ("target", "lines", "expected"),
@@ -326,7 +326,7 @@ class TestDefaults:
 
 
 class TestSeveral:
-    """Where several mechanisms are configured for one endpoint, all that speak must agree."""
+    """If an endpoint has several mechanisms, all that name a version must agree."""
 
     @pytest.mark.parametrize(
         ("query", "lines", "version"),

@@ -57,7 +57,7 @@ def document(folder: Path, api: str) -> str:
 
 
 def rules(old: int, new: int, folder: Path) -> str:
-    """Rules with one API for each fault."""
+    """Return a configuration with one API for each fault."""
     apis = "".join(
         f"""
   {api}:

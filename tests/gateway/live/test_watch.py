@@ -1,4 +1,4 @@
-"""Who uses what, counted over real processes: kept, whoever dies; ordered, and obeyed at once."""
+"""Usage counts and overrides of real processes: they outlive crashes and apply at once."""
 
 import asyncio
 import http.client
@@ -40,7 +40,7 @@ def admin(program: Program, path: str, method: str = "GET", body: str | None = N
 
 
 def test_a_foreign_web_page_cannot_change_the_gateway(gateway: StartGateway) -> None:
-    """Neither by a name that resolves to this machine, nor by a form."""
+    """Neither a host name that resolves to this machine nor a form gives it access."""
     program = gateway(KEPT + rules(1))
     for name, value, status in (
         ("Host", "evil.example", 421),
@@ -67,7 +67,7 @@ Command = Callable[..., tuple[str, int]]
 
 @pytest.fixture
 def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    """Run a command of an operator beside a gateway; return what it says and its status."""
+    """Run an operator command against a gateway; return its output and exit status."""
 
     def run(program: Program, *words: str) -> tuple[str, int]:
         monkeypatch.setattr(sys, "argv", ["gateway", *words])
@@ -106,7 +106,7 @@ async def gone(program: Program, number: signal.Signals) -> None:
 
 
 def again(start: StartGateway, program: Program, text: str, **variables: str) -> Program:
-    """Start a gateway that takes up the state of another one."""
+    """Start a gateway with the state file of an earlier one."""
     state = program.output.parent / "state.db"
     return start(text.replace("state.db", str(state)), **variables)
 
@@ -431,7 +431,7 @@ async def test_metrics_count_the_requests_of_all_workers(
 async def test_resetting_a_shadow_clears_the_counts_of_all_workers(
     workers: str, gateway: StartGateway, upstream: StartUpstream, command: Command
 ) -> None:
-    """What workers counted before is handed on before it is forgotten, for good."""
+    """Workers deliver their earlier counts before the reset, so none reappears later."""
     body = b'{"name":{"firstName":"Ann","lastName":"Lee"}}'
     head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
     text = KEPT + rules((await upstream(head % len(body) + body)).port)

@@ -1,4 +1,4 @@
-"""Several workers behind one port: shared, started again, reloaded together, ended together."""
+"""Several workers on one port: load distribution, replacement, reload and shutdown."""
 
 import asyncio
 import errno
@@ -82,7 +82,7 @@ def doubled(worker: psutil.Process) -> int:
 async def test_clients_do_not_wait_for_a_worker_that_cannot_be_replaced(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """No descriptor is left to start one with; no slot is lost by that."""
+    """No descriptor is left to start workers. They start as soon as descriptors are free."""
     scripted = await upstream(ANSWER)
     program = gateway(rules(scripted.port), GATEWAY_WORKERS="3")
     first, second, third = workers(program)
@@ -105,7 +105,7 @@ async def test_clients_do_not_wait_for_a_worker_that_cannot_be_replaced(
 async def test_a_dead_worker_is_replaced_even_if_the_file_has_mistakes(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """A mistake changes nothing: the replacement has the rules that the others have."""
+    """The replacement uses the same configuration as the other workers, despite the mistake."""
     scripted = await upstream(JSON % (len(PERSON), PERSON))
     program = gateway(rules(scripted.port), GATEWAY_WORKERS="2")
     program.rewrite(rules(scripted.port, via=True))
@@ -132,7 +132,7 @@ async def test_a_reload_takes_effect_in_all_workers(
 
 
 def refuses(program: Program) -> bool:
-    """Whether connections are refused, so that clients go elsewhere at once."""
+    """Return whether the port refuses connections, so that clients use another gateway at once."""
     with socket.socket() as client:
         return client.connect_ex(("127.0.0.1", program.port)) == errno.ECONNREFUSED
 
@@ -177,7 +177,7 @@ async def test_workers_exit_when_their_supervisor_is_killed(
 async def test_a_worker_that_hangs_is_replaced(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """Nobody waits for it any more, and one that is only idle stays."""
+    """Clients do not wait for the hanging worker, and an idle worker is not replaced."""
     scripted = await upstream(ANSWER)
     program = gateway(rules(scripted.port), GATEWAY_WORKERS="2")
     hanging, idle = workers(program)
