@@ -34,7 +34,7 @@ class Inside:
 
 
 Scope = Keys | Members | Inside
-"""One step on the way to the objects to change.
+"""One step of the path to the objects to change.
 
 Plain keys lead to an array and select each of its elements. `Members` selects each member of an
 object, and `Inside` selects one object. The keys are relative to the previous scope, or to the

@@ -113,7 +113,7 @@ class TestDefault:
 
 @st.composite
 def defaults(draw: st.DrawFn) -> tuple[Change, Json, Json]:
-    """A default at any place, an older document for it, and a newer one that has the field."""
+    """Return a default at any location, and an older and a newer document for it."""
     scopes = SCOPES[draw(st.sampled_from(sorted(SCOPES)))]
     field = draw(st.sampled_from([("new",), ("box", "new"), ("box", "in", "new")]))
 

@@ -31,13 +31,13 @@ from tests.gateway.conversion.documents import (
 )
 from tests.gateway.world import LAW
 
-# The declaration of the shipped configuration, and the same with its parts beside the text.
+# The change in the shipped configuration, and a variant with parts outside the joined field.
 NAME = join_at("name.firstName name.lastName", "name")
 FLAT = join_at("firstName lastName", "name")
 
 
 class TestJoin:
-    """The person of the specification: version 1 joins what version 2 holds in parts."""
+    """Names of persons: version 1 has one string, version 2 has the first and last name."""
 
     @pytest.mark.parametrize(
         ("newer", "older"),
@@ -296,7 +296,7 @@ SEPARATORS = [" ", ", ", "--", "aa", "é", "\n"]
 
 @dataclass(frozen=True)
 class Case:
-    """A change with a document of either side; `older` and `newer` may be any that fit it."""
+    """A change with a document of each version, which the change can convert."""
 
     change: Change
     where: str
@@ -308,7 +308,7 @@ class Case:
 
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
-    """A join at any place, with documents that it must restore."""
+    """Return a join at any location, with documents that it must restore."""
     where = draw(st.sampled_from(sorted(SCOPES)))
     whole, parts = draw(
         st.sampled_from(
@@ -403,7 +403,7 @@ def test_a_join_never_alters_its_argument(case: Case) -> None:
 @LAW
 @given(cases())
 def test_a_join_preserves_unknown_fields_and_their_order(case: Case) -> None:
-    """At the place of the change; each document here is one object, seen before and after."""
+    """Compares the object at the location of the change before and after the conversion."""
     change = case.change
     touched = {keys[0] for keys in change.touches}
     for before, after in (
@@ -419,7 +419,7 @@ def test_a_join_preserves_unknown_fields_and_their_order(case: Case) -> None:
 @LAW
 @given(cases())
 def test_a_key_that_exists_in_both_versions_keeps_its_position(case: Case) -> None:
-    """Where the parts live inside the text's place, and above the arrays everywhere."""
+    """The key of a joined field whose parts are inside it, and all keys outside the arrays."""
     change = case.change
     for before, after in (
         (case.older, up(change, case.older)),

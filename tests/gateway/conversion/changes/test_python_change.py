@@ -33,7 +33,7 @@ from tests.gateway.conversion.documents import (
 
 
 def double(value: Any) -> Any:
-    """Return what takes part in `*`."""
+    """Return the value times two; works for numbers, strings and lists."""
     return value * 2
 
 

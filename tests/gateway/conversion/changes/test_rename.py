@@ -51,7 +51,7 @@ def rename_of(newer: str, older: str) -> Change:
         (rename_of("m.b", "b"), {"m": {"x": 1, "b": 2}}, {"m": {"x": 1}, "b": 2}),
         (rename_of("m.b", "n.b"), {"m": {"x": 1, "b": 2}}, {"m": {"x": 1}, "n": {"b": 2}}),
         (rename_of("m.b", "n.b"), {"m": {"b": 2}, "y": 3}, {"n": {"b": 2}, "y": 3}),
-        # into what it was in, or was beside
+        # into its own container or a sibling
         (rename_of("m.b", "m"), {"x": 1, "m": {"b": 2}, "y": 3}, {"x": 1, "m": 2, "y": 3}),
         (rename_of("p.m.b", "p.m"), {"p": {"m": {"b": 2}, "y": 3}}, {"p": {"m": 2, "y": 3}}),
         (rename_of("i[].b", "i[].a"), {"i": [{"b": 1}, {"x": 2}]}, {"i": [{"a": 1}, {"x": 2}]}),
@@ -136,7 +136,7 @@ def test_a_rename_that_would_overwrite_a_value_is_refused(
 
 @st.composite
 def cases(draw: st.DrawFn) -> tuple[Change, Json]:
-    """A rename at any place, and a document of the older version that may have the field."""
+    """Return a rename at any location, and an older document that may have the field."""
     scopes = SCOPES[draw(st.sampled_from(sorted(SCOPES)))]
     places = [("new",), ("box", "new"), ("box", "in", "new")]
     newer = draw(st.sampled_from(places))

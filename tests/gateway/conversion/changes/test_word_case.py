@@ -45,7 +45,7 @@ def test_a_name_already_in_the_other_case_is_refused_or_kept() -> None:
 def test_the_cache_of_converted_names_is_bounded() -> None:
     rewriting = rewrite_case("snake", "camel")
     before = case._known.cache_info().currsize
-    assert rewriting("a_" + "b" * 63) == "aB" + "b" * 62  # longer than what is remembered
+    assert rewriting("a_" + "b" * 63) == "aB" + "b" * 62  # too long for the cache
     assert case._known.cache_info().currsize == before
     for number in range(5000):
         assert rewriting(f"a_b{number}") == f"aB{number}"

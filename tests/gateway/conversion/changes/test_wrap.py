@@ -57,7 +57,7 @@ class TestWrap:
 
 
 LISTS = wrap((("i",),), ("m", "f"), "keep")
-"""The newer version has one element as it is, several as a list, and null for none."""
+"""The newer version has a single element without a list, and null for an empty list."""
 NONE_LEFT_OUT = wrap((("i",),), ("m", "f"), "keep", "absent")
 NONE_AS_IT_IS = wrap((("i",),), ("m", "f"), "keep", "list")
 
