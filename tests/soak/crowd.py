@@ -55,7 +55,7 @@ async def garbage(load: Load, random: Random) -> None:
 
 
 async def user(load: Load, random: Random) -> None:
-    """Create users and look each of them up."""
+    """Create users and request each of them."""
     async with load.visit("users") as visit:
         for _ in range(random.randint(1, 20)):
             posted = {"name": f"user {next(_names):x}", "birthDate": "1990-04-01"}
@@ -93,7 +93,7 @@ async def large(load: Load, random: Random) -> None:
 
 
 async def slow(load: Load, random: Random) -> None:
-    """Take a large answer, or send a request, a little at a time."""
+    """Read a large response or send a request in small pieces."""
     if random.random() < 0.5:
         async with load.visit("mirror") as visit:
             for byte in ask("GET /v2/catalog?size=0"):
@@ -146,7 +146,7 @@ async def leaver(load: Load, random: Random) -> None:
 
 
 async def ahead(load: Load, random: Random) -> None:
-    """Ask several questions at once; the answers come in their order (RFC 9112, 9.3.2)."""
+    """Pipeline several requests; responses come in their order (RFC 9112, section 9.3.2)."""
     async with load.visit("mirror") as visit:
         questions = [echo(random) for _ in range(8)]
         ids = [f"ahead-{next(load.serial)}" for _ in questions]

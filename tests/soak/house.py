@@ -1,4 +1,4 @@
-"""The whole stack as real programs, and what an operator or bad luck does to it."""
+"""The whole stack as real programs, with operator actions and failures."""
 
 import asyncio
 import signal
@@ -162,7 +162,7 @@ class House:
         await self.reload(via=not self.rules.via)
 
     async def kill_worker(self) -> None:
-        """Kill the younger worker as it stands, and wait until another serves in its place."""
+        """Kill the younger worker, and wait until another serves in its place."""
         worker = self.workers[-1]
         replaced = self.journal.read()["worker_replaced"] + 1
         # It is stopped first, so that all it holds is known: that, and no more, may be lost.
@@ -174,7 +174,7 @@ class House:
         await self._until(lambda: self.journal.read()["worker_replaced"] >= replaced)
 
     async def restart(self, name: str) -> None:
-        """Kill a backend as it stands, and start it again where it was."""
+        """Kill a backend, and start it again on its port."""
         alone = not name.startswith("person_v2")
         services = {name} if alone else {"person_v1", "person_v2"}
         program = self.backends[name]
@@ -217,7 +217,7 @@ class House:
             program.process.wait()
 
     def end_gateway(self) -> int:
-        """Tell the gateway to stop, workers and all; return its exit status."""
+        """Stop the gateway with all workers; return its exit status."""
         self.gateway.process.terminate()
         return self.gateway.process.wait(DEADLINE)
 

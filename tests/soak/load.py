@@ -28,7 +28,7 @@ class WrongAnswerError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A request, and what its answer has to be.
+    """A request and the check of its response.
 
     Attributes:
         service: who answers, as kills name it.
@@ -75,7 +75,7 @@ class Kill:
 
 @dataclass
 class Load:
-    """What was asked of a gateway, and how it was answered.
+    """The requests to a gateway, and the results.
 
     Attributes:
         over: whether clients should come to an end.
@@ -116,7 +116,7 @@ class Load:
             self.wrong.append(f"{visit.service}: {error!r}")
 
     async def steady(self, questions: Callable[[], Question], pause: float = 0.002) -> None:
-        """Ask one question after the other on a connection that is kept."""
+        """Send one request after the other on a persistent connection."""
         while not self.over:
             async with self.visit("") as visit:
                 while not self.over and not visit.ended:
@@ -147,7 +147,7 @@ class Load:
 
 @dataclass
 class Visit:
-    """A client's connection: what was asked last, and when."""
+    """A client's connection, with its last request and the time of it."""
 
     load: Load
     service: str
@@ -172,7 +172,7 @@ class Visit:
         return self.judge(question, request_id, await self.client.final())
 
     def begin(self, question: Question) -> None:
-        """Note that a question is asked now."""
+        """Record that a request is sent now."""
         self.service, self.since = question.service, monotonic()
 
     def judge(self, question: Question, request_id: str, answer: Answer) -> Answer | None:

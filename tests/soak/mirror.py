@@ -1,4 +1,4 @@
-"""A service that answers with what it was asked, so that answers cannot be mistaken.
+"""A service that echoes the request, so that a response cannot be confused with another.
 
     python -m tests.soak.mirror
 
@@ -34,13 +34,13 @@ def catalog(size: int) -> list[dict[str, object]]:
 
 
 async def echo(request: web.Request) -> web.Response:
-    """Answer with path and request id."""
+    """Respond with the path and the request id."""
     told = {"path": request.path_qs, "request_id": request.headers.get("X-Request-Id")}
     return web.json_response(told)
 
 
 async def give(request: web.Request) -> web.StreamResponse:
-    """Answer with as many bytes as the query says."""
+    """Respond with the number of bytes in the query."""
     size = int(request.query["size"])
     response = web.StreamResponse()
     if "sized" in request.query:
@@ -73,12 +73,12 @@ async def documents(request: web.Request) -> web.Response:
 
 
 async def arrivals(_: web.Request) -> web.Response:
-    """Answer how often documents came, by their keys."""
+    """Respond with the number of documents by key."""
     return web.json_response(_arrivals)
 
 
 async def converse(request: web.Request) -> web.WebSocketResponse:
-    """Say again what is said, by WebSocket."""
+    """Echo WebSocket messages."""
     socket = web.WebSocketResponse()
     await socket.prepare(request)
     async for message in socket:
@@ -88,7 +88,7 @@ async def converse(request: web.Request) -> web.WebSocketResponse:
 
 
 async def main() -> None:
-    """Serve until told to stop."""
+    """Serve until a signal stops the process."""
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     app = web.Application(client_max_size=64 * 1024 * 1024)

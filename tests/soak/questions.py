@@ -18,13 +18,13 @@ _tokens = count()
 
 
 def is_json(answer: Answer, expected: Any, *, kind: str = "application/json") -> bool:
-    """Whether an answer is this document and no other."""
+    """Return whether a response is exactly this document."""
     said = answer["content-type"].partition(";")[0]
     return answer.status == 200 and said == kind and json.loads(answer.body) == expected
 
 
 def person(random: Random) -> Question:
-    """Ask for the person, in one of the versions, by one of the four mechanisms."""
+    """Request the person in a random version by a random mechanism."""
     version = random.choice((1, 2))
     kind = "application/json"
     fields: tuple[str, ...] = ()
@@ -55,7 +55,7 @@ def echo(random: Random) -> Question:
 
 
 def listed(random: Random) -> Question:
-    """Ask for an array in the version that is converted."""
+    """Request an array in the converted version."""
     size = random.choice((0, 1, 10, 500))
     expected = [{**item, "name": f"First{item['id']} Last"} for item in catalog(size)]
     return Question(
@@ -64,7 +64,7 @@ def listed(random: Random) -> Question:
 
 
 def posted(random: Random) -> Question:
-    """Send a document in the version that is converted; it comes back as it was."""
+    """Send a document in the converted version; the response has the same document."""
     document = {"name": f"N{next(_tokens)} Last", "x": random.random(), "y": [None, "\u00e9"]}
     return Question(
         "mirror", "POST /v1/catalog", lambda answer: is_json(answer, document), body=document
@@ -72,7 +72,7 @@ def posted(random: Random) -> Question:
 
 
 def written(key: str) -> Question:
-    """Send a document in the version that is converted, under a key that the service counts."""
+    """Send a document in the converted version, with a key that the service counts."""
     document = {"name": f"N{key} Last"}
     return Question(
         "mirror", "POST /v1/catalog", lambda answer: is_json(answer, document), (), document, key

@@ -192,8 +192,8 @@ class Service(socketserver.ThreadingTCPServer):
     that is shorter than its Content-Length breaks off.
 
     Attributes:
-        answer: the bytes to answer with, or what makes them from the request, whole or in pieces.
-        asked: the requests so far.
+        answer: the response bytes, or a function that returns or yields them for a request.
+        asked: the requests that have arrived.
     """
 
     daemon_threads = True

@@ -75,7 +75,7 @@ def shadow(more: str = "") -> str:
 
 
 def answer(document: object, *fields: str, status: str = "200 OK") -> bytes:
-    """Return the bytes of a JSON answer."""
+    """Return the bytes of a JSON response."""
     body = document if isinstance(document, bytes) else json.dumps(document).encode()
     head = [f"HTTP/1.1 {status}", "Content-Type: application/json", *fields]
     return "\r\n".join([*head, f"Content-Length: {len(body)}", "", ""]).encode() + body

@@ -253,7 +253,7 @@ async def serve(scripted: Scripted, reader: Reader, writer: Writer) -> None:
 
 @dataclass
 class Visit:
-    """What is asked of one gateway, and what comes of it."""
+    """The requests to one gateway, and their results."""
 
     program: Program
     numbers: Iterator[int] = field(default_factory=count)

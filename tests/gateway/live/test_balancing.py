@@ -129,7 +129,7 @@ async def test_health_checks_send_the_host_of_requests(
     own = f"127.0.0.1:{service.port}"
     sent = {"target": own, "client": "api.test"}.get(host, host)
     assert asked == f"Host: {sent}"
-    assert checked == (f"Host: {own}" if host == "client" else asked)  # no client has sent one
+    assert checked == (f"Host: {own}" if host == "client" else asked)  # a check has no client
 
 
 async def test_a_request_without_a_healthy_target_is_503(

@@ -261,7 +261,7 @@ async def test_every_worker_sends_the_same_entity_tags(
     (first,) = await tags(program)
     assert first.startswith('"s1.')
     assert first.endswith('.gzip"')
-    # Both workers have answered: each keeps a connection of its own to the service.
+    # Two connections to the service show that both workers have responded.
     assert scripted.connections == 2
     program.reload(text + "\n# other words, the same rules\n")
     assert await tags(program) == {first}

@@ -76,7 +76,7 @@ def _logged(program: Program, request_id: str) -> dict[str, Any]:
 
 
 SHIPPED = (ROOT / "gateway.yaml").read_text()
-# The separator of these tests, so that a converted name is told from a native one.
+# A separator that distinguishes converted names from native ones.
 DOWN = {"name": "Bob-Charlie"}
 UP = {"name": {"firstName": "Bob Charlie", "lastName": ""}}
 

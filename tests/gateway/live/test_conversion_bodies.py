@@ -530,7 +530,7 @@ def test_errors_are_forwarded_byte_for_byte(house: House, status: str, path: str
     for body, type_ in ((BOB, "application/json"), (b" {oops\xff", "text/html"), (b"", "a/b")):
         sent = b"" if status.startswith("304") else body
         lines = ["Retry-After: 1"]
-        if not status.startswith("304"):  # which stands for a converted answer
+        if not status.startswith("304"):  # a 304 is about the converted response
             lines += [*ABOUT_BYTES, "Content-Encoding: gzip", 'ETag: "v2"', "Accept-Ranges: bytes"]
         house.service.answer = answer(sent, *lines, status=status, content_type=type_)
         got = get(house.gateway, path)
@@ -538,7 +538,7 @@ def test_errors_are_forwarded_byte_for_byte(house: House, status: str, path: str
         assert got.body == sent
         for line in lines:
             name, _, value = line.partition(": ")
-            # A 304 stands for a converted answer, whose bytes are others.
+            # A 304 is about a converted response, whose bytes differ from the service's.
             passes = not status.startswith("304") or name == "Retry-After"
             assert got.all(name) == ([value.encode()] if passes else [])
         assert got.one("Content-Type") == type_.encode()

@@ -125,7 +125,7 @@ async def test_slow_senders_of_large_bodies_take_bounded_memory(
             assert (refused[0]["status"], refused[0]["code"]) == OVERLOADED
             assert await post(program, b'{"name":"A B"}') == (204, "")
             large_body = b'{"name":"' + b"x" * (LARGE - 11) + b'"}'
-            assert await post(program, large_body) == (204, "")  # who sends nothing gives way
+            assert await post(program, large_body) == (204, "")  # clients that send nothing are cut
     assert peak.rise < 150e6
 
 

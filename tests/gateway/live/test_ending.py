@@ -31,7 +31,7 @@ Start = Callable[..., Awaitable[Program]]
 
 @pytest.fixture
 def old(standing: Program, upstream: StartUpstream) -> Start:
-    """Give version 1 these keys besides its service; all answers of the service are the same."""
+    """Start a gateway with these keys in version 1; the service always sends the same response."""
 
     async def start(keys: str, answer: bytes = OK, service: str = "service: s, ") -> Program:
         served = await upstream(answer)

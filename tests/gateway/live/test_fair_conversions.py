@@ -13,8 +13,8 @@ from tests.gateway.talk import Client, Reader, Writer, ask, connect, get
 
 pytestmark = pytest.mark.slow
 
-ALL = 5  # large answers take all the room there is
-QUARTER = 16 * 1024 * 1024  # of all the room, and the largest body
+ALL = 5  # this many large responses use up all conversion memory
+QUARTER = 16 * 1024 * 1024  # a quarter of the conversion memory, and the largest body
 BODY = b'{"name":"' + b"x" * (LARGE - 11) + b'"}'
 
 
@@ -30,7 +30,7 @@ async def test_a_client_with_one_body_is_served_beside_a_client_with_many(
         await client.writer.drain()
         sent.release()
         while True:
-            client.send(b" " * 5_000)  # 25 kB/s; who sends 13 is not slow
+            client.send(b" " * 5_000)  # 25 kB/s; from 13 kB/s, a client is not slow
             await asyncio.sleep(0.2)
 
     sent = asyncio.Semaphore(0)
@@ -70,6 +70,6 @@ async def test_slow_service_responses_release_conversion_memory(
         for _ in range(ALL):
             client = await stack.enter_async_context(connect(program))
             client.send(ask("GET /v1/person"))
-            await asyncio.sleep(0.3)  # so that none waits for a part of its answer
+            await asyncio.sleep(0.3)  # so that the responses do not wait for each other
         await asyncio.sleep(5)  # they are slow by now
         assert outcome(await get(program, "GET /v1/person")) == (200, "")

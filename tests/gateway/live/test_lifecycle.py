@@ -37,7 +37,7 @@ async def ended(program: Program) -> int:
 
 
 async def admin(program: Program, path: str) -> Answer:
-    """Return an answer of the admin port."""
+    """Return a response of the admin port."""
     reader, writer = await asyncio.open_connection("127.0.0.1", program.admin)
     writer.write(ask(f"GET {path}", "Connection: close"))
     try:

@@ -171,7 +171,7 @@ async def test_every_request_has_a_different_id(standing: Program, through: Star
     ids += [(await get(standing, "GET /nowhere"))["x-request-id"] for _ in range(20)]
     assert len(set(ids)) == 40
     for each in ids:
-        await logged(standing, each)  # and a line of its own
+        await logged(standing, each)  # each id has its own log line
 
 
 async def test_nothing_secret_is_logged(standing: Program, upstream: StartUpstream) -> None:

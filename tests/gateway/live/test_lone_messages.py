@@ -1,4 +1,4 @@
-"""`convert` and `explain` show what the gateway does: the same messages by both, over sockets."""
+"""`convert` and `explain` show the same messages as a running gateway, over sockets."""
 
 import gzip
 import sys
@@ -80,7 +80,7 @@ TOUCHED = {"content-type", "content-encoding", "content-language", "x-new", "x-o
 
 
 class Shown(NamedTuple):
-    """What is compared of a message: its query, fields and body, or how it was refused."""
+    """The compared parts of a message: query, fields and body, or its refusal."""
 
     query: str
     fields: list[tuple[str, str]]
@@ -89,13 +89,13 @@ class Shown(NamedTuple):
 
 
 def compared(message: Message, query: str = "") -> Shown:
-    """Return what is compared: the fields that conversions touch here, and those of bodies."""
+    """Return the compared fields: those that conversions change here, and those about bodies."""
     lines = [(name.decode().lower(), value.decode()) for name, value in message.fields]
     return Shown(query, sorted(line for line in lines if line[0] in TOUCHED), message.body)
 
 
 def told(refusal: str) -> str:
-    """Return a refusal without what stands in parentheses, as the cause does for a log."""
+    """Return a refusal without text in parentheses, such as the cause for the log."""
     return refusal.strip().partition(" (")[0].removesuffix(".")
 
 
@@ -186,9 +186,9 @@ class Commands:
     """Runs commands in this process.
 
     Args:
-        file: of the rules.
-        monkeypatch: of the test.
-        capture: of the test.
+        file: the configuration file.
+        monkeypatch: the fixture of the test.
+        capture: the fixture of the test.
     """
 
     def __init__(
@@ -199,16 +199,16 @@ class Commands:
         self.capture = capture
 
     def run(self, body: bytes, name: str, *words: str) -> tuple[bytes, str]:
-        """Return what a command prints and what it says beside that."""
+        """Return the standard output and the standard error of a command."""
         self.monkeypatch.setattr(sys, "argv", ["gateway", name, *words])
-        # The newline is what a shell adds, and is taken off.
+        # A shell adds the newline, and the command removes it.
         self.monkeypatch.setattr(sys, "stdin", Input(body + b"\n"))
         main()
         out, error = self.capture.readouterr()
         return out, error.decode()
 
     def convert(self, given: tuple[str, str], line: str, body: bytes, *words: str) -> Shown:
-        """Return what `convert` makes of a message."""
+        """Return the output of `convert` for a message."""
         way = ("--from", given[0], "--to", given[1])
         out, error = self.run(
             body, "convert", "a", *way, "--file", self.file, "-i", "--request", line, *words
@@ -227,7 +227,7 @@ class Commands:
 
 @pytest.fixture
 def served(standing: Program, configured: StartGateway, house: House) -> Program:
-    """Return a gateway by the rules, which have their functions beside them."""
+    """Return a gateway with the configuration and its Python functions."""
     assert standing.config is not None
     code = Path(__file__).with_name("house_code.py")
     (standing.config.parent / code.name).write_text(code.read_text())
@@ -238,12 +238,12 @@ def served(standing: Program, configured: StartGateway, house: House) -> Program
 def commands(
     served: Program, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> Commands:
-    """Return what runs commands by the same rules."""
+    """Return a runner of commands with the same configuration."""
     return Commands(str(served.config), monkeypatch, capfdbinary)
 
 
 def options(fields: tuple[str, ...]) -> list[str]:
-    """Return fields as they are typed."""
+    """Return header fields as arguments of a command."""
     return [word for field in fields for word in ("-H", field)]
 
 

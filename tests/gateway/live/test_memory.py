@@ -19,7 +19,7 @@ RISE = 20e6
 
 
 class Peak:
-    """The most memory that a process held while it was watched."""
+    """The peak memory of a process while it was watched."""
 
     def __init__(self, process: psutil.Process) -> None:
         self.process = process
@@ -31,7 +31,7 @@ class Peak:
 
     @property
     def rise(self) -> int:
-        """Return by how much it rose, in bytes."""
+        """Return the rise of the memory, in bytes."""
         return self.most - self.before
 
 
@@ -65,7 +65,7 @@ async def feed(writer: Writer, *, chunked: bool) -> None:
 
 
 async def drain(reader: Reader, *, slowly: bool = False) -> int:
-    """Read until all of the large body is there, framed or not; return how much came."""
+    """Read the whole large body, framed or not; return its number of bytes."""
     received = 0
     while received < TOTAL:
         data = await reader.read(1_000_000)
@@ -127,7 +127,7 @@ async def test_many_large_unread_responses_take_bounded_memory(
 ) -> None:
     """Each client that does not read costs the gateway a bounded amount, however much there is.
 
-    There are so many that most have no part of what all together may have.
+    There are so many clients that most get no share of the common limit.
     """
 
     async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
@@ -158,7 +158,7 @@ async def test_many_large_unread_responses_take_bounded_memory(
 
 
 def converted(number: int) -> str:
-    """Rules of more than 64 kB, with 30 versions that are converted to each other."""
+    """Return a configuration of more than 64 kB, with 30 versions converted to each other."""
     versions = "".join(f'      "{each}": {{ via: "{each + 1}" }}\n' for each in range(1, 30))
     links = "".join(
         f'      - between: ["{each}", "{each + 1}"]\n'

@@ -30,7 +30,7 @@ def test_moved_values_are_missing_in_head_and_error_responses(house: House) -> N
     assert (got.status, got.one("X-Total")) == (200, b"3")
     assert (got.all("X-Count"), got.all("X-Size"), got.body) == ([], [], b"")
     house.service.answer = head.replace(b"X-Size: 2", b"X-Size: two")
-    assert ask(house.gateway, "HEAD", "/moved/v1/items").status == 502  # as GET is answered
+    assert ask(house.gateway, "HEAD", "/moved/v1/items").status == 502  # the same as for GET
     house.service.answer = b"HTTP/1.1 304 Not Modified\r\nX-Sum: 3\r\nVary: Accept\r\n\r\n"
     got = get(house.gateway, "/moved/v1/items", 'If-None-Match: "a"')
     assert (got.status, got.one("X-Total"), got.all("X-Count")) == (304, b"3", [])

@@ -83,7 +83,7 @@ def odd(chance: Random, head: str, fields: list[bytes]) -> bytes:
 
 
 async def send(port: int, data: bytes, *, leaves: bool) -> None:
-    """Send bytes, and take what comes within a second, unless the client leaves at once."""
+    """Send bytes, and read for a second, unless the client leaves at once."""
     try:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
     except OSError:
@@ -103,7 +103,7 @@ async def send(port: int, data: bytes, *, leaves: bool) -> None:
 
 
 async def alive(port: int, line: bytes, field: bytes = b"") -> bytes:
-    """Return the status line of the answer to a request."""
+    """Return the status line of the response to a request."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(line + b" HTTP/1.1\r\nHost: localhost\r\n" + field + b"\r\n")
     async with asyncio.timeout(60):
@@ -149,6 +149,6 @@ async def test_malformed_bytes_cause_no_traceback(
 
 
 def stop(program: Program) -> None:
-    """End a program, so that all that it logs is there."""
+    """End a program, so that its log is complete."""
     program.process.terminate()
     program.process.wait(60)

@@ -110,7 +110,7 @@ NONE: tuple[str, ...] = ()
             "POST bookings/7/closings",
             b'{"reason":"rain"}',
         ),
-        # What is made leaves nothing out, also where it is a patch.
+        # A created body has all fields, also in a patch.
         ("PUT 1/booking/7/open", NONE, b"", "PATCH bookings/7/state", b'{"guest_name":"nobody"}'),
         (
             "PUT 1/booking/7/open",
@@ -213,7 +213,7 @@ def test_the_methods_of_a_405_are_those_of_the_version(house: House) -> None:
 def test_a_method_that_the_version_lacks_is_refused(
     house: House, asked: str, status: int, allow: list[bytes]
 ) -> None:
-    """A service has nothing at the path of an operation that is elsewhere, and answers 404."""
+    """The service would respond with 404, since the operation has another path there."""
     house.service.answer = answer(b"{}", status="404 Not Found")
     got = ask(house.gateway, *asked.split())
     assert (got.status, got.all("Allow")) == (status, allow)

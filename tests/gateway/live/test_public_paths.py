@@ -55,7 +55,7 @@ async def service(upstream: StartUpstream) -> Scripted:
 
 @pytest.fixture
 def program(reloaded: StartGateway, service: Scripted) -> Program:
-    """Start a gateway with RULES."""
+    """Start a gateway with the configuration RULES."""
     return reloaded(RULES.format(port=service.port))
 
 
@@ -129,7 +129,7 @@ async def asked(program: Program, path: str, *lines: str, source: str) -> raw.An
 
 
 async def naming(scripted: Scripted, reader: Reader, writer: Writer) -> None:
-    """Answer with the Location and the cookie path in X-Wanted, behind the prefix if it asks so."""
+    """Respond with the Location and cookie path from X-Wanted, with the prefix if requested."""
     while True:
         request = (await scripted.take(reader)).decode()
         fields = dict(line.split(": ", 1) for line in request.split("\r\n")[1:] if ": " in line)

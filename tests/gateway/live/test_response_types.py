@@ -62,7 +62,7 @@ async def service(upstream: StartUpstream) -> Scripted:
 
 @pytest.fixture
 def program(reloaded: StartGateway, service: Scripted) -> Program:
-    """Start a gateway with RULES."""
+    """Start a gateway with the configuration RULES."""
     return reloaded(RULES.format(port=service.port))
 
 

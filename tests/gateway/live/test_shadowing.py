@@ -52,7 +52,7 @@ async def test_equal_responses_are_not_a_difference(lane: Lane, upstream: StartU
 
 
 async def test_streams_are_compared_by_document(lane: Lane, upstream: StartUpstream) -> None:
-    """White space between documents is no difference, and a conversion removes it."""
+    """White space in a document is not a difference."""
 
     def lines(*documents: str) -> bytes:
         body = "".join(f"{one}\n" for one in documents)

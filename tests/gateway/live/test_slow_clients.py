@@ -206,9 +206,9 @@ async def test_slow_readers_do_not_occupy_the_service(
 async def test_a_slow_reader_of_a_large_response_yields_its_slot(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """They have all places of the service. One of them loses its own to somebody who waits.
+    """They occupy all slots of the service. A waiting request takes over one of these slots.
 
-    It has taken nothing for a second, while who waits has more patience, if not much.
+    The cut client has read nothing for a second, and the waiting request has not timed out yet.
     """
     capacity = ", capacity: { in_flight: 8, queue: 8, patience: 4 }"
     program = gateway(rules((await upstream(large)).port, extra=capacity))

@@ -77,7 +77,7 @@ apis:
 
 
 async def echo(scripted: Scripted, reader: StreamReader, writer: StreamWriter) -> None:
-    """Answer an empty object to all requests of a connection."""
+    """Respond with an empty object to all requests of a connection."""
     while await scripted.take(reader):
         writer.write(
             b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
@@ -124,7 +124,7 @@ async def test_no_failure_of_a_function_ends_a_worker(
     assert not program.log("worker_died")
     await soon(lambda: "raised KeyboardInterrupt at slow.py:" in causes(program))
     if limit:
-        # The function has closed the standard output of its own process alone.
+        # The function has closed only the standard output of its own process.
         assert (await post(program, "close")).status == 200
         await soon(lambda: "ended its process" in causes(program))
 

@@ -350,7 +350,7 @@ BAD_CHUNKS: dict[str, bytes] = {
 def test_broken_chunks_are_refused_before_the_service_is_asked(
     body: bytes, path: bytes, tapped: Program, tap: Tap
 ) -> None:
-    """At once, as far as the service goes: the framing is known to be broken before it is asked."""
+    """The gateway knows that the framing is broken before it sends the request to the service."""
     data = post(CHUNKED, b"Content-Type: application/json", body=body, path=path)
     answer = send(tapped, data + SMUGGLED, seconds=5)
     assert statuses(answer) == [b"400"]

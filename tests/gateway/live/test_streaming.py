@@ -269,7 +269,7 @@ async def test_a_length_without_a_body_is_kept(
             assert (await client.answer(bodiless=True))["content-length"] == "5"
 
 
-# Answers before the request is whole.
+# Responses before the end of the request.
 
 
 @pytest.mark.parametrize("framing", ["chunked", "length"])
@@ -293,7 +293,7 @@ async def test_an_early_response_reaches_the_client_whole(
         client.send(ask("POST /plain", line, *(["Connection: close"] if closes else [])))
         for _ in range(200):
             client.send(chunk(piece) if framing == "chunked" else piece)
-        await client.writer.drain()  # all of it, before a look at the answer
+        await client.writer.drain()  # sends everything before it reads the response
         if framing == "chunked":
             client.send(chunk(b""))
         answer = await client.answer()
@@ -345,7 +345,7 @@ async def test_a_head_beyond_the_limit_is_refused_before_its_end(standing: Progr
 
 
 async def waiting(through: StartUpstream) -> tuple[Scripted, asyncio.Event]:
-    """Start a service that gives no answer; return it, and what is set when it is left."""
+    """Start a service that never responds; return it and an event for its lost connection."""
     left = asyncio.Event()
 
     async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:

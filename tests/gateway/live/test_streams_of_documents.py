@@ -49,7 +49,7 @@ NEW, OLD = b'data: {"total":1}\n\n', b'data: {"amount":1}\n\n'
 
 @pytest.fixture
 def program(configured: StartGateway, house: House) -> Program:
-    """Return a gateway with RULES."""
+    """Return a gateway with the configuration RULES."""
     return configured(RULES.format(port=house.service.port))
 
 
@@ -256,7 +256,7 @@ def test_a_document_whose_end_comes_late_is_converted_with_its_header_fields(
 
 
 def stream(head: bytes, body: bytes) -> Callable[[Message], Iterator[bytes]]:
-    """Return an answer whose body comes after its head."""
+    """Return a response whose body is sent after its head."""
     return lambda _: iter([head, body, b"0\r\n\r\n"])
 
 
@@ -268,14 +268,14 @@ def test_a_series_that_has_its_length_is_converted(program: Program, house: Hous
 def in_turn(
     program: Program, house: House, head: bytes, *steps: tuple[bytes, bytes], path: str = "/v1/a"
 ) -> Answer:
-    """Return an answer of which the service sends each part when the client has the one before.
+    """Return a response; the service sends each part after the client has the previous one.
 
     Args:
         program: the gateway.
-        house: with the service.
-        head: the head of the service's answer, with an unknown length.
+        house: the gateway's service.
+        head: the head of the service's response, without a length.
         steps: each has what the service sends, and what the client receives before the next one.
-        path: what the client asks for.
+        path: the requested path.
     """
     arrived = threading.Semaphore(0)
 
@@ -303,7 +303,7 @@ def in_turn(
 
 
 def head_of(content_type: str | None, *lines: str) -> bytes:
-    """Return the head of an answer of unknown length."""
+    """Return the head of a response of unknown length."""
     typed = [] if content_type is None else [f"Content-Type: {content_type}"]
     fields = ["HTTP/1.1 200 OK", "Transfer-Encoding: chunked", *typed, *lines]
     return "\r\n".join([*fields, "", ""]).encode()

@@ -30,7 +30,7 @@ def house(standing_house: House) -> House:
 
 
 def check(load: Load, *, explained: bool = False) -> None:
-    """Check what was answered; `explained` says that errors may be there which a kill explains."""
+    """Check the responses; with `explained`, allow errors that a kill explains."""
     assert not load.wrong
     assert not load.unexplained
     assert explained or not load.explained

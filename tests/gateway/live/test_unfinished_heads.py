@@ -16,7 +16,7 @@ FIELD = b"X-A: " + b"a" * 1000 + b"\r\n"
 
 @pytest.fixture
 async def service(upstream: StartUpstream) -> Scripted:
-    """Return a service that answers 200."""
+    """Return a service that responds with 200."""
     return await upstream(OK)
 
 
@@ -31,7 +31,7 @@ async def client(reloaded: StartGateway, service: Scripted) -> AsyncIterator[Cli
 async def test_a_head_is_refused_before_it_is_whole(
     gateway: StartGateway, service: Scripted, after: int
 ) -> None:
-    """Of ten fields five are sent: the answer does not wait for the end of the head."""
+    """Five fields exceed the limit: the refusal does not wait for the end of the head."""
     program = gateway(SMALL + rules(service.port))
     async with connect(program) as client:
         for _ in range(after):

@@ -31,7 +31,7 @@ JSON = "Content-Type: application/json"
 
 @pytest.fixture
 def program(configured: StartGateway, house: House) -> Program:
-    """Return a gateway with RULES."""
+    """Return a gateway with the configuration RULES."""
     return configured(RULES.format(port=house.service.port))
 
 
@@ -42,7 +42,7 @@ def program(configured: StartGateway, house: House) -> Program:
 def test_a_body_without_objects_is_forwarded_both_ways(
     program: Program, house: House, path: str, body: bytes
 ) -> None:
-    """FastAPI answers null to a DELETE, for example."""
+    """FastAPI, for example, responds to a DELETE with null."""
     house.service.answer = answer(body)
     for method in ("DELETE", "GET"):
         got = ask(program, method, path)

@@ -247,7 +247,7 @@ async def test_upgrade_protocol_names_are_case_insensitive(
 async def test_a_content_length_in_a_101_response_is_dropped(
     reloaded: StartGateway, upstream: StartUpstream, length: int, first: bytes
 ) -> None:
-    """A 101 has no body (RFC 9110, section 8.6), so the gateway does not wait for one."""
+    """A 101 cannot have a length (RFC 9110, section 8.6). The gateway does not wait for a body."""
 
     async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
         await scripted.take(reader)

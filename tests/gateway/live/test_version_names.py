@@ -41,12 +41,12 @@ async def service(upstream: StartUpstream) -> Scripted:
 
 @pytest.fixture
 def program(reloaded: StartGateway, service: Scripted) -> Program:
-    """Start the rules above."""
+    """Start a gateway with the configuration above."""
     return reloaded(RULES.format(port=service.port))
 
 
 async def get(to: Program, target: str, *fields: str) -> Answer:
-    """Return the answer to a request."""
+    """Return the response to a request."""
     async with connect(to) as client:
         client.send(ask(f"GET {target}", *fields))
         return await client.answer()

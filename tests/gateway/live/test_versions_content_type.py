@@ -43,7 +43,7 @@ async def service(upstream: StartUpstream) -> Scripted:
 
 @pytest.fixture
 def program(reloaded: StartGateway, service: Scripted) -> Program:
-    """Start the rules above."""
+    """Start a gateway with the configuration above."""
     return reloaded(RULES.format(port=service.port))
 
 

@@ -32,7 +32,7 @@ apis:
 
 
 async def get(to: Program, host: str, line: str = "GET /person") -> Answer:
-    """Return the answer to a request to a host."""
+    """Return the response to a request to a host."""
     async with connect(to) as client:
         client.send(ask(line).replace(b"Host: api.test", f"Host: {host}".encode()))
         return await client.answer(bodiless=line.startswith("HEAD"))
@@ -46,7 +46,7 @@ async def service(upstream: StartUpstream) -> Scripted:
 
 @pytest.fixture
 def program(reloaded: StartGateway, service: Scripted) -> Program:
-    """Start the rules above."""
+    """Start a gateway with the configuration above."""
     return reloaded(RULES.format(port=service.port, policy=""))
 
 

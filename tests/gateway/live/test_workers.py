@@ -71,9 +71,10 @@ async def test_a_worker_that_dies_is_replaced_and_nothing_is_lost(
 
 
 def doubled(worker: psutil.Process) -> int:
-    """Return for how many dead workers a worker stands in: it has their sockets several times.
+    """Return the number of dead workers whose sockets this worker serves.
 
-    It has its own as often, so that it accepts several connections in a turn of its event loop.
+    The worker registers each socket several times, also its own, so that it accepts several
+    connections per iteration of its event loop.
     """
     links = Counter(open_files(worker.pid))
     return sum(times > 1 for link, times in links.items() if link.startswith("socket:")) - 1
