@@ -44,7 +44,7 @@ _COUNTED = re.compile(rf"(?<=  ) *\d+(?=  .*{_TIME}$)", re.MULTILINE)
 _VARYING = (
     (re.compile(r"\b\d+ of \d+ requests \([\d.]+%\)"), "N of N requests (N%)"),
     (re.compile(r"\r|; not compared: .*"), ""),
-    (re.compile(r"\b[\d.]+(?= (answers|differ|requests|more|failed|times|ms|s)\b)"), "N"),
+    (re.compile(r"\b[\d.]+(?= (answers|responses|differ|requests|more|failed|times|ms|s)\b)"), "N"),
     (re.compile(r", N ms on average"), ""),
     (re.compile(r"\b([0-9a-f]{12}|[0-9a-f]{32})\b"), "0" * 12),
     (re.compile(_TIME), "0000-00-00T00:00:00Z"),
