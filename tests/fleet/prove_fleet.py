@@ -257,7 +257,7 @@ def test_counts_lost_with_a_suspended_process_are_reported(fleet: Fleet, tmp_pat
     other.process.wait()
     again = fleet.start("b", GATEWAY_WORKERS="2")
     wait_for(lambda: admin(one, "GET", "/usage")[1]["since"] > since)
-    assert "cut off" in again.log("state_went_back")[0]["reason"]
+    assert "unwritten counts" in again.log("state_went_back")[0]["reason"]
     wait_for(lambda: not mark.exists())
 
 
@@ -282,7 +282,7 @@ def test_a_change_without_confirmation_is_reported_as_uncertain(
         fleet.relay.refuse()
         status, problem = act.result()
     assert (status, problem["code"]) == (503, "state_unavailable")
-    assert problem["detail"].endswith("; it may have been changed: look how it stands")
+    assert problem["detail"].endswith("; it may have been changed: check the state")
     fleet.relay.pass_on()
     wait_for(lambda: [each["percent"] for each in admin(one, "GET", "/overrides")[1]["percents"]])
 

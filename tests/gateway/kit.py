@@ -148,7 +148,7 @@ def start_program(stack: ExitStack, folder: Path, program: str, **variables: str
 
     It is forked from a process that has imported it, unless a variable matters before any import.
     """
-    early = any(name.startswith(("MALLOC_", "LD_")) for name in variables)
+    early = any(name.startswith(("PYTHON", "MALLOC_", "LD_")) for name in variables)
     start = _execute if early else fork_server().start
     return _start(stack, folder, program, variables, start)
 
