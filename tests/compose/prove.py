@@ -161,7 +161,8 @@ def test_an_edit_of_gateway_yaml_retires_backend_v1_without_a_restart(stack: Pro
     served, converted = '"1": { service: person_v1 }', '"1": { via: "2" }'
     assert shipped.count(served) == 1
     stack.compose("stop", "backend_v1")
-    assert stack.ask("GET", "/v1/person").status in {502, 503}
+    # 504: the address of a container that is gone stays in use until the next look-up.
+    assert stack.ask("GET", "/v1/person").status in {502, 503, 504}
 
     # As `sed -i` and most editors save: a new file takes the old one's name.
     saved = config.with_suffix(".new")
@@ -172,7 +173,7 @@ def test_an_edit_of_gateway_yaml_retires_backend_v1_without_a_restart(stack: Pro
     assert stack.ask("GET", "/v2/person").body == V2
 
     config.write_text(shipped)  # as other editors save: into the same file
-    stack.until("/v1/person", lambda answer: answer.status in {502, 503})
+    stack.until("/v1/person", lambda answer: answer.status in {502, 503, 504})
     stack.compose("start", "backend_v1")
     stack.until("/v1/person", is_ok(V1))
     now = stack.inspect("gateway")

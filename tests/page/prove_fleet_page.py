@@ -105,7 +105,7 @@ def test_a_replica_is_lost_and_comes_back(seat: Seats, fleet: Fleet) -> None:
     pictures(log, "audit-lost")
     fleet.start("b")
     expect(lost).to_have_count(0)
-    expect(rows.nth(1)).to_contain_text("heard")
+    expect(rows.nth(1)).to_contain_text("active")
     kill(fleet.start("c"))
     expect(lost).to_contain_text("c")
     act(log, "#replicas", "Forget", "its machine was returned")
@@ -174,7 +174,7 @@ def test_views_report_a_lost_database_and_recover(seat: Seats, fleet: Fleet, how
         for part in ("#callers-table", "#trend"):
             alone = pages["version"].locator(f"{part} .alone")
             expect(alone).to_contain_text("These are the counts of a since its start")
-        expect(pages["versions"].locator("#versions .alone")).to_contain_text("of before")
+        expect(pages["versions"].locator("#versions .alone")).to_contain_text("are from before")
         expect(requests).to_have_text(total)
         for name in pages if how == "refused" else ():
             pictures(pages[name], f"{name}-stale")
@@ -182,7 +182,7 @@ def test_views_report_a_lost_database_and_recover(seat: Seats, fleet: Fleet, how
         fresh = seat("a", "/page/versions")
         expect(fresh.locator("tbody td[data-label=Requests]").first).to_have_text(total)
         act(fresh := seat("a", VERSION), "#cutover", "Set", "in vain", percent="40")
-        expect(fresh.locator("h1")).to_have_text("Not now")
+        expect(fresh.locator("h1")).to_have_text("Unavailable")
         expect(fresh.locator(".sub")).to_contain_text("nothing was changed")
     finally:
         fleet.relay.pass_on()

@@ -67,7 +67,7 @@ def test_every_tab_stop_is_visible(tabs: Tabs, width: int, *, scripts: bool) -> 
 def test_a_command_works_by_keyboard(tabs: Tabs) -> None:
     """From the form to the answer, without scripts; it is then gone back on in the same way."""
     page = tabs(java_script_enabled=False).open(f"{VERSION}#act-pause-brownouts")
-    for label, why, chip in (("Pause them", "a holiday", True), ("Resume", "over", False)):
+    for label, why, chip in (("Pause", "a holiday", True), ("Resume", "over", False)):
         page.locator("#brownouts summary", has_text=f"{label}…").focus()
         page.keyboard.press("Enter")
         page.keyboard.press("Tab")
