@@ -109,8 +109,9 @@ async def test_an_api_without_versions_has_no_verdict(page: TestClient) -> None:
 
 @pytest.mark.parametrize("path", VIEWS)
 async def test_each_view_is_html_with_a_strict_content_security_policy(
-    page: TestClient, path: str
-) -> None:  # type: ignore[type-arg]
+    page: TestClient,  # type: ignore[type-arg]
+    path: str,
+) -> None:
     answer = await page.get(path)
     text = await answer.text()
     assert (answer.status, answer.content_type) == (200, "text/html")
@@ -567,8 +568,9 @@ async def event(answer: ClientResponse) -> str:
 
 
 async def test_the_event_stream_has_an_event_for_each_change(
-    page: TestClient, operator: Operator
-) -> None:  # type: ignore[type-arg]
+    page: TestClient,  # type: ignore[type-arg]
+    operator: Operator,
+) -> None:
     async with page.get("/page/events") as answer:
         assert answer.content_type == "text/event-stream"
         assert await event(answer) == "start"
