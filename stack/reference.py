@@ -28,6 +28,7 @@ SECTIONS = (
     "apis.NAME.endpoints[]",
     "apis.NAME.conversions[]",
     "apis.NAME.conversions[].operations[]",
+    "apis.NAME.cors",
     "apis.NAME.versions.VERSION",
     *(
         f"apis.NAME.versions.VERSION.{name}"
@@ -47,6 +48,7 @@ PAGES_OF_KEYS = {
     "apis.NAME.conversions[]": "[Convert](convert.md) begins with an example; [Changes](changes.md)"
     " lists the changes.",
     "apis.NAME.conversions[].operations[]": "[Operations](operations.md) has examples.",
+    "apis.NAME.cors": "[HTTP through the gateway](http.md#cors) has an example.",
     "apis.NAME.versions.VERSION.errors": "[Errors in another shape](error-shapes.md) has an example.",
     "apis.NAME.versions.VERSION.lifecycle": "[End a version](lifecycle.md) has examples.",
     "apis.NAME.versions.VERSION.brownout": "[End a version](lifecycle.md#brown-out) has examples.",

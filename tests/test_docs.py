@@ -10,12 +10,13 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from multidict import CIMultiDict
 
 from gateway.findings.operator import Operator
 from gateway.findings.refused_rules import RefusedRules
 from gateway.observe.metric_table import METRICS
 from gateway.routing.snapshot import Snapshot
-from gateway.rules.load import load_file
+from gateway.rules.load import load, load_file
 from gateway.store.local import LocalState
 from gateway.store.state import Membership
 from gateway.verify.live.documented_operations import DocumentedOperations
@@ -182,6 +183,26 @@ def test_the_first_lines_of_a_page_work(tmp_path: Path, targets: dict[str, str])
         ):
             secure.sendall(b"GET /person HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
             assert secure.recv(65536).startswith(b"HTTP/1.1 200 OK\r\n")
+
+
+def test_the_example_of_cors_allows_its_origin() -> None:
+    orders = _first_yaml(section(PAGES["docs/http.md"], "CORS"))
+    served = "    service: s\n    endpoints: [ { path: /o } ]\n"
+    loaded = load(
+        f"{orders}{served}services: {{ s: {{ targets: [http://s] }} }}\n".encode(), "", {}
+    )
+    (endpoint,) = loaded.router
+    assert endpoint.cors is not None
+    assert endpoint.cors.preflight(CIMultiDict(PREFLIGHT)) == (
+        (b"Access-Control-Allow-Origin", b"https://app.example.com"),
+        (b"Access-Control-Allow-Credentials", b"true"),
+        (b"Access-Control-Allow-Methods", b"GET, POST"),
+        (b"Access-Control-Allow-Headers", b"Content-Type, X-API-Version"),
+        (b"Access-Control-Max-Age", b"3600"),
+    )
+
+
+PREFLIGHT = {"Origin": "https://app.example.com", "Access-Control-Request-Method": "GET"}
 
 
 def _first_yaml(text: str) -> str:

@@ -49,6 +49,7 @@ from gateway.proxy.record import Exchange, ResponseCopy
 from gateway.proxy.request_trace import RequestTraces
 from gateway.proxy.response_buffer import ResponseBuffers, taken, trailers
 from gateway.proxy.shadows import Shadows
+from gateway.routing.cors import CorsRules
 from gateway.routing.plan import Options, Plan, plan
 from gateway.routing.snapshot import Snapshot
 
@@ -368,11 +369,12 @@ def _send(exchange: Exchange, status: int, fields: HeaderFields, body: bytes = b
     # An error response may already have a Vary header. Its headers have not been classified, so
     # always search them.
     vary = () if exchange.endpoint is None else exchange.endpoint.vary_of(exchange.version)
-    cors = exchange.snapshot.cors
+    cors = _cors(exchange)
     if cors is None:
         fields = with_common_headers(exchange, fields, (b"vary",), vary)
     else:
-        fields = with_common_headers(exchange, fields, (b"vary",), (*vary, *cors.vary))
+        vary = tuple(dict.fromkeys((*vary, *cors.vary)))
+        fields = with_common_headers(exchange, fields, (b"vary",), vary)
         fields += _preflight(exchange) or cors.answer(exchange.message.headers, fields)
     if bodiless(exchange.method, status):
         exchange.send_head(status, b"", fields)
@@ -380,9 +382,15 @@ def _send(exchange: Exchange, status: int, fields: HeaderFields, body: bytes = b
         exchange.send(status, b"", fields, body)
 
 
+def _cors(exchange: Exchange) -> CorsRules | None:
+    """Return the CORS rules for the gateway's own responses."""
+    own = None if exchange.endpoint is None else exchange.endpoint.cors
+    return exchange.snapshot.cors if own is None else own
+
+
 def _preflight(exchange: Exchange) -> FieldLines:
     """Return the header fields that answer a CORS preflight; empty for other requests."""
-    cors = exchange.snapshot.cors
+    cors = _cors(exchange)
     if cors is None or exchange.method != "OPTIONS":
         return ()
     return cors.preflight(exchange.message.headers)

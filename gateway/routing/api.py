@@ -12,6 +12,7 @@ from gateway.conversion.declared.conversion import ConversionConfig, Part
 from gateway.conversion.declared.links import DeclaredLinks
 from gateway.http.upstream.service import Service
 from gateway.lifecycle.lifecycle import compile_lifecycles
+from gateway.routing.cors import ApiCors
 from gateway.routing.endpoint import ApiParts, EndpointModel, asked_paths
 from gateway.routing.errors import ErrorTemplate
 from gateway.routing.snapshot import Api, Endpoint, Route
@@ -38,6 +39,9 @@ class ApiModel(VersionChoice):
     """The format of bodies for conversions, by media type: `json`, `json_lines`, or `pass` for no
     conversion. It applies to endpoints without their own `media_types`. `image/*` is any image,
     `none` is a missing Content-Type."""
+    cors: ApiCors | None = None
+    """The browser scripts that may use the API. The gateway answers preflights, and replaces the
+    CORS fields of the services. Without it, services handle CORS."""
     upstream_path: str | None = None
     """The path of requests to services. `{version}` stands for the service's version. The default
     is the path of the client's request."""
@@ -97,6 +101,7 @@ class ApiModel(VersionChoice):
             choice,
             endings,
             self._errors(versions, here),
+            None if self.cors is None else self.cors.compile(here.below("cors")),
         )
         endpoints: dict[Location, Endpoint] = {}
         for index, model in enumerate(self.endpoints):

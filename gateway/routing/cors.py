@@ -1,23 +1,38 @@
-"""`cors` in gateway.yaml: the origins whose scripts may read the gateway's own responses."""
+"""`cors` in gateway.yaml: the origins whose scripts may read responses.
+
+At the top level, `cors` applies to the gateway's own responses, and services handle CORS. The
+`cors` of an API applies to all responses, and the gateway answers preflights (Fetch, section 3.2).
+"""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Annotated
+
+from pydantic import Field
 
 from gateway.base.headers import FieldLines
 from gateway.base.mistakes import Mistakes
-from gateway.base.model import SectionModel, Some
+from gateway.base.model import FieldName, NumberText, SectionModel, Some, matching
 from gateway.base.request import HeaderLookup
 from gateway.conversion.chain import Conversion
 from gateway.conversion.version_step import Direction, MessageKind, VersionLink
 
 PREFLIGHT = "Access-Control-Request-Method"
 """The header field of a preflight with the method of the request that follows."""
-ANY_ORIGIN = "*"
-"""The value in `origins` that allows all origins."""
+ANY = "*"
+"""The value in `origins`, `methods`, `headers` and `exposed` that stands for all."""
+RESPONSE_FIELDS = frozenset(
+    b"access-control-" + name
+    for name in (
+        b"allow-credentials allow-headers allow-methods allow-origin expose-headers max-age".split()
+    )
+)
+"""The fields of responses that the `cors` of an API replaces."""
 _ORIGIN = "Origin"
 _REQUESTED = "Access-Control-Request-Headers"
+_REQUEST_ID = b"X-Request-Id"
 # Fields that need not be exposed: scripts may read them in any response (Fetch, section 2.2.6), or
 # have no use for them.
 _READABLE = frozenset(
@@ -36,15 +51,27 @@ def is_preflight(method: str, fields: HeaderLookup) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class CorsRules:
-    """The origins whose scripts may read the gateway's own responses."""
+    """The origins whose scripts may read responses.
+
+    Attributes:
+        methods: The methods that a preflight allows; empty allows the requested method.
+        headers: The header names that a preflight allows; empty allows the requested names.
+        exposed: The header names of services that scripts may read; `*` stands for all.
+        max_age: The seconds for which browsers store the result of a preflight; None uses their
+            default.
+    """
 
     origins: frozenset[str]
     credentials: bool = False
+    methods: bytes = b""
+    headers: bytes = b""
+    exposed: tuple[bytes, ...] = ()
+    max_age: int | None = None
 
     @property
     def vary(self) -> tuple[str, ...]:
         """The names of the request header fields that the response depends on, for Vary."""
-        return () if ANY_ORIGIN in self.origins else (_ORIGIN,)
+        return () if ANY in self.origins else (_ORIGIN,)
 
     def answer(self, request: HeaderLookup, fields: Iterable[tuple[bytes, bytes]]) -> FieldLines:
         """Return the header fields that allow a script to read a response.
@@ -59,8 +86,23 @@ class CorsRules:
         allowed = self._allowed(request)
         if not allowed:
             return ()
-        names = dict.fromkeys(name for name, _ in fields if name.lower() not in _READABLE)
-        return (*allowed, (b"Access-Control-Expose-Headers", b", ".join(names)))
+        return (*allowed, *_exposing(name for name, _ in fields))
+
+    def answer_of_service(
+        self, request: HeaderLookup, fields: Iterable[tuple[bytes, bytes]], added: FieldLines
+    ) -> FieldLines:
+        """Return the header fields that allow a script to read a response of a service.
+
+        Args:
+            fields: The header fields of the response, in the client's version.
+            added: The header fields among them that the gateway has added.
+        """
+        if ANY.encode() in self.exposed:
+            return self.answer(request, fields)
+        allowed = self._allowed(request)
+        if not allowed:
+            return ()
+        return (*allowed, *_exposing((*self.exposed, *(name for name, _ in added), _REQUEST_ID)))
 
     def preflight(self, request: HeaderLookup) -> FieldLines:
         """Return the header fields that allow a browser to send the request after its preflight.
@@ -73,18 +115,20 @@ class CorsRules:
         method, allowed = _one(request, PREFLIGHT), self._allowed(request)
         if not method or not allowed:
             return ()
-        lines = [*allowed, (b"Access-Control-Allow-Methods", method)]
-        names = _one(request, _REQUESTED)
+        lines = [*allowed, (b"Access-Control-Allow-Methods", self.methods or method)]
+        names = self.headers or _one(request, _REQUESTED)
         if names:
             lines.append((b"Access-Control-Allow-Headers", names))
+        if self.max_age is not None:
+            lines.append((b"Access-Control-Max-Age", b"%d" % self.max_age))
         return tuple(lines)
 
     def _allowed(self, request: HeaderLookup) -> FieldLines:
         origin = _one(request, _ORIGIN)
         if not origin:
             return ()
-        if ANY_ORIGIN in self.origins:
-            return ((b"Access-Control-Allow-Origin", ANY_ORIGIN.encode()),)
+        if ANY in self.origins:
+            return ((b"Access-Control-Allow-Origin", ANY.encode()),)
         if origin.decode("latin-1") not in self.origins:
             return ()
         line = b"Access-Control-Allow-Origin", origin
@@ -93,13 +137,20 @@ class CorsRules:
         )
 
 
+def _exposing(names: Iterable[bytes]) -> FieldLines:
+    known: dict[bytes, bytes] = {}
+    for name in names:
+        known.setdefault(name.lower(), name)
+    shown = [name for lower, name in known.items() if lower not in _READABLE]
+    return ((b"Access-Control-Expose-Headers", b", ".join(shown)),)
+
+
 def _one(request: HeaderLookup, name: str) -> bytes:
     """Return the value of a header field; empty if the field is missing or repeated."""
     values = request.getall(name, ())
     return values[0].encode("utf-8", "surrogateescape") if len(values) == 1 else b""
 
 
-_ALL = "*"
 NamePair = tuple[tuple[str, ...], tuple[str, ...]]
 """The names of header fields before a conversion and after it. Either side may be empty."""
 
@@ -140,7 +191,7 @@ def allowed(names: Sequence[str], pairs: Sequence[NamePair]) -> list[str]:
     allowed.
     """
     found = _lower(names)
-    if _ALL in found:
+    if ANY in found:
         return found
     for client, service in reversed(pairs):
         found = _replaced(found, service, client, whole=True) if service else [*found, *client]
@@ -157,7 +208,7 @@ def exposed(names: Sequence[str], pairs: Sequence[NamePair], present: Collection
             made a field from something other than a header field, its name is exposed, too.
     """
     found = _lower(names)
-    if _ALL in found:
+    if ANY in found:
         return found
     for service, client in pairs:
         if service:
@@ -206,16 +257,63 @@ class Cors(SectionModel):
     `credentials: include`. It requires named origins, not "*". The default is false."""
 
     def compile(self, mistakes: Mistakes) -> CorsRules:
+        """Return the rules.
+
+        Args:
+            mistakes: Collects the mistakes; located at this section.
+        """
         for index, origin in enumerate(self.origins):
-            here = mistakes.below("cors", "origins", index)
-            if origin != ANY_ORIGIN:
+            here = mistakes.below("origins", index)
+            if origin != ANY:
                 here.attempt(partial(_check, origin))
             elif len(self.origins) > 1:
                 here.add("stands for all origins; remove the others")
             elif self.credentials:
                 text = 'no browser takes them from all origins ("*"); name the origins'
-                mistakes.add(text, "cors", "credentials")
+                mistakes.add(text, "credentials")
         return CorsRules(frozenset(self.origins), self.credentials)
+
+
+CorsMethod = Annotated[
+    str,
+    matching(
+        r"^(\*|[A-Z]+(-[A-Z]+)*)$",
+        'not a method; write it in capitals, as in GET, or "*" for all methods',
+    ),
+]
+
+
+class ApiCors(Cors):
+    """The scripts in browsers that may use an API. The gateway answers their preflights itself."""
+
+    origins: Some[str]
+    """The origins of the scripts, such as https://app.example.com, or "*" for all."""
+    methods: Some[CorsMethod] = (ANY,)
+    """The methods that scripts may use; "*" stands for all. The default is *."""
+    headers: Some[FieldName] = (ANY,)
+    """The request header fields that scripts may send, by the names in the clients' versions; "*"
+    stands for all. The default is *."""
+    exposed: tuple[FieldName, ...] = ()
+    """The response header fields that scripts may read, by the names in the clients' versions, or
+    "*" for all. Scripts may always read the fields that the gateway adds. By default, scripts may
+    read no other fields."""
+    max_age: Annotated[int, Field(ge=0, le=86_400), NumberText] | None = None
+    """The seconds for which browsers store the result of a preflight. Without it, most browsers
+    store the result for 5 seconds."""
+
+    def compile(self, mistakes: Mistakes) -> CorsRules:
+        return replace(
+            super().compile(mistakes),
+            methods=_all_or_named(self.methods),
+            headers=_all_or_named(self.headers),
+            exposed=tuple(name.encode() for name in self.exposed),
+            max_age=self.max_age,
+        )
+
+
+def _all_or_named(values: Sequence[str]) -> bytes:
+    """Return the values as a list for a header field; empty if they stand for all."""
+    return b"" if ANY in values else ", ".join(values).encode()
 
 
 def _check(origin: str) -> None:

@@ -17,6 +17,7 @@ from gateway.conversion.chain import Conversion, compose
 from gateway.conversion.version_step import VersionLink
 from gateway.lifecycle.lifecycle import EndpointLifecycle, VersionLifecycle, lifecycle_at
 from gateway.rollout.cutover import StickyBy
+from gateway.routing.cors import RESPONSE_FIELDS, CorsRules
 from gateway.routing.errors import ErrorTemplate
 from gateway.routing.snapshot import Endpoint, Route
 from gateway.versions.mechanisms import AnyMechanism
@@ -42,6 +43,7 @@ class ApiParts(NamedTuple):
     choice: Choice
     endings: Mapping[Version, VersionLifecycle]
     errors: Mapping[Version | None, ErrorTemplate]
+    cors: CorsRules | None
 
     def conversion(self, source: Version, target: Version, path: str) -> Conversion:
         """Return the conversion between two versions at an endpoint.
@@ -113,6 +115,7 @@ class EndpointModel(SectionModel):
         preferred = exempt and any(reader.is_preference for reader in readers)
         if readers and (pinned or preferred):
             vary += api.choice.vary
+        vary += () if api.cors is None else api.cors.vary
         by_client: dict[Version | None, tuple[str, ...]] = {
             version: _vary((*vary, *names))
             for version in own.values()
@@ -131,6 +134,7 @@ class EndpointModel(SectionModel):
             api.errors,
             {name.lower(): reading for name, reading in media_types.items()},
             by_client,
+            api.cors,
         )
 
     @property
@@ -273,7 +277,8 @@ class EndpointModel(SectionModel):
             content_type=_content_type(readers, version),
             fields=choice.fields(version),
             overrules=frozenset(name.lower() for name, _ in choice.fields(version))
-            | (LIFECYCLE_FIELDS if version in lifecycles else frozenset()),
+            | (LIFECYCLE_FIELDS if version in lifecycles else frozenset())
+            | (frozenset() if api.cors is None else RESPONSE_FIELDS),
             lifecycle=lifecycles.get(version),
             shadow=route.shadow and replace(route.shadow, route=here(route.shadow.route)),
             cutover=route.cutover and replace(route.cutover, route=here(route.cutover.route)),

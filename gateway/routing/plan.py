@@ -107,6 +107,7 @@ class Refusal(NamedTuple):
 
 
 Decision = Plan | Options | Refusal
+_NOT_FOUND = Fault(FaultCode.NOT_FOUND, "No endpoint has this path.")
 
 
 def plan(
@@ -119,8 +120,8 @@ def plan(
     and its requests are refused with 410.
     """
     found = snapshot.router.find(head.path)
-    if found is None:
-        return Refusal(None, Fault(FaultCode.NOT_FOUND, "No endpoint has this path."))
+    if found is None or (found[0].cors is not None and is_preflight(head.method, head.fields)):
+        return Options(found[0], "") if found else Refusal(None, _NOT_FOUND)
     endpoint, captures = found
     chosen = _choose(endpoint, head, captures, context)
     last = head.method in BOUNDED_METHODS and is_final_recipient(head.fields)

@@ -170,6 +170,7 @@ class Endpoint:
         media_types: The format of converted bodies (`json`, `json_lines`, or `pass` without
             conversion), by media range in lower case or NO_TYPE.
         client_vary: Replaces `vary` for versions whose responses depend on the client.
+        cors: Which scripts in browsers may use the API; None if services handle CORS.
     """
 
     api: str
@@ -183,6 +184,7 @@ class Endpoint:
     errors: "Mapping[Version | None, ErrorTemplate]" = field(default_factory=dict)
     media_types: Mapping[str, str] = field(default_factory=dict)
     client_vary: Mapping[Version | None, tuple[str, ...]] = field(default_factory=dict)
+    cors: CorsRules | None = None
 
     def vary_of(self, version: Version | None) -> tuple[str, ...]:
         """Return the names of the request header fields that responses of a version depend on.
@@ -446,7 +448,8 @@ class Snapshot:
         read: The lower-case names of the request header fields from which the gateway reads
             versions and client names.
         tracing: Which requests are traced, and where their spans are sent; None disables tracing.
-        cors: Which scripts in browsers may read the gateway's own responses; None allows no script.
+        cors: Which scripts in browsers may read the gateway's own responses, unless the API has its
+            own `cors`; None allows no script.
         listen: The addresses on which clients connect; empty uses the address in the environment.
         files: The files that the configuration names.
         forget_after: The seconds after which a lost replica of a fleet is forgotten.
@@ -473,7 +476,7 @@ class Snapshot:
     admin: AdminAccess = OPEN_ACCESS
     tracing: Tracing | None = None
     notify: Notify = NO_NOTIFY
-    cors: "CorsRules | None" = None
+    cors: CorsRules | None = None
     listen: tuple[Listener, ...] = ()
     files: ConfigFiles = field(default_factory=ConfigFiles, compare=False, repr=False)
     links: LinkDirectory = field(init=False, repr=False, compare=False)

@@ -70,8 +70,9 @@ class Config(SectionModel):
     """The response header that names the served version, in each API without its own
     version_header. Without it, responses have no such header."""
     cors: Cors | None = None
-    """The browser scripts that may read the gateway's own responses, such as refusals. Services
-    handle CORS themselves. Without it, scripts get a network error instead."""
+    """The browser scripts that may read the gateway's own responses, such as refusals, for each API
+    without its own `cors`. Services handle CORS themselves. Without it, scripts get a network error
+    instead."""
     compress: bool = True
     """Whether converted responses are compressed as the client accepts: zstd, gzip or br. The
     default is true."""
@@ -146,7 +147,7 @@ class Config(SectionModel):
             admin=OPEN_ACCESS if self.admin is None else self.admin.compile(files, mistakes),
             tracing=(self.tracing or NO_TRACING).compile(environment, mistakes),
             notify=self.notify or NO_NOTIFY,
-            cors=None if self.cors is None else self.cors.compile(mistakes),
+            cors=None if self.cors is None else self.cors.compile(mistakes.below("cors")),
             listen=self._listeners(files, mistakes),
             files=files,
         )

@@ -182,3 +182,157 @@ def test_an_incomplete_head_is_408_where_cors_is_configured(program: Program) ->
     """Before, the refusal itself failed, so the connection stayed open."""
     program.reload(f"limits: {{ header_seconds: 1 }}\n{RULES}")
     assert parse_answer(send(program, b"GET / HTTP/1.1\r\n")).status == 408
+
+
+ADMIN = "https://admin.test"
+API_RULES = f"""
+services: {{ told: {{ targets: ["http://${{TOLD}}"] }}, gone: {{ targets: ["http://${{GONE}}"] }} }}
+cors: {{ origins: [{APP}] }}
+clients: {{ by: [ header: X-Client ] }}
+apis:
+  own:
+    cors:
+      origins: [{ADMIN}]
+      credentials: true
+      methods: [GET, PUT]
+      headers: [X-By, X-From]
+      exposed: [X-From, ETag]
+      max_age: 600
+    version_header: X-Version
+    endpoints:
+      - {{ path: "/v{{version}}/o", version: {{ in: path }} }}
+      - {{ path: /o, version: {{ in: header, name: X-V }}, methods: [GET] }}
+    versions:
+      "1": {{ service: told, lifecycle: {{ sunset: 2020-01-01 }} }}
+      "2": {{ via: "3" }}
+      "3": {{ service: told, lifecycle: {{ deprecated: 2020-01-01 }} }}
+      "4": {{ service: gone }}
+      "5": {{ service: told, brownout: {{ percent: 100 }} }}
+    conversions:
+      - {{ between: ["1", "2"], changes: [] }}
+      - {{ between: ["2", "3"], headers: [ rename: {{ field: X-By, to: X-From }} ] }}
+      - {{ between: ["3", "4"], changes: [] }}
+      - {{ between: ["4", "5"], changes: [] }}
+  open:
+    cors: {{ origins: ["*"], exposed: ["*"] }}
+    service: told
+    endpoints: [ {{ path: /open }} ]
+  others:
+    service: told
+    endpoints: [ {{ path: /others, methods: [GET] }} ]
+"""
+FROM_SERVICE = (
+    f"{ALLOWED}: https://old.test",
+    "Access-Control-Allow-Credentials: true",
+    "access-control-expose-headers: X-Old",
+    "X-From: me",
+    "Vary: Accept",
+)
+
+
+@pytest.fixture
+def by_api(program: Program, house: House) -> Iterator[Program]:
+    """Load `cors` of APIs; the service sends CORS fields of its own."""
+    program.reload(API_RULES)
+    house.service.answer = answer(b"{}", *FROM_SERVICE)
+    yield program
+    program.reload(RULES)
+
+
+@pytest.mark.parametrize("path", ["/v2/o", "/v3/o"])
+def test_cors_of_an_api_replaces_the_cors_fields_of_a_service(by_api: Program, path: str) -> None:
+    got = get(by_api, path, f"Origin: {ADMIN}")
+    assert (got.status, got.one(ALLOWED)) == (200, ADMIN.encode())
+    assert got.one("Access-Control-Allow-Credentials") == b"true"
+    names = got.members("Access-Control-Expose-Headers")
+    assert {"x-from", "etag", "x-version", "x-request-id"} <= {*names}
+    assert "x-old" not in names
+    assert ("deprecation" in names) == (path == "/v3/o")
+    assert got.members("Vary") == ["accept", "origin"]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (),
+        (f"Origin: {APP}",),
+        ("Origin: null",),
+        ("Origin: https://ADMIN.test",),
+        (f"Origin: {ADMIN}:443",),
+        (f"Origin: {ADMIN}.evil.test",),
+        (f"Origin: {ADMIN}", f"Origin: {ADMIN}"),
+        (f"Origin: {ADMIN}, {APP}",),
+    ],
+)
+@pytest.mark.parametrize("path", ["/v3/o", "/v1/o"])
+def test_an_origin_that_the_api_does_not_list_gets_no_cors_fields(
+    by_api: Program, path: str, lines: tuple[str, ...]
+) -> None:
+    got = get(by_api, path, *lines)
+    names = [name.decode().lower() for name, _ in got.fields]
+    assert [name for name in names if name.startswith("access-control-")] == []
+    assert "origin" in got.members("Vary")
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [("/v1/o", 410), ("/v5/o", 503), ("/v9/o", 404), ("/v4/o", 502), ("/o", 400)],
+)
+def test_an_origin_of_the_api_can_read_errors_of_the_gateway(
+    by_api: Program, path: str, status: int
+) -> None:
+    got = get(by_api, path, f"Origin: {ADMIN}")
+    assert (got.status, got.one(ALLOWED)) == (status, ADMIN.encode())
+    assert got.one("Access-Control-Allow-Credentials") == b"true"
+    assert "x-request-id" in got.members("Access-Control-Expose-Headers")
+    assert got.members("Vary").count("origin") == 1
+
+
+@pytest.mark.parametrize("path", ["/o", "/v1/o", "/v3/o", "/v9/o", "/v5/o"])
+def test_the_gateway_answers_preflights_of_an_api_with_cors(
+    by_api: Program, house: House, path: str
+) -> None:
+    method = "Access-Control-Request-Method: DELETE"
+    names = "Access-Control-Request-Headers: x-from,x-evil"
+    got = ask(by_api, "OPTIONS", path, f"Origin: {ADMIN}", method, names)
+    assert (got.status, got.body, len(house.service.asked)) == (204, b"", 0)
+    assert got.one(ALLOWED) == ADMIN.encode()
+    assert got.one("Access-Control-Allow-Credentials") == b"true"
+    assert got.one("Access-Control-Allow-Methods") == b"GET, PUT"
+    assert got.one("Access-Control-Allow-Headers") == b"X-By, X-From"
+    assert got.one("Access-Control-Max-Age") == b"600"
+    assert "origin" in got.members("Vary")
+    foreign = ask(by_api, "OPTIONS", path, f"Origin: {APP}", method, names)
+    assert (foreign.status, len(house.service.asked)) == (204, 0)
+    assert not any(name.lower().startswith(b"access-control-") for name, _ in foreign.fields)
+
+
+def test_an_api_for_all_origins_allows_what_a_preflight_requests(
+    by_api: Program, house: House
+) -> None:
+    method = "Access-Control-Request-Method: PATCH"
+    names = "Access-Control-Request-Headers: x-any"
+    got = ask(by_api, "OPTIONS", "/open", "Origin: null", method, names)
+    assert (got.one(ALLOWED), len(house.service.asked)) == (b"*", 0)
+    assert got.one("Access-Control-Allow-Methods") == b"PATCH"
+    assert got.one("Access-Control-Allow-Headers") == b"x-any"
+    assert got.all("Access-Control-Max-Age") == []
+    got = get(by_api, "/open", "Origin: null")
+    assert (got.one(ALLOWED), got.members("Vary")) == (b"*", ["accept"])
+    assert got.members("Access-Control-Expose-Headers") == ["x-from", "x-request-id"]
+
+
+def test_options_without_the_fields_of_a_preflight_reaches_the_service(
+    by_api: Program, house: House
+) -> None:
+    got = ask(by_api, "OPTIONS", "/v3/o", f"Origin: {ADMIN}")
+    assert (got.status, len(house.service.asked)) == (200, 1)
+    assert got.one(ALLOWED) == ADMIN.encode()
+
+
+def test_cors_at_the_top_applies_to_apis_without_their_own(by_api: Program, house: House) -> None:
+    assert get(by_api, "/others", ORIGIN).one(ALLOWED) == b"https://old.test"
+    refused = ask(by_api, "PUT", "/others", ORIGIN)
+    assert (refused.status, refused.one(ALLOWED)) == (405, APP.encode())
+    unknown = get(by_api, "/nowhere", f"Origin: {ADMIN}")
+    assert (unknown.status, unknown.all(ALLOWED)) == (404, [])
