@@ -105,9 +105,9 @@ def _samples(name: str, labels: dict[str, str], value: float | Durations) -> Ite
 
 def _of_requests(totals: Totals) -> Mapping[str, _Series]:
     def served() -> _Series:
-        for (api, version, endpoint), total in [*totals.traffic.items()]:
+        for place, total in [*totals.traffic.items()]:
             for ending, durations in [*total.endings.items()]:
-                yield (api, version, endpoint, "http", *_ending(ending)), durations
+                yield (*place, *_ending(ending)), durations
 
     def sent() -> _Series:
         for (api, version, target), total in [*totals.upstream.items()]:
@@ -115,13 +115,14 @@ def _of_requests(totals: Totals) -> Mapping[str, _Series]:
             for ending, durations in [*total.endings.items()]:
                 yield (api, version, host.strip("[]"), port, *_ending(ending)), durations
 
+    converted = Counter[tuple[str, str, str]]()
+    for (api, version, endpoint, _), total in [*totals.traffic.items()]:
+        converted[api, version, endpoint] += total.converted
     return {
         "http_server_request_duration_seconds": served(),
         "http_client_request_duration_seconds": sent(),
         "gateway_conversions_total": (
-            (place, total.converted)
-            for place, total in [*totals.traffic.items()]
-            if total.converted
+            (place, times) for place, times in converted.items() if times
         ),
     }
 

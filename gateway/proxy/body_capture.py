@@ -85,6 +85,7 @@ class CapturingResponse:
         "_response",
         "_unread",
         "_whole",
+        "address",
         "fields",
         "holders",
         "reason",
@@ -111,6 +112,7 @@ class CapturingResponse:
         self.sized: bool = response.sized
         self.switched: bool = response.switched
         self.target: str = response.target
+        self.address = response.address
         self.holders = response.holders
 
     @property

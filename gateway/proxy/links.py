@@ -5,7 +5,7 @@ In every response, Location, Content-Location, Link (RFC 8288) and the paths in 
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -13,7 +13,7 @@ from gateway.base import headers
 from gateway.base.errors import Fault, FaultCode, FaultError, method_not_allowed
 from gateway.base.headers import FieldLines, HeaderFields
 from gateway.base.path_templates import has_dot_segment
-from gateway.http.client.message import LONGEST_AUTHORITY, is_authority
+from gateway.http.client.public_origin import public_origin
 from gateway.http.cookie import map_cookie
 from gateway.http.upstream.upstream import failure
 from gateway.proxy.record import Exchange
@@ -28,13 +28,6 @@ _NAMES = {
     b"link": "Link",
     b"set-cookie": "Set-Cookie",
 }
-# The host and the scheme that the client used, from a trusted proxy (RFC 7239, section 4).
-_FORWARDED = re.compile(r"[;, \t](host|proto)=(?:\"([^\"]*)\"|([^;, \t\"]*))", re.IGNORECASE)
-_DEFAULT_PORT = {"http": "80", "https": "443"}
-# The default port of the other scheme is also omitted: in a chain of proxies, the scheme may come
-# from the first proxy and the port from the last.
-_DEFAULT_PORTS = frozenset(_DEFAULT_PORT.values())
-_PORT = re.compile(r"[1-9][0-9]{0,4}\Z")
 _ITS_PORT = re.compile(r"(?::[0-9]*)?\Z")
 # Non-empty path segments (RFC 3986, section 3.3), without commas, which separate prefixes.
 _PREFIX = re.compile(r"(?:/[A-Za-z0-9\-._~%!$&'()*+;=:@]+)+\Z")
@@ -280,29 +273,6 @@ def _sent_prefix(plan: Plan, public: str, captures: Mapping[str, str]) -> str:
     return f"{public}{own}" if own else ""
 
 
-def public_origin(exchange: Exchange) -> tuple[str, str]:
-    """Return the scheme and the authority that the client used, as reported by a trusted proxy."""
-    scheme, authority = exchange.connection.scheme, exchange.authority
-    if exchange.snapshot.trusted_proxies and exchange.snapshot.trusts(exchange.peer):
-        fields = exchange.message.headers
-        given = dict.fromkeys(("host", "proto"), "")
-        for name, quoted, token in _FORWARDED.findall(f";{fields.get('Forwarded', '')}"):
-            given[name.lower()] = given[name.lower()] or quoted or token
-        scheme = _first(fields.getall("X-Forwarded-Proto", ())) or given["proto"] or scheme
-        named = _first(fields.getall("X-Forwarded-Host", ())) or given["host"]
-        # A proxy may forward a value from a client that is not a valid authority.
-        forwarded = len(named) <= LONGEST_AUTHORITY and is_authority(named)
-        authority = named if forwarded else authority
-        scheme = scheme.lower() if scheme.lower() in _DEFAULT_PORT else exchange.connection.scheme
-        host = _ITS_PORT.sub("", authority)
-        if forwarded and (port := authority[len(host) + 1 :]):
-            return scheme, host if port == _DEFAULT_PORT[scheme] else authority
-        port = _first(fields.getall("X-Forwarded-Port", ()))
-        if _PORT.match(port):
-            authority = host if port in _DEFAULT_PORTS else f"{host}:{port}"
-    return scheme, authority
-
-
 def public_prefix(exchange: Exchange) -> str:
     """Return the prefix that trusted proxies removed from the client's path; may be empty."""
     if not exchange.snapshot.trusted_proxies or not exchange.snapshot.trusts(exchange.peer):
@@ -362,7 +332,3 @@ def _plain(prefix: str) -> str:
     A safe prefix cannot lead to another host, or out of its own folder.
     """
     return prefix if _PREFIX.match(prefix) and not has_dot_segment(prefix) else ""
-
-
-def _first(values: Sequence[str]) -> str:
-    return values[0].partition(",")[0].strip(" \t") if values else ""

@@ -246,6 +246,7 @@ class Pipeline:
             response = await self._shadows.send(exchange, planned, request)
         exchange.answered = perf_counter()
         exchange.target, exchange.service_status = response.target, response.status
+        exchange.address = response.address
         try:
             if span is not None and planned.response is not None:
                 span.begun = "convert response", exchange.answered

@@ -25,6 +25,7 @@ from gateway.base.overrides import VersionKey
 from gateway.http.client.message import (
     ClientExchange,
 )
+from gateway.http.client.public_origin import public_origin
 from gateway.http.limits import Limits
 from gateway.observe.log import now, output
 from gateway.proxy.cutover_counts import CutoverCounts, CutoverPlace
@@ -67,6 +68,9 @@ class Exchange(ClientExchange):
     """The side of a cutover that the request took; None without a cutover."""
     target: str | None = None
     """The address of the target that responded or failed; None if no target was reached."""
+    address: str | None = None
+    """The IP address of that target; None if the target is configured as this address, or if no
+    response arrived."""
     service_status: int = 0
     """The status of the service's response; 0 without a response."""
     converted: bool = False
@@ -113,6 +117,13 @@ class Exchange(ClientExchange):
     def trusted_proxies(self) -> tuple[Network, ...]:
         """The networks of the proxies whose forwarding fields the gateway trusts."""
         return self.snapshot.trusted_proxies
+
+    @property
+    def scheme(self) -> str:
+        """The scheme that the client used, `http` or `https`, as a trusted proxy reports it."""
+        if self.snapshot.trusted_proxies:
+            return public_origin(self)[0]
+        return self.connection.scheme
 
     @property
     def read_fields(self) -> frozenset[bytes]:
@@ -211,6 +222,7 @@ class RequestEnding(NamedTuple):
         aborted: whether the response is incomplete.
         target: the address of the target that was used; None without a request to a service.
         service_status: the status of the service's response; 0 without a response.
+        scheme: the scheme that the client used, `http` or `https`.
         operations: whether the requests are also counted by operation.
     """
 
@@ -221,6 +233,7 @@ class RequestEnding(NamedTuple):
     aborted: bool
     target: str | None
     service_status: int
+    scheme: str
     operations: bool
 
     @property
@@ -276,7 +289,8 @@ class Alike:
         """The counts of the clients' requests."""
         ending = self.ending
         how = ending.method, ending.status, ending.error
-        return TrafficDelta(*self.key, *how, self.buckets, self.seconds, self.converted)
+        counts = self.buckets, self.seconds, self.converted
+        return TrafficDelta(*self.key, *how, *counts, ending.scheme)
 
     @property
     def operations(self) -> CounterDelta:
@@ -393,8 +407,8 @@ class Recorder:
             method if plan is None or plan.operation_path is None else plan.operation_path.method
         )
         code, target = exchange.code, exchange.target
-        service_status = exchange.service_status
-        key = id(whose), method, asked, status, code, exchange.aborted, target, service_status
+        how = code, exchange.aborted, target, exchange.service_status, exchange.scheme
+        key = id(whose), method, asked, status, *how
         try:
             place, alike, _ = self._known[key]
         except KeyError:
@@ -500,7 +514,7 @@ class Recorder:
         self,
         exchange: Exchange,
         whose: object,
-        key: tuple[int, str, str, int, str | None, bool, str | None, int],
+        key: tuple[int, str, str, int, str | None, bool, str | None, int, str],
     ) -> tuple[_Place, Alike, object]:
         place = whose if isinstance(whose, _Place) else self._place(exchange)
         plan = exchange.plan
@@ -608,6 +622,7 @@ class _RequestLine(msgspec.Struct):
     target: str | UnsetType | None = UNSET
     converted: bool | UnsetType = UNSET
     upstream_ms: float | UnsetType = UNSET
+    address: str | UnsetType = UNSET
     code: str | UnsetType = UNSET
     cause: str | UnsetType = UNSET
     unmapped_link: str | UnsetType = UNSET
@@ -647,6 +662,8 @@ def request_line(exchange: Exchange, time: str) -> _RequestLine:
         UNSET if plan is None else exchange.converted,
         upstream_ms,
     )
+    if exchange.address is not None:
+        line.address = exchange.address
     if exchange.code is not None:
         line.code = exchange.code
     if exchange.cause is not None:

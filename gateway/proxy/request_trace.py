@@ -20,13 +20,13 @@ from gateway.base.addresses import client_network
 from gateway.base.headers import FieldLines
 from gateway.base.request import RequestHead
 from gateway.base.span import Span, SpanKind
+from gateway.http.client.public_origin import public_origin
 from gateway.http.trace_parent import (
     TraceParent,
     Tracing,
     is_not_sampled,
     parse_traceparent,
 )
-from gateway.proxy.links import public_origin
 from gateway.proxy.record import Exchange, RequestSpan, new_span_id
 from gateway.routing.plan import Plan
 from gateway.usage.delta import METHODS, OTHER

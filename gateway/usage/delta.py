@@ -49,7 +49,7 @@ class UsageDelta(msgspec.Struct, array_like=True, frozen=True):
 
 
 class TrafficDelta(msgspec.Struct, array_like=True, frozen=True):
-    """The requests for one version at one endpoint with the same method, status and error.
+    """The requests for one version at one endpoint, alike in method, status, error and scheme.
 
     Attributes:
         api: the name of the API; empty if the path matches no endpoint.
@@ -61,6 +61,7 @@ class TrafficDelta(msgspec.Struct, array_like=True, frozen=True):
         buckets: the number of requests by duration: one number for each bound in BOUNDS, and one
             for longer requests.
         converted: the number of requests with a converted body.
+        scheme: the scheme that the client used, `http` or `https`.
     """
 
     api: str
@@ -72,6 +73,7 @@ class TrafficDelta(msgspec.Struct, array_like=True, frozen=True):
     buckets: list[int]
     seconds: float
     converted: int
+    scheme: str = "http"
 
 
 class UpstreamDelta(msgspec.Struct, array_like=True, frozen=True):

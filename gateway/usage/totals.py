@@ -292,7 +292,7 @@ class Totals:
         since: the time at which counting began, in seconds since 1970.
         clients: the usage of each version, by client.
         counts: the counters by kind and labels; see `delta.CounterDelta`.
-        traffic: the requests by API, version and endpoint, since this process started.
+        traffic: the requests by API, version, endpoint and scheme, since this process started.
         upstream: the requests to services by API, version and target, since this process started.
         outcomes: the outcomes by API, version and route of a cutover, since this process started.
         samples: the latest samples by kind, API and version, without duplicates.
@@ -315,7 +315,7 @@ class Totals:
         self._names: Counter[CountKey] = Counter()
         for kind, labels, count, first, last in rows.counts:
             self.put_count(kind, labels, Occurrences(count, first, last))
-        self.traffic: dict[tuple[str, str, str], TrafficTotal] = {}
+        self.traffic: dict[tuple[str, str, str, str], TrafficTotal] = {}
         self.upstream: dict[tuple[str, str, str], TrafficTotal] = {}
         self.outcomes: dict[tuple[str, str, str], CutoverTotal] = {}
         self.samples: dict[tuple[str, str, str], deque[SampleDelta]] = {}
@@ -341,8 +341,8 @@ class Totals:
         for usage in delta.usages:
             self.clients_of(usage.api, usage.version).add(usage, delta.at)
         for traffic in delta.traffic:
-            place = traffic.api, traffic.version, traffic.endpoint
-            self.traffic.setdefault(place, TrafficTotal()).add(traffic)
+            served = traffic.api, traffic.version, traffic.endpoint, traffic.scheme
+            self.traffic.setdefault(served, TrafficTotal()).add(traffic)
         for sent in delta.upstream:
             place = sent.api, sent.version, sent.target
             self.upstream.setdefault(place, TrafficTotal()).add(sent)

@@ -208,6 +208,7 @@ class StreamedResponse:
         "_pieces",
         "_size",
         "_waiter",
+        "address",
         "complete",
         "ended",
         "error",
@@ -226,6 +227,7 @@ class StreamedResponse:
 
     def __init__(self, connection: "UpstreamConnection", target: str) -> None:
         self._connection = connection
+        self.address = connection.address
         self._pieces: list[bytes] = []
         self._size = 0
         self._waiter: asyncio.Future[None] | None = None
@@ -381,6 +383,7 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
         batch: WriteBatch,
     ) -> None:
         self.loop, self.name, self.authority, self._host = loop, name, authority, host
+        self.address: str | None = None  # of the target, if it is configured by its name
         self._release, self._lost, self._batch = release, lost, batch
         self._transport: BatchingTransport | None = None
         self._writable: asyncio.Event | None = None

@@ -20,6 +20,12 @@ _AGAIN: Final = 1.0
 _SHORTEST: Final = 1.0
 # A look-up ends after this time, in seconds.
 _LONGEST: Final = 5.0
+# The errors of getaddrinfo for a name without addresses: the name does not exist (NXDOMAIN), or it
+# has records of other kinds only. Other errors are temporary, such as SERVFAIL.
+_ABSENT: Final = (socket.EAI_NONAME, socket.EAI_NODATA)
+# A name that has lost its addresses is looked up this number of times before they are dropped: a
+# name server that has just started may not have its names yet.
+_CONFIRMATIONS: Final = 2
 
 
 class Resolution(NamedTuple):
@@ -35,7 +41,15 @@ class Resolution(NamedTuple):
 
 
 class ResolveError(Exception):
-    """A name has no address, or cannot be looked up; the text is the reason."""
+    """A name has no address, or cannot be looked up; the text is the reason.
+
+    Attributes:
+        absent: whether the name has no address, as its servers confirm. Otherwise it may have one.
+    """
+
+    def __init__(self, text: str, *, absent: bool = False) -> None:
+        super().__init__(text)
+        self.absent = absent
 
 
 Lookup = Callable[[str], Awaitable[Resolution]]
@@ -70,7 +84,8 @@ async def _by_system(host: str) -> Resolution:
     try:
         found = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
-        raise ResolveError(f"{host}: {getattr(error, 'strerror', None) or error}") from None
+        reason = getattr(error, "strerror", None) or error
+        raise ResolveError(f"{host}: {reason}", absent=error.args[0] in _ABSENT) from None
     return Resolution(tuple(dict.fromkeys(str(each[4][0]) for each in found)), 0.0)
 
 
@@ -95,6 +110,7 @@ class _Name:
     Attributes:
         addresses: those that the last successful look-up found.
         error: why the last look-up failed; None if it did not.
+        absent: the number of the last look-ups in a row that found the name without addresses.
         done: set once there was a first look-up.
     """
 
@@ -102,6 +118,7 @@ class _Name:
         self.seconds = seconds
         self.addresses: tuple[str, ...] = ()
         self.error: str | None = None
+        self.absent = 0
         self.done = asyncio.Event()
         self.task: asyncio.Task[None] | None = None
 
@@ -194,7 +211,13 @@ class Resolver:
             if name.error is None:
                 self._failed(host, reason)
             name.error = reason
+            absent = isinstance(error, ResolveError) and error.absent
+            name.absent = name.absent + 1 if absent else 0
+            if name.absent >= _CONFIRMATIONS and name.addresses:
+                name.addresses = ()
+                self._changed(host)
             return min(_AGAIN, name.seconds)
+        name.absent = 0
         if name.error is not None:
             name.error = None
             self._failed(host, None)

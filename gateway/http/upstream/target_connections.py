@@ -76,6 +76,7 @@ class TargetConnections:
     ) -> None:
         self.service = service
         self._host, self._port = host, target.port
+        self._address = None if host == target.host else host
         self.tls = service.tls if target.secure else None
         self.server_name = service.server_name or target.host
         self._session: TlsConnection | None = None  # the one whose session is resumed
@@ -215,6 +216,7 @@ class TargetConnections:
             raise self._error(FaultCode.UPSTREAM_UNREACHABLE, what) from None
         if not connection.is_usable():  # lost before this task resumed
             raise self._error(FaultCode.UPSTREAM_UNREACHABLE, "it closed the connection")
+        connection.address = self._address
         age = self.service.connection_seconds * (1 - _AGE_JITTER * random())  # noqa: S311  # no secret depends on it
         connection.retire_at = loop.time() + age
         self._open.add(connection)

@@ -98,7 +98,7 @@ class UpstreamHead(Protocol):
     Attributes:
         status: the final status code.
         fields: the header fields as received.
-        target: the address of the target that answered, for the log.
+        target: the target that answered, as it is configured, for the log.
     """
 
     status: int
@@ -127,6 +127,7 @@ class UpstreamResponse(UpstreamHead, Protocol):
     """A service's response: the head and a stream of the body.
 
     Attributes:
+        address: the IP address of the target; None if the target is configured as this address.
         reason: the reason phrase.
         sized: whether the fields contain Content-Length.
         switched: whether the connection has switched to another protocol.
@@ -134,6 +135,7 @@ class UpstreamResponse(UpstreamHead, Protocol):
             such a place.
     """
 
+    address: str | None
     holders: SlowClients | None
     reason: bytes
     sized: bool

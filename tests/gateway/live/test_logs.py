@@ -80,6 +80,19 @@ LINES: dict[str, tuple[list[str], dict[str, Any]]] = {
 }
 
 
+async def test_a_request_line_has_the_address_of_a_target_that_is_a_host_name(
+    reloaded: StartGateway, upstream: StartUpstream
+) -> None:
+    """The name `orders.localhost` stands for the two addresses of `localhost` (RFC 6761)."""
+    port = (await upstream(OK)).port
+    for host, address in (("orders.localhost", "127.0.0.1"), ("127.0.0.1", None)):
+        program = reloaded(rules(port).replace("http://127.0.0.1", f"http://{host}"))
+        answer = await get(program)
+        assert answer.status == 200
+        line = await logged(program, answer["x-request-id"])
+        assert (line["target"], line.get("address")) == (f"{host}:{port}", address)
+
+
 @pytest.mark.parametrize(("request_lines", "expected"), LINES.values(), ids=LINES)
 async def test_a_request_is_one_line_with_these_fields(
     request_lines: list[str],

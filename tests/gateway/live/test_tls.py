@@ -104,6 +104,28 @@ async def test_tls_works_with_clients_and_services(
     assert b"X-Forwarded-Proto: https\r\n" in scripted.requests[0]
 
 
+async def test_metrics_have_the_scheme_that_the_client_used(
+    gateway: StartGateway, upstream: StartUpstream, authority: Authority
+) -> None:
+    port = (await upstream(OK)).port
+    forwarded = GET.replace(b"\r\n\r\n", b"\r\nX-Forwarded-Proto: https\r\n\r\n")
+    trusting = "trusted_proxies: [127.0.0.1]\n"
+    for section, context, request, scheme in (
+        (listen(authority), client(authority), GET, "https"),
+        (trusting, None, forwarded, "https"),
+        (trusting, None, GET, "http"),
+        ("", None, forwarded, "http"),
+    ):
+        program = gateway(section + rules(port))
+        assert (await ask(program, context, request)).endswith(b"ok")
+        await counted(
+            program,
+            'http_server_request_duration_seconds_count{gateway_api_name="plain",'
+            'http_request_method="GET",http_response_status_code="200",http_route="/plain",'
+            f'url_scheme="{scheme}"}}',
+        )
+
+
 async def test_a_certificate_is_chosen_by_the_name_that_the_client_asks_for(
     gateway: StartGateway, upstream: StartUpstream, authority: Authority
 ) -> None:

@@ -39,6 +39,7 @@ class Answered:
         self.status = status
         self.fields: HeaderFields = [(b"Content-Length", b"%d" % len(body))]
         self.target = "here"
+        self.address: str | None = "10.0.0.1"
         self.trailers: HeaderFields = []
         self.pieces = [body]
         self.abandoned = 0
@@ -120,7 +121,8 @@ async def test_a_request_is_repeated_and_its_responses_are_compared(
     ]
     assert [each.abandoned for each in directory.answers] == [1, 1, 1]
     (exchange,) = gateway.exchanges
-    assert (exchange.status, exchange.bytes_sent, exchange.target) == (200, 2, "here")
+    assert (exchange.status, exchange.bytes_sent) == (200, 2)
+    assert (exchange.target, exchange.address) == ("here", "10.0.0.1")
 
 
 async def test_a_shadow_is_shed_without_spare_capacity(

@@ -189,7 +189,7 @@ def test_a_version_label_is_empty_without_a_version(version: Version | None, lab
     assert version_label(version) == label
 
 
-GOOD = RequestEnding("GET", "GET", 200, None, False, "h:1", 200, False)
+GOOD = RequestEnding("GET", "GET", 200, None, False, "h:1", 200, "http", False)
 
 
 @pytest.mark.parametrize(

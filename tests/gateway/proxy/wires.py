@@ -20,6 +20,7 @@ from gateway.proxy.request_trace import RequestTraces
 from gateway.proxy.shadows import Load, Shadows
 from gateway.rollout.differences import RefusedField
 from gateway.rules.load import load
+from tests.gateway.world import snapshot
 
 Answer = Callable[[bytes], bytes]
 
@@ -62,6 +63,7 @@ def exchange() -> Exchange:
     """Return the exchange of a GET request with a response of status 200."""
     exchange = Exchange(cast(ClientTransport, Somewhere()), UNREAD, EMPTY_PAYLOAD)
     exchange.method, exchange.status = "GET", 200
+    exchange.snapshot = snapshot([])
     return exchange
 
 

@@ -11,6 +11,7 @@ from gateway.http.upstream.pool import Pool
 from gateway.http.upstream.resolver import Resolution, ResolveError, needs_no_lookup, resolve
 from gateway.http.upstream.service import Service, Target, Timeouts
 from gateway.http.upstream.upstream import UpstreamRequest
+from tests.gateway.dns import name_server
 from tests.gateway.kit import Scripted, StartUpstream
 from tests.gateway.talk import OK, Reader, Writer
 
@@ -178,6 +179,50 @@ async def test_a_connection_is_not_used_longer_than_its_age(
     for _ in range(4):
         await get(names.pool, service)
     assert three["127.0.0.1"].connections == connections
+    names.pool.close()
+
+
+async def test_addresses_of_a_name_that_no_longer_exists_are_dropped(
+    upstream: StartUpstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They stay in use while the name server fails; requests to no address fail at once."""
+    scripted, failures = await upstream(OK), []
+    async with name_server(monkeypatch) as server:
+        server.addresses["orders.test"] = ("127.0.0.1",)
+        pool = Pool(lambda *_: None, [], lambda *failure: failures.append(failure))
+        target = Target("orders.test", scripted.port)
+        service = Service("s", (target,), resolve_seconds=0.05)
+        assert await get(pool, service) == 200
+        server.failing = True
+        await until(lambda: len(failures) == 1)
+        looked_up = len(server.queries)
+        await until(lambda: len(server.queries) > looked_up + 8)  # 4 look-ups for A and AAAA
+        assert await get(pool, service) == 200
+        server.failing = False
+        del server.addresses["orders.test"]
+        await until(lambda: not pool.addresses(service))
+        for _ in range(3):
+            with pytest.raises(FaultError) as failed:
+                await pool.send(service, GET)
+            assert failed.value.fault.code is FaultCode.UPSTREAM_UNREACHABLE
+            assert failed.value.cause.endswith(": orders.test: not found by the system")
+        server.addresses["orders.test"] = ("127.0.0.1",)
+        await until(lambda: bool(pool.addresses(service)))
+        assert await get(pool, service) == 200
+        pool.close()
+
+
+async def test_a_response_has_the_address_of_a_target_that_is_a_host_name(
+    three: dict[str, Scripted],
+) -> None:
+    names = Names("127.0.0.2")
+    for service, address in (
+        (named(three), "127.0.0.2"),
+        (Service("t", (Target("127.0.0.1", three["127.0.0.1"].port),)), None),
+    ):
+        response = await names.pool.send(service, GET)
+        assert (response.target, response.address) == (service.targets[0].authority, address)
+        response.abandon()
     names.pool.close()
 
 

@@ -18,6 +18,7 @@ class Arriving:
     sized = True
     switched = False
     target = "here"
+    address: str | None = None
     holders: SlowClients | None = None
 
     def __init__(self, *pieces: bytes) -> None:
