@@ -1,1 +1,1 @@
-"""Labels and their order, how a version is read, and its selection."""
+"""Versions of an API: labels and their order, mechanisms that read them, and selection."""

@@ -1,4 +1,4 @@
-"""Matching: the version that a range, an alias or an unknown version names."""
+"""Matching: find the version that a range, an alias or an unknown version refers to."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -12,22 +12,23 @@ _ONWARDS = re.compile(rf"({NUMBER})(?:\.({NUMBER}))?(?:\.({NUMBER}))?\+\Z", re.A
 _WITHIN = re.compile(rf"({NUMBER})(?:\.({NUMBER}))?\.x\Z", re.ASCII)
 
 Range = tuple[Version, Version | None]
-"""The first version of the range, and the first one above it; None if the range has no end."""
+"""The first version in the range and the first version above it. The second is None if the range
+has no upper end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """The rules by which a text that is no label names a version.
+    """How a string that is not a label names a version.
 
-    Another major version of semantic versions is never chosen, since it may be incompatible. A
-    pre-release is chosen only by its label or an alias.
+    A semantic version never matches another major version, since the two may be incompatible. A
+    pre-release matches only by its label or an alias.
 
     Attributes:
         ladder: all versions of the API in ascending order.
-        own: the versions that ranges select from; None for all.
-        nearest_lower: whether an unknown version names the newest one below it.
+        own: the versions from which ranges select; None for all versions.
+        nearest_lower: whether an unknown version names the newest version below it.
         ranges: whether ranges are valid: `1.2+` names the newest version from 1.2 on, `1.x` the
-            newest that begins with 1.
+            newest version that begins with 1.
         aliases: the versions by alias, such as `latest`.
     """
 
@@ -43,16 +44,16 @@ class Matching:
         return not self.nearest_lower and not self.ranges and not self.aliases
 
     def among(self, versions: Collection[Version]) -> "Matching":
-        """Return the matching at an endpoint that has only some of the versions.
+        """Return the matching for an endpoint that has only some of the versions.
 
-        A range selects only from the versions of the endpoint. Any other text names the same
-        version at every endpoint: a client of version 4 does not get version 2 because the endpoint
-        lacks version 3.
+        A range selects only from the versions of the endpoint. Any other string names the same
+        version at every endpoint: a client that requests version 4 does not get version 2 just
+        because the endpoint lacks version 3.
         """
         return replace(self, own=tuple(each for each in self.ladder if each in versions))
 
     def find(self, raw: str) -> Version | None:
-        """Return the version that a text names, or None."""
+        """Return the version that a string names, or None."""
         if raw in self.aliases:
             return self.aliases[raw]
         if self.ranges and (asked := self._range(raw)) is not None:
@@ -69,19 +70,19 @@ class Matching:
         return _newest(fits)
 
     def reads(self, raw: str) -> bool:
-        """Return whether a text has the form of a version or range, even of an unknown one."""
+        """Return whether a string has the form of a version or range, known or unknown."""
         return parse(raw, *self.formats) is not None or (
             self.ranges and self._range(raw) is not None
         )
 
     def forms(self, versions: Collection[Version]) -> str:
-        """Return the valid forms besides labels, for error messages; empty if there are none."""
+        """Return the valid forms besides labels for error messages; empty if only labels are valid."""
         text = ""
         if self.nearest_lower and _newest(self.ladder) in versions:
             text += ", or a later one, which selects the newest before it"
         offered = [each for each in self.ladder if each in versions] if self.ranges else []
         newest = _newest(offered) if offered else None
-        if newest is not None and self.find(f"{newest}+") == newest:  # not a version that has ended
+        if newest is not None and self.find(f"{newest}+") == newest:  # must not select an ended one
             such = f"{newest}+"
             if isinstance(newest.value, Semantic):
                 such = f"{newest.value.major}.x or {newest.value.major}.{newest.value.minor}+"
@@ -120,7 +121,7 @@ def _compatible(one: Version, other: Version) -> bool:
 
 
 def _newest(ladder: Sequence[Version]) -> Version | None:
-    """Return the newest version that is no pre-release."""
+    """Return the newest version that is not a pre-release."""
     for version in reversed(ladder):
         if not isinstance(version.value, Semantic) or version.value.is_release:
             return version

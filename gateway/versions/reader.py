@@ -1,9 +1,9 @@
-"""The base classes of mechanisms (models of gateway.yaml) and of the readers that they compile to.
+"""The base classes of mechanisms (models of gateway.yaml) and of the readers compiled from them.
 
-A reader finds the version at one place of a request, such as a header. It returns the raw values,
-which may be missing, contradictory or malformed; `selection` decides. It also replaces the version
-at that place. Code elsewhere does not distinguish mechanisms: a reader has all that is specific to
-one.
+A reader finds the version at one location in a request, such as a header. It returns the raw
+values, which may be missing, contradictory or malformed. The module `selection` decides which
+version they name. A reader also replaces the version at its location. Everything specific to a
+mechanism is in its reader; no other code distinguishes mechanisms.
 """
 
 from abc import ABC, abstractmethod
@@ -20,7 +20,7 @@ from gateway.versions.version import Version
 
 
 class VersionAddress(NamedTuple):
-    """The parts of a link, besides the path, that name a version."""
+    """The parts of a URI or request, besides the path, that name a version."""
 
     host: str | None = None
     query: str | None = None
@@ -31,8 +31,8 @@ class VersionAddress(NamedTuple):
     def rank(self) -> tuple[bool, bool, bool, bool]:
         """The sort key of addresses: those that a URI expresses best come first.
 
-        A host comes before a path: a link with only another path would stay at a host that names
-        the old version.
+        A host comes before a path: a link that changes only the path would still point to the host
+        of the old version.
         """
         return (
             self.host is None,
@@ -43,19 +43,21 @@ class VersionAddress(NamedTuple):
 
 
 IN_PATH = VersionAddress()
-"""The address of a version that the path names, or that needs no name."""
+"""The address of a version that is named by the path or needs no name."""
 
 
 class Reader(ABC):
-    """Reads and replaces the version at one place of a request.
+    """Reads and replaces the version at one location in a request.
 
     Attributes:
-        refusal_status: the status of a refusal because of a missing, malformed or unknown version.
-        reads_path: whether it reads the `{version}` of the path. That is always present, so it
-            needs no default, and the route's path template replaces it.
-        can_be_added: whether a version can be added to a request without one.
-        has_lookalikes: whether a service may confuse other parts of the request with this place.
-        has_one_type: whether the reader has a single media type pattern, or none.
+        refusal_status: the status of the response if the version is missing, malformed or unknown.
+        is_preference: whether the values are alternatives, the preferred one first, that need not
+            agree.
+        reads_path: whether the reader reads `{version}` in the path. This segment is always
+            present, so it needs no default, and the path template of the route replaces it.
+        can_be_added: whether a version can be added to a request that has none.
+        has_lookalikes: whether a service may confuse other parts of the request with this location.
+        has_one_type: False only if the reader has several media type patterns.
     """
 
     __slots__ = ()
@@ -71,22 +73,22 @@ class Reader(ABC):
     @property
     @abstractmethod
     def place(self) -> str:
-        """The place of the version in error messages, such as `the query parameter 'version'`."""
+        """The location of the version for error messages, like `the query parameter 'version'`."""
 
     @property
     def vary(self) -> tuple[str, ...]:
         return ()
 
     def joined(self, other: "Reader") -> "Reader | None":
-        """Return one reader that reads this place and another one's; None if they stay separate."""
+        """Return one reader for the locations of both readers; None if they stay separate."""
         return None
 
     @abstractmethod
     def read(self, head: RequestHead, captures: Mapping[str, str]) -> tuple[str, ...]:
-        """Return the raw values in order of preference; empty if there is none."""
+        """Return the raw values in order of preference; empty without a version."""
 
     def lookalike(self, head: RequestHead) -> str | None:
-        """Return the name of a part that a service may confuse with this place, or None."""
+        """Return the name of a part that a service may confuse with this location, or None."""
         return None
 
     @abstractmethod
@@ -94,37 +96,40 @@ class Reader(ABC):
         pass
 
     def refuses(self, head: RequestHead, version: Version) -> bool:
-        """Return whether the request excludes a version."""
+        """Return whether the request excludes a version, as Accept does with weight 0."""
         return False
 
     def content_type(self, version: Version) -> str | None:
-        """Return the media type of JSON responses in a version; None keeps the service's own."""
+        """Return the media type of JSON responses in a version.
+
+        The result None keeps the media type of the service.
+        """
         return None
 
     def answers_with(
         self, head: RequestHead, version: Version, aliases: Mapping[str, Version]
     ) -> str | None:
-        """Return the media type of the JSON response to a request; None keeps the service's own."""
+        """Return the media type of the JSON response; None keeps the media type of the service."""
         return self.content_type(version)
 
     def rewrite_query(self, query: str, label: str) -> str:
-        """Return a query with each version replaced by `label`."""
+        """Return the query with each version replaced by `label`."""
         return query
 
     def add_to_query(self, query: str | None, label: str) -> str | None:
-        """Return a query with a version added, unless it has one."""
+        """Return the query, with a version added if it has none."""
         return query
 
     def add_to_fields(self, fields: HeaderFields, label: str) -> HeaderFields:
-        """Return header fields with a version added, unless they have one."""
+        """Return the header fields, with a version added if they have none."""
         return fields
 
     def rewrite_fields(
         self, fields: HeaderFields, label: str, is_replaced: Callable[[str], bool]
     ) -> HeaderFields:
-        """Return header fields with each version of this mechanism replaced by `label`.
+        """Return the header fields with each version of this mechanism replaced by `label`.
 
-        It is called for requests and for responses.
+        The method is called for requests and for responses.
 
         Args:
             is_replaced: returns whether to replace a version in the media type of a body.
@@ -136,17 +141,17 @@ class Reader(ABC):
 
 
 class VersionRewrite:
-    """Replaces the version in requests or responses at all places that can name one.
+    """Replaces the version in requests or responses at all locations that can name a version.
 
     Args:
         label: the version to name.
-        readers: the readers of these places, without the path.
+        readers: the readers of these locations, without the path.
         is_replaced: returns whether to replace a version in the media type of a body.
-        added: the reader that adds the version to a message without one.
+        added: the reader that adds the version to a message without a version.
 
     Attributes:
         fields: returns header fields with the new version; everything else is preserved.
-        readers, added: see above.
+        readers, added: see Args.
         changes_query: whether `query` can change a query.
         changes_authority: whether `authority` can change an authority.
     """
@@ -198,19 +203,19 @@ class VersionRewrite:
             readers: the readers of the endpoint.
             label: the version to name.
             client: the client's version in requests; None in responses.
-            matching: the rules by which other texts name the client's version.
+            matching: how strings other than labels name the client's version.
         """
         elsewhere = tuple(reader for reader in readers if not reader.reads_path)
         is_replaced = partial(_is_replaced, client, matching)
         return cls(label, elsewhere, is_replaced) if elsewhere else None
 
     def adding(self) -> Self:
-        """Return the rewrite that also adds the version, at the first place that allows it."""
+        """Return a rewrite that also adds the version, at the first location that allows it."""
         added = next((each for each in self.readers if each.can_be_added), None)
         return type(self)(self._label, self.readers, self._is_replaced, added)
 
     def query(self, query: str | None) -> str | None:
-        """Return a query with the new version; all other bytes are preserved."""
+        """Return the query with the new version; all other bytes are preserved."""
         if query:
             for reader in self.readers:
                 query = reader.rewrite_query(query, self._label)
@@ -233,8 +238,8 @@ def _apply(
 def _is_replaced(client: Version | None, matching: Matching, named: str) -> bool:
     """Return whether a version in the media type of a body is replaced.
 
-    In a request, a body of another version than the client's is not converted, so its media type
-    stays.
+    In a request, only a body in the client's version is converted. A body in any other version
+    keeps its media type.
     """
     return client is None or named == str(client) or matching.find(named) == client
 
@@ -245,7 +250,7 @@ def _overrides(readers: Iterable[Reader], method: str) -> bool:
 
 
 class Mechanism(SectionModel):
-    """A place of the request that names the version."""
+    """A location in the request that names the version."""
 
     @property
     def default_label(self) -> str | None:
@@ -253,14 +258,14 @@ class Mechanism(SectionModel):
 
     @abstractmethod
     def compile(self, versions: Mapping[str, Version], mistakes: Mistakes) -> Reader | None:
-        """Return the reader, or None after a mistake; `versions` are those of the API."""
+        """Return the reader, or None after a mistake; `versions` are the versions of the API."""
 
 
 class OptionalMechanism(Mechanism):
-    """A mechanism whose place may be missing in a request."""
+    """A mechanism whose location may be missing in a request."""
 
     default: str | None = None
-    """The version to serve when a request names none. Without it, default_version of the API
+    """The version that requests without a version get. Without it, default_version of the API
     applies."""
 
     @property

@@ -1,6 +1,6 @@
-"""Selection: combines the values of all readers into one version or a fault.
+"""Selection: combine the values of all readers into one version or one error.
 
-All values are compared; the first reader with a value has no precedence.
+All values are compared. The first reader with a value takes no precedence over the others.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ _LONGEST_NAME = 100
 
 
 class Ending(Protocol):
-    """The end of a version; see `gateway.lifecycle.lifecycle.VersionLifecycle`."""
+    """When a version ends; implemented by `gateway.lifecycle.lifecycle.VersionLifecycle`."""
 
     def ended(self, context: RequestContext) -> bool: ...
 
@@ -27,7 +27,9 @@ class Ending(Protocol):
 class Selected(NamedTuple):
     """The selected version.
 
-    `named` is whether the request has its label, not another text for it or none.
+    Attributes:
+        chosen_by: the mechanism that named the version, or PIN, DEFAULT or NEWEST.
+        named: whether the request contains the label itself, not an alias, a range or no version.
     """
 
     version: Version
@@ -41,13 +43,14 @@ class Selector:
 
     Attributes:
         readers: the readers; empty if the endpoint has only its default version.
-        supported: the versions of the endpoint by label in ascending order, including ended ones.
-        default: the version of requests without one.
-        matching: the rules by which texts other than labels name a version.
-        pins: the versions of requests without one, by client name.
-        terms: the ends of versions, by label.
+        supported: the versions of the endpoint by label in ascending order, including ended
+            versions.
+        default: the version for requests without a version.
+        matching: how strings other than labels name a version.
+        pins: the versions for requests without a version, by client name.
+        terms: when versions end, by label.
         only: the reader, if there is only one.
-        confusable: the readers with look-alikes.
+        confusable: the readers whose location a service may confuse with other parts of a request.
     """
 
     readers: tuple[Reader, ...]
@@ -69,10 +72,12 @@ class Selector:
         readings: Sequence[tuple[Reader, tuple[str, ...]]],
         context: RequestContext = ANONYMOUS_CONTEXT,
     ) -> Selected | Fault:
-        """Return the version that all readings agree on, or the fault of the request.
+        """Return the version on which all readings agree, or an error.
 
-        An ended version can be selected, so that the refusal names it. `readings` has the raw
-        values of each reader.
+        An ended version can be selected, so that the refusal can name it.
+
+        Args:
+            readings: the raw values that each reader found.
         """
         chosen: Selected | None = None
         by: Reader | None = None
@@ -110,7 +115,7 @@ class Selector:
         )
 
     def ambiguous(self, reader: Reader, name: str, context: RequestContext) -> Fault:
-        """Return the fault of a request with a look-alike of the place that a reader reads."""
+        """Return the error for a parameter that a service may mistake for the version parameter."""
         remedy = "write ';' as %3B" if ";" in name else "remove it"
         return self._refuse(
             FaultCode.VERSION_MALFORMED,
@@ -131,7 +136,7 @@ class Selector:
         self, reader: Reader, values: tuple[str, ...], context: RequestContext
     ) -> Selected | Fault:
         if reader.is_preference:
-            # The first version that has not ended; without one, the first ended version.
+            # The first version that has not ended. If all have ended, the first of them.
             known = [value for value in values if self._find(value)]
             offered = self.offered(context) if self.terms else None
             value = next(

@@ -6,12 +6,12 @@ from datetime import date
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-# Strict: lenient parsers read `foo1`, `1.0`, `01` or an Arabic-Indic digit as 1. At most nine
-# digits, so that int() is cheap.
+# Strict: lenient parsers read `foo1`, `1.0`, `01` or an Arabic-Indic digit as 1. The limit of nine
+# digits keeps int() cheap.
 NUMBER = r"(?:0|[1-9][0-9]{0,8})"
 _INTEGER = re.compile(rf"{NUMBER}\Z", re.ASCII)
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}\Z", re.ASCII)
-# An identifier of digits is a number without leading zeros (section 9).
+# A numeric identifier has no leading zeros (section 9).
 _IDENTIFIER = rf"(?:{NUMBER}(?![0-9A-Za-z-])|[0-9]*[A-Za-z-][0-9A-Za-z-]*)"
 _SEMANTIC = re.compile(
     rf"({NUMBER})\.({NUMBER})\.({NUMBER})(?:-({_IDENTIFIER}(?:\.{_IDENTIFIER})*))?\Z", re.ASCII
@@ -26,7 +26,7 @@ class Format(StrEnum):
 
 
 class Identifier(NamedTuple):
-    """A part of a pre-release; numbers sort before texts (Semantic Versioning, section 11.4)."""
+    """A part of a pre-release. Numbers sort before strings (Semantic Versioning, section 11.4)."""
 
     is_text: bool
     number: int
@@ -37,10 +37,10 @@ class Identifier(NamedTuple):
 
 
 class Semantic(NamedTuple):
-    """A semantic version (semver.org, 2.0.0); its fields are in the order of precedence.
+    """A semantic version (semver.org, 2.0.0), whose fields are in the order of precedence.
 
-    Build metadata is not supported: it has no precedence, so versions could differ but be equal in
-    order.
+    Build metadata is not supported: it does not affect precedence, so two different versions could
+    have the same position in the order.
     """
 
     major: int
@@ -55,9 +55,9 @@ class Semantic(NamedTuple):
 
 
 class Version(NamedTuple):
-    """A version of an API, ordered by its numbers.
+    """A version of an API.
 
-    If an API has several formats, whole numbers come first, then semantic versions, then dates.
+    If an API has several formats, integers sort first, then semantic versions, then dates.
     """
 
     value: int | Semantic | date
@@ -96,11 +96,11 @@ def _order(version: tuple[Any, ...]) -> tuple[int, Any]:
 
 
 def parse(raw: str, *formats: Format) -> Version | None:
-    """Return the version in a text, or None if the text is not its canonical form.
+    """Return the version that a string names; None unless the string is its canonical form.
 
     Args:
-        raw: a text without surrounding white space.
-        formats: the formats of the API's versions; the default is whole numbers.
+        raw: a string without surrounding white space.
+        formats: the formats of the API's versions; the default is integers.
     """
     for written in formats or (Format.INTEGER,):
         if written is Format.INTEGER:

@@ -1,4 +1,4 @@
-"""The keys of an API that choose a version: format, matching, defaults, pins, and its header."""
+"""The settings with which an API chooses a version: format, matching, default, pins, header."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -37,30 +37,30 @@ Alias = Annotated[
 
 
 class VersionChoice(SectionModel):
-    """How an API chooses a version, besides the mechanisms of its endpoints."""
+    """How an API chooses a version. The mechanisms of its endpoints are configured separately."""
 
     version_format: OneOrSome[VersionFormat, VersionFormat] = "integer"
-    """The format of the API's versions: 2 (integer), 1.4.0 (semantic, which is Semantic
-    Versioning) or 2026-01-31 (date), or a list of them for an API that has changed its format:
-    integers come first, dates last. The default is integer."""
+    """The format of the API's versions: 2 (integer), 1.4.0 (semantic, which is Semantic Versioning)
+    or 2026-01-31 (date). An API that has changed its format lists several. Integers sort first and
+    dates last. The default is integer."""
     aliases: dict[Alias, str] = Field(default_factory=dict)
     """Other names by which requests may name versions, such as `latest` or `v2`. By default, there
     are none."""
     match: Literal["exact", "nearest_lower"] = "exact"
-    """The result for a version that the API does not have: a refusal (exact) or the newest version
-    before it (nearest_lower). The default is exact."""
+    """What happens if a request names a version that the API does not have: a refusal (exact) or
+    the newest version before it (nearest_lower). The default is exact."""
     ranges: bool = False
     """Whether requests may name ranges: `1.2+` is the newest version from 1.2 on, `1.x` the newest
-    of those that begin with 1. The default is false."""
+    version that begins with 1. The default is false."""
     default_version: str | None = None
-    """The version to serve when a request names none. An endpoint may have its own default. Without
-    both, default_version at the top applies."""
+    """The version that requests without a version get. An endpoint may have its own default. If
+    neither is set, default_version at the top level applies."""
     pins: dict[ClientName, str] = Field(default_factory=dict)
-    """The versions that clients get when their requests name none, by the name of the client. By
-    default, no client is pinned."""
+    """The versions that clients get if their requests name no version, by client name. By default,
+    no client is pinned."""
     version_header: FieldName | None = None
     """The response header that names the served version. Without it, version_header at the top
-    applies."""
+    level applies."""
 
     @property
     def _formats(self) -> tuple[Format, ...]:
@@ -68,7 +68,7 @@ class VersionChoice(SectionModel):
         return tuple(map(Format, (named,) if isinstance(named, str) else dict.fromkeys(named)))
 
     def parse_versions(self, labels: Collection[str], mistakes: Mistakes) -> dict[str, Version]:
-        """Return the versions by label in ascending order, without invalid labels."""
+        """Return the valid versions by label in ascending order; report invalid labels."""
         versions = {}
         for label in labels:
             parse_label = partial(_parse, label, labels, *self._formats)
@@ -83,7 +83,7 @@ class VersionChoice(SectionModel):
         defaults: "ChoiceDefaults",
         mistakes: Mistakes,
     ) -> "Choice":
-        """Return the choice of the API; `versions` is None for an API without versions."""
+        """Return the compiled settings; `versions` is None for an API without versions."""
         if versions is None:
             for key in VersionChoice.model_fields:
                 if key in self.model_fields_set:
@@ -166,9 +166,10 @@ class ChoiceDefaults(NamedTuple):
     """The top-level settings of gateway.yaml for the choice of versions.
 
     Attributes:
-        version: the version of requests without one, in APIs that have it.
+        version: the default version, for APIs that have this version.
         version_header: the response header that names the served version.
-        vary: the request headers that give clients their names; `*` stands for the address.
+        vary: the request headers that identify clients; `*` if clients are identified by their
+            address.
         naming: the sources of client names; None if clients have no names.
     """
 
@@ -183,11 +184,12 @@ class Choice:
     """How the endpoints of an API choose a version, besides their mechanisms.
 
     Attributes:
-        default: the version of requests without one.
-        matching: the rules by which texts other than labels name a version.
-        pins: the versions of requests without one, by client name.
+        default: the version for requests without a version.
+        matching: how strings other than labels name a version.
+        pins: the versions for requests without a version, by client name.
         header: the response header that names the served version.
-        vary: the request headers that give clients their names; `*` stands for the address.
+        vary: the request headers that identify clients; `*` if clients are identified by their
+            address.
     """
 
     default: Version | None = None
@@ -208,7 +210,7 @@ def _parse(label: str, labels: Collection[str], *formats: Format) -> Version:
         return version
     remedy = ""
     if parse(label, *Format) is not None:
-        # The formats of all labels, so that the remedy is right for the other versions as well.
+        # Considers all labels of the API, so that the suggested formats fit the other versions too.
         needed = [str(one) for one in Format if any(parse(each, one) for each in labels)]
         written = f"[{', '.join(needed)}]" if needed[1:] else needed[0]
         remedy = f"; for such versions, write version_format: {written}"

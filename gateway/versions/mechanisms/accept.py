@@ -1,4 +1,4 @@
-"""The mechanism `accept`: the version is in a media type of Accept (RFC 9110, section 12.5.1)."""
+"""The mechanism `accept`: a media type in Accept names the version (RFC 9110, section 12.5.1)."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,9 +21,9 @@ from gateway.versions.version import Version
 
 _TCHARS = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
-# A comma inside a quoted string does not end a member (section 5.6.4).
+# A comma inside a quoted string does not end a list member (section 5.6.4).
 _MEMBER = re.compile(rf"(?:{_QUOTED}|[^,])+", re.DOTALL)
-# The text before the first unclosed quote; possessive, so that it takes linear time.
+# The string up to the first unclosed quote. Possessive quantifiers make matching linear.
 _CLOSED = re.compile(rf'(?:[^"]|{_QUOTED})*+', re.DOTALL)
 _RANGE = re.compile(rf"({_TCHARS}/{_TCHARS})")
 _PARAMETER = re.compile(rf"[ \t]*;[ \t]*(?:({_TCHARS})=({_TCHARS}|{_QUOTED}))?", re.DOTALL)
@@ -31,7 +31,7 @@ _WEIGHT = re.compile(r"0(?:\.[0-9]{0,3})?\Z|1(?:\.0{0,3})?\Z", re.ASCII)
 
 
 class MediaRange(NamedTuple):
-    """One member of Accept: its type and subtype in lower case, and its weight from 0 to 1."""
+    """One member of Accept: type and subtype in lower case, and the weight from 0 to 1."""
 
     essence: str
     weight: float
@@ -40,12 +40,12 @@ class MediaRange(NamedTuple):
 def parse_accept(values: Iterable[str], part: str = "/") -> Iterator[MediaRange]:
     """Yield the well-formed members of all Accept field lines, in the order of the request.
 
-    Several lines form one list (RFC 9110, section 5.3). Malformed members are left out, and
+    Several lines form one list (RFC 9110, section 5.3). Malformed members are skipped, and
     parameters other than the weight are ignored.
 
     Args:
         values: The values of the field lines.
-        part: A lower-case text; members without it are skipped.
+        part: A lower-case string; members without it are skipped.
     """
     for line in values:
         for text in _split(line):
@@ -58,8 +58,9 @@ def parse_accept(values: Iterable[str], part: str = "/") -> Iterator[MediaRange]
 def _split(value: str) -> list[str]:
     if '"' not in value:
         return value.split(",")
-    # After the first unclosed quote, no quote is closed. Searching the end of each would take
-    # quadratic time, so these quotes become NUL, which makes their members malformed.
+    # No quote after the first unclosed quote can be closed. Searching for the closing quote of each
+    # would take quadratic time, so these quotes are replaced by NUL. Their members become
+    # malformed.
     rest = _CLOSED.sub("", value, count=1)
     return _MEMBER.findall(value.removesuffix(rest) + rest.replace('"', "\0"))
 
@@ -83,25 +84,25 @@ def _member(text: str) -> MediaRange | None:
     return MediaRange(head.group(1).lower(), 1.0 if weight is None else weight)
 
 
-# The maximum length of cached values; most clients send one of a few.
+# The maximum length of cached values. Most clients send one of a few short values.
 _SHORT = 256
 
 
 @dataclass(frozen=True, slots=True)
 class AcceptReader(MediaTypeReader):
-    """Reads the Accept header against the patterns of media types.
+    """Reads versions from the Accept header, which it compares with patterns of media types.
 
     Attributes:
-        names_response: Whether responses get the requested media type; otherwise they keep that of
-            the service.
+        names_response: Whether responses get the requested media type. Otherwise they keep the
+            media type of the service.
     """
 
     names_response: bool = False
     others: tuple["AcceptReader", ...] = field(default=(), kw_only=True)
 
     mechanism = "accept"
-    # The version is part of content negotiation: without it, no representation is acceptable
-    # (RFC 9110, section 15.5.7).
+    # The version is part of content negotiation: without it, no representation is acceptable (RFC
+    # 9110, section 15.5.7).
     refusal_status = 406
     is_preference = True
     vary = ("Accept",)
@@ -113,8 +114,8 @@ class AcceptReader(MediaTypeReader):
     def read(self, head: RequestHead, captures: Mapping[str, str]) -> tuple[str, ...]:
         """Return the versions of all members that match a pattern, the highest weight first.
 
-        Members of equal weight keep their order. Weight 0 means "not acceptable" (RFC 9110, section
-        12.4.2), so such members are left out.
+        Members of equal weight keep their order. Members with weight 0 are skipped, since it means
+        "not acceptable" (RFC 9110, section 12.4.2).
         """
         lines = head.fields.getall("Accept", ())
         if len(lines) == 1 and len(lines[0]) <= _SHORT:
@@ -131,19 +132,20 @@ class AcceptReader(MediaTypeReader):
         return VersionAddress(header=f"Accept: {media_type}", media_type=media_type)
 
     def content_type(self, version: Version) -> str | None:
-        """Return the media type of responses in a version; None keeps the service's own."""
+        """Return the media type of responses in a version; None keeps the service's media type."""
         named = (one for one in (self, *self.others) if one.names_response)
         return next((one.media_type(version) for one in named), None)
 
     def answers_with(
         self, head: RequestHead, version: Version, aliases: Mapping[str, Version]
     ) -> str | None:
-        """Return the media type of a version if Accept names a version or allows any type.
+        """Return the media type of the response; None keeps the media type of the service.
 
-        If Accept has an alias, so does the media type, since a client accepts only types that it
-        named (RFC 9110, section 12.5.1). For a range or an unknown version, the media type has the
-        selected version. If another field names the version and Accept a type like
-        application/json, the result is None: the type of the service stays.
+        The response gets the media type of the version if Accept names a version or allows any
+        type. If Accept has an alias, the media type has the alias too, since a client accepts only
+        types that it named (RFC 9110, section 12.5.1). For a range or an unknown version, the media
+        type has the selected version. The result is None if another field names the version and
+        Accept has a type such as application/json.
         """
         lines = head.fields.getall("Accept", ())
         label, (named, places) = str(version), _last(self.patterns, *lines)
@@ -158,7 +160,7 @@ class AcceptReader(MediaTypeReader):
         return self.content_type(version) if is_open else None
 
 
-# The named versions, and the index of the pattern of each.
+# The named versions, and for each the index of the matching pattern.
 _Preferred = tuple[tuple[str, ...], tuple[int, ...]]
 
 
@@ -169,7 +171,7 @@ def _preferred(patterns: Patterns, *lines: str) -> _Preferred:
 
 
 _remembered = lru_cache(maxsize=1024)(_preferred)
-# Serves the second look-up in the same request.
+# Serves the second lookup for the same request.
 _last = lru_cache(maxsize=1)(_preferred)
 
 
@@ -189,8 +191,8 @@ class AcceptVersion(OptionalMechanism):
     media_type: str
     """The media type, with `{version}` in place of the version."""
     response_type: Literal["service", "vendor"] = "service"
-    """The Content-Type of JSON responses: that of the service (service), or the requested media
-    type (vendor)."""
+    """The Content-Type of JSON responses: the one that the service sent (service), or the requested
+    media type (vendor)."""
 
     def compile(self, versions: Mapping[str, Version], mistakes: Mistakes) -> AcceptReader | None:
         around = parse_media_type(self.media_type, versions, mistakes.below("media_type"))

@@ -15,14 +15,14 @@ from gateway.versions.version import Version
 
 @dataclass(frozen=True, slots=True)
 class ContentTypeReader(MediaTypeReader):
-    """Reads the Content-Type header against the pattern of a media type.
+    """Reads the version from the Content-Type header, which it compares with a media type pattern.
 
     The field has one media type without a weight, so several lines must agree (RFC 9110, sections
-    5.3 and 8.3). It has no effect on the media type of the response.
+    5.3 and 8.3). It does not affect the media type of the response.
     """
 
     mechanism = "content_type"
-    # The media type of the body is not supported (RFC 9110, section 15.5.16).
+    # The media type of the request body is not supported (RFC 9110, section 15.5.16).
     refusal_status = 415
     vary = ("Content-Type",)
 
@@ -31,7 +31,7 @@ class ContentTypeReader(MediaTypeReader):
         return f"the header Content-Type, as {self.forms}"
 
     def read(self, head: RequestHead, captures: Mapping[str, str]) -> tuple[str, ...]:
-        """Return the version in the media type of the body, without its parameters.
+        """Return the versions in the media type of the body; parameters are ignored.
 
         A media type that does not match the pattern names no version. Without a body, the field has
         no meaning (RFC 9110, section 8.3) and is ignored.
@@ -48,14 +48,14 @@ class ContentTypeReader(MediaTypeReader):
 
 
 def _has_body(head: RequestHead) -> bool:
-    # Either field announces a body (RFC 9112, section 6); an empty body does not count.
+    # Either field announces a body (RFC 9112, section 6). An empty body does not count.
     if head.fields.getall("Transfer-Encoding", ()):
         return True
     return any(length.strip("0 \t") for length in head.fields.getall("Content-Length", ()))
 
 
 class ContentTypeVersion(OptionalMechanism):
-    """The version is part of the media type of the request's body, in Content-Type."""
+    """The version is part of the media type of the request body, in Content-Type."""
 
     in_: Annotated[Literal["content_type"], Field(alias="in")]
     media_type: str

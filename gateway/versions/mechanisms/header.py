@@ -32,7 +32,7 @@ class HeaderReader(Reader):
         return (self.name,)
 
     def read(self, head: RequestHead, captures: Mapping[str, str]) -> tuple[str, ...]:
-        """Return the value of every line, without optional white space."""
+        """Return the value of each line without optional white space."""
         return tuple([value.strip(" \t") for value in head.fields.getall(self.name, ())])
 
     def address(self, version: Version) -> VersionAddress:
@@ -55,7 +55,7 @@ RESERVED_NAME = "is reserved; choose another header, like X-API-Version"
 
 
 class HeaderVersion(OptionalMechanism):
-    """The version is a request header."""
+    """The version is the value of a request header."""
 
     in_: Annotated[Literal["header"], Field(alias="in")]
     name: FieldName

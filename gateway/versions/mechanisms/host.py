@@ -15,10 +15,10 @@ from gateway.versions.version import Version
 
 @dataclass(frozen=True, slots=True)
 class HostReader(Reader):
-    """Reads a host name; case and port are ignored (RFC 9110, section 4.2.3).
+    """Reads the version from the host name; case and port are ignored (RFC 9110, section 4.2.3).
 
-    `prefix` and `suffix` are the texts before and after `{version}`, in lower case. Vary stays as
-    it is: the host is part of the target URI, and so of every cache key (RFC 9110, sections 7.1 and
+    `prefix` and `suffix` are the lower-case strings before and after `{version}`. Responses need no
+    Vary: the host is part of the target URI, and so of every cache key (RFC 9110, sections 7.1 and
     12.5.5; RFC 9111, section 2).
     """
 
@@ -27,7 +27,7 @@ class HostReader(Reader):
 
     mechanism = "host"
     # The host is part of the URI: without the version, the URI identifies no resource (RFC 9110,
-    # section 15.5.5). With 421, the client would retry on another connection in vain.
+    # section 15.5.5). After a 421, the client would retry on another connection in vain.
     refusal_status = 404
 
     @property
@@ -66,7 +66,7 @@ _IN_LABEL = re.compile(r"[a-z0-9-]+\Z")
 
 
 class HostVersion(OptionalMechanism):
-    """The version is in a label of the request's host name."""
+    """The version is part of the request's host name, within one label."""
 
     in_: Annotated[Literal["host"], Field(alias="in")]
     name: str

@@ -1,4 +1,4 @@
-"""Media type patterns with a version, for the mechanisms `accept` and `content_type`."""
+"""Media type patterns that contain a version, for the mechanisms `accept` and `content_type`."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -18,7 +18,7 @@ _MEDIA_TYPE = re.compile(
 def parse_media_type(
     text: str, labels: Iterable[str], mistakes: Mistakes
 ) -> tuple[str, str] | None:
-    """Return the lower-case texts around `{version}`; None if the pattern is wrong."""
+    """Return the lower-case strings around `{version}`; None if the pattern is invalid."""
     match = _MEDIA_TYPE.match(text.lower())
     if match is None:
         mistakes.add(
@@ -35,9 +35,9 @@ def parse_media_type(
     return match[1], match[2]
 
 
-# A service of another version gets its media types in Accept and in Content-Type.
+# In requests to a service of another version, versions are replaced in Accept and Content-Type.
 _MEDIA_TYPES = frozenset({b"accept", b"content-type"})
-# A version of digits, such as 2, 1.4.0 and 2026-01-31.
+# A numeric version, such as 2, 1.4.0 or 2026-01-31.
 _DIGITS = rb"[0-9]+(?:[.\-][0-9]+)*"
 
 # The parameters of a member of Accept (RFC 9110, section 12.5.1), and its weight. Their length is
@@ -48,11 +48,11 @@ _LONGEST_PARAMETERS = 512
 _WEIGHT = re.compile(rb";[ \t]*q=([^ \t;]*)", re.IGNORECASE)
 _ZERO = re.compile(rb"0(?:\.0{0,3})?\Z")
 
-# The maximum length of cached values; most messages have one of a few.
+# The maximum length of cached values. Most messages have one of a few short values.
 _SHORT = 256
 
 Patterns = tuple[tuple[str, str], ...]
-"""The texts before and after `{version}` of each media type, the longest texts first."""
+"""The strings before and after `{version}` of each media type, the longest pair first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +60,8 @@ class MediaTypeReader(Reader):
     """Reads a media type that names the version.
 
     Attributes:
-        others: The readers of further media types in the same header field. The pattern with the
-            longest texts matches: `v2.raw+json` is version 2 of `v{version}.raw+json`, not version
+        others: The readers of further media types in the same header field. The longest matching
+            pattern applies: `v2.raw+json` is version 2 of `v{version}.raw+json`, not version
             `2.raw` of `v{version}+json`.
     """
 
@@ -111,7 +111,7 @@ def version_in(essence: str, patterns: Patterns) -> tuple[str, int] | None:
 
 
 def _names(patterns: Patterns, value: bytes, is_replaced: Callable[[str], bool]) -> bool:
-    """Return whether Content-Type names a version that is to be replaced."""
+    """Return whether Content-Type names a version that must be replaced."""
     found = _pattern(patterns, b"content-type").search(value)
     return found is not None and is_replaced(_version_of(found).decode("latin-1").lower())
 
@@ -143,7 +143,7 @@ _remembered = lru_cache(maxsize=1024)(_renamed)
 
 
 def _is_excluded(value: bytes, end: int) -> bool:
-    """Return whether the member of Accept with the media type that ends at `end` has weight 0."""
+    """Return whether the Accept member whose media type ends at `end` has weight 0."""
     parameters = _PARAMETERS.match(value, end, end + _LONGEST_PARAMETERS)
     weight = parameters and _WEIGHT.search(_QUOTED.sub(b"", parameters[0]))
     return weight is not None and _ZERO.match(weight[1]) is not None
@@ -151,11 +151,11 @@ def _is_excluded(value: bytes, end: int) -> bool:
 
 @lru_cache(maxsize=64)
 def _pattern(patterns: Patterns, field_name: bytes) -> re.Pattern[bytes]:
-    """Return a pattern that finds versions; its last two groups are the texts around a version.
+    """Return a regular expression for versions; its last two groups surround the version.
 
-    Content-Type may have another suffix than the patterns, as in `v2.raw` and `v2+xml`.
+    In Content-Type, the suffix may differ from the configured one, as in `v2.raw` and `v2+xml`.
     """
-    # A member of a list, with or without parameters (RFC 9110, section 12.5.1).
+    # The limits of a list member, with or without parameters (RFC 9110, section 12.5.1).
     begin, end = rb"(?<![^ \t,])", rb"(?=[ \t]*(?:[;,]|\Z))"
     exact, others, rest = [], [], []
     for prefix, suffix in patterns:

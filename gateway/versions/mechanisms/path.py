@@ -14,17 +14,17 @@ from gateway.versions.version import Version
 
 @dataclass(frozen=True, slots=True)
 class PathReader(Reader):
-    """Reads the `{version}` capture of the endpoint's path."""
+    """Reads the version from the `{version}` segment of the path."""
 
     mechanism = "path"
     place = "the path"
-    # The version is part of the path, which identifies no resource without a valid version (RFC
+    # The version is part of the path. Without a valid version, the path identifies no resource (RFC
     # 9110, section 15.5.5).
     refusal_status = 404
     reads_path = True
 
     def read(self, head: RequestHead, captures: Mapping[str, str]) -> tuple[str, ...]:
-        """Return the raw text; a percent-encoded digit is no digit."""
+        """Return the string without percent-decoding, so `%31` is not version 1."""
         return (captures["version"],)
 
     def address(self, version: Version) -> VersionAddress:
@@ -32,7 +32,7 @@ class PathReader(Reader):
 
 
 class PathVersion(Mechanism):
-    """The version is the `{version}` of the path."""
+    """The version is `{version}` in the path."""
 
     in_: Annotated[Literal["path"], Field(alias="in")]
 

@@ -1,8 +1,9 @@
 """The mechanism `query`, and query parameters that a service may confuse with the version.
 
-PHP strips leading spaces, ends a name at NUL and reads `a.b`, `a b` and `a[b` as `a_b`. PHP, Rack
-and qs read `a[]`, `a[x]` and `[a]` as `a`. ASP.NET ignores case and decodes `%u0061`. Older parsers
-also split at semicolons. Others decode twice, or trim names.
+Servers parse names in different ways. PHP strips leading spaces, ends a name at NUL and reads
+`a.b`, `a b` and `a[b` as `a_b`. PHP, Rack and qs read `a[]`, `a[x]` and `[a]` as `a`. ASP.NET
+ignores case and decodes `%u0061`. Older parsers also split at semicolons. Other servers decode
+twice or trim names.
 """
 
 import re
@@ -43,9 +44,9 @@ class ParameterLookalikes:
     """Finds parameters that a service may confuse with the parameter `name`.
 
     Attributes:
-        needle: A lower-case text that every look-alike without percent-encoding contains.
+        needle: A lower-case string that every look-alike without percent-encoding contains.
         exact: A pattern of the name in any encoding.
-        pattern: A pattern of look-alikes in normalized text.
+        pattern: A pattern of look-alikes in a normalized string.
     """
 
     name: str
@@ -69,7 +70,7 @@ class ParameterLookalikes:
 
     def find(self, query: str) -> str | None:
         """Return the raw name of a look-alike in the query, or None."""
-        # Fast path: in most queries, only the parameter itself contains the needle.
+        # Fast path: in most queries, `needle` occurs only in the parameter itself.
         own = f"{self.name}="
         found = query.count(f"&{own}") + query.startswith(own)
         if query.lower().count(self.needle) == found and not (
@@ -110,17 +111,17 @@ def _shortest(overlong: re.Match[bytes]) -> bytes:
 
 
 def _folded(text: str) -> str:
-    """Return a text in lower case, without accents and invisible characters."""
+    """Return a string in lower case, without accents and invisible characters."""
     if text.isascii():
         return text.lower()
     plain = unicodedata.normalize("NFKD", text)
-    # Mn and Cf are the categories of combining marks and of invisible characters.
+    # Mn and Cf are the categories of combining marks and of invisible format characters.
     shown = "".join(c for c in plain if unicodedata.category(c) not in ("Mn", "Cf"))
     return shown.upper().casefold()
 
 
 def _base(name: str) -> str:
-    """Return a name without array brackets around it or at its end."""
+    """Return a name without the array brackets around it or after it."""
     name = name.strip(" !?[]")
     closed = name.find("[")
     return name[:closed] if closed > 0 and "]" in name[closed:] else name
@@ -128,7 +129,7 @@ def _base(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class QueryReader(Reader):
-    """Reads a query parameter; its name is case-sensitive."""
+    """Reads the version from a query parameter, whose name is case-sensitive."""
 
     name: str
     lookalikes: ParameterLookalikes | None = field(init=False, repr=False, compare=False)
@@ -177,7 +178,7 @@ class QueryReader(Reader):
 
 
 class QueryVersion(OptionalMechanism):
-    """The version is a query parameter."""
+    """The version is the value of a query parameter."""
 
     in_: Annotated[Literal["query"], Field(alias="in")]
     name: Annotated[str, Field(min_length=1)]

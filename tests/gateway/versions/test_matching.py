@@ -1,4 +1,4 @@
-"""Matching: the newest version on offer that a text stands for, and never one beyond it."""
+"""Matching: a range or an unknown version selects the newest suitable version."""
 
 from datetime import date
 
@@ -16,13 +16,13 @@ DATES = ("2024-01-01", "2024-06-15", "2025-01-01")
 
 
 def ladder(written: Format, labels: tuple[str, ...]) -> tuple[Version, ...]:
-    """Return the versions that labels spell, the oldest first."""
+    """Return the parsed versions in ascending order."""
     versions = [parse(label, written) for label in labels]
     return tuple(sorted(version for version in versions if version is not None))
 
 
 def found(matching: Matching, raw: str) -> str | None:
-    """Return the label of what a text stands for."""
+    """Return the label of the version that a string matches."""
     version = matching.find(raw)
     return None if version is None else str(version)
 
@@ -67,7 +67,9 @@ RANGES = {
         (Format.SEMANTIC, "1.x", None),
     ],
 )
-def test_the_nearest_lower(written: Format, raw: str, version: str | None) -> None:
+def test_an_unknown_version_matches_the_nearest_lower_version(
+    written: Format, raw: str, version: str | None
+) -> None:
     assert found(NEAREST[written], raw) == version
 
 
@@ -104,7 +106,7 @@ def test_the_nearest_lower(written: Format, raw: str, version: str | None) -> No
         (Format.SEMANTIC, "1.2.3", None),
     ],
 )
-def test_a_range_is_the_newest_version_in_it(
+def test_a_range_matches_the_newest_version_in_it(
     written: Format, raw: str, version: str | None
 ) -> None:
     assert found(RANGES[written], raw) == version
@@ -134,16 +136,18 @@ def test_without_configuration_only_labels_match() -> None:
         (NEAREST[Format.DATE], "1999-01-01+", False),
     ],
 )
-def test_forms_of_versions_are_recognised(matching: Matching, raw: str, reads: bool) -> None:
+def test_the_forms_of_versions_and_ranges_are_recognised(
+    matching: Matching, raw: str, reads: bool
+) -> None:
     assert matching.reads(raw) is reads
 
 
-def test_the_valid_forms_are_listed() -> None:
+def test_error_messages_list_the_valid_forms_besides_labels() -> None:
     assert EXACT.forms(()) == ""
     nearest = NEAREST[Format.DATE]
     later = ", or a later one, which selects the newest before it"
     assert nearest.forms(nearest.ladder) == later
-    assert nearest.forms(nearest.ladder[:1]) == ""  # a later one is refused as well
+    assert nearest.forms(nearest.ladder[:1]) == ""  # a later version would also be refused
     such = ", or a range such as {}"
     assert RANGES[Format.INTEGER].forms(RANGES[Format.INTEGER].ladder) == such.format("4+")
     assert RANGES[Format.SEMANTIC].forms(RANGES[Format.SEMANTIC].ladder) == such.format(
@@ -153,9 +157,9 @@ def test_the_valid_forms_are_listed() -> None:
     assert unreleased.forms(unreleased.ladder) == ""
 
 
-def test_no_range_of_an_ended_version_is_listed() -> None:
+def test_a_range_that_selects_an_ended_version_is_not_listed() -> None:
     matching = RANGES[Format.INTEGER]
-    assert matching.forms(matching.ladder[:2]) == ""  # 2+ is 4
+    assert matching.forms(matching.ladder[:2]) == ""  # 2+ selects version 4
 
 
 @pytest.mark.parametrize(
@@ -169,7 +173,7 @@ def test_no_range_of_an_ended_version_is_listed() -> None:
         ("0.x", None, None),
     ],
 )
-def test_only_the_versions_of_an_endpoint_are_chosen_from(
+def test_ranges_select_only_from_the_versions_of_an_endpoint(
     raw: str, nearest: str | None, in_range: str | None
 ) -> None:
     own = ladder(Format.SEMANTIC, ("1.2.0", "3.0.0-beta"))
@@ -181,7 +185,9 @@ def test_only_the_versions_of_an_endpoint_are_chosen_from(
 
 @LAW
 @given(st.sets(st.integers(0, 60), max_size=6), st.integers(0, 60))
-def test_the_nearest_lower_is_the_newest_that_is_not_newer(on_offer: set[int], asked: int) -> None:
+def test_the_nearest_lower_version_is_the_newest_one_up_to_the_requested_version(
+    on_offer: set[int], asked: int
+) -> None:
     matching = Matching(tuple(Version(number) for number in sorted(on_offer)), nearest_lower=True)
     lower = [number for number in on_offer if number <= asked]
     assert matching.find(str(asked)) == (Version(max(lower)) if lower else None)
@@ -226,7 +232,7 @@ MIXED = (Version(1), Version(2), Version(Semantic(3, 1, 0)), Version(date(2026, 
         ("x+", None, None),
     ],
 )
-def test_versions_of_other_formats_never_match(
+def test_a_version_never_matches_a_version_of_another_format(
     raw: str, nearest: str | None, in_range: str | None
 ) -> None:
     assert found(Matching(MIXED, tuple(Format), nearest_lower=True), raw) == nearest

@@ -1,4 +1,4 @@
-"""Readers: each reports every raw value of its own mechanism, and says what that is."""
+"""Readers: each reads all raw values of its own mechanism and names its location."""
 
 import pytest
 
@@ -16,7 +16,9 @@ from tests.gateway.world import ACCEPT, HEADER, PATH, QUERY, V2, VENDOR, head
     ],
     ids=["path", "query", "header", "accept"],
 )
-def test_a_reader_names_its_place(reader: Reader, mechanism: str, place: str) -> None:
+def test_a_reader_names_its_mechanism_and_location(
+    reader: Reader, mechanism: str, place: str
+) -> None:
     assert reader.mechanism is mechanism
     assert reader.place == place
 
@@ -40,7 +42,7 @@ def test_a_request_without_a_version_has_no_values(reader: Reader) -> None:
     assert reader.read(head("/v1/person"), {"version": "1"}) == ()
 
 
-def test_addresses_are_ranked_by_their_part_in_a_uri() -> None:
+def test_addresses_that_a_uri_can_express_rank_first() -> None:
     host = VersionAddress(host="v2.api.test")
     addresses = [reader.address(V2) for reader in (PATH, QUERY, ACCEPT, HEADER)]
     assert sorted([*reversed(addresses), host], key=lambda one: one.rank) == [host, *addresses]

@@ -1,4 +1,4 @@
-"""The service's version stands wherever the client's did, and nothing else changes."""
+"""Rewriting: the service's version replaces the client's version, and nothing else changes."""
 
 import pytest
 
@@ -18,7 +18,7 @@ def telling(*readers: Reader) -> VersionRewrite:
     return made
 
 
-def test_a_path_tells_by_its_template() -> None:
+def test_a_version_in_the_path_needs_no_rewrite() -> None:
     assert VersionRewrite.of((PATH,), "2") is None
     assert VersionRewrite.of((), "2") is None
 
@@ -35,7 +35,9 @@ def test_a_path_tells_by_its_template() -> None:
         ("Version=1&versions=1&a=version=1", "Version=1&versions=1&a=version=1"),
     ],
 )
-def test_a_query_names_the_version_of_the_service(query: str | None, told: str | None) -> None:
+def test_a_rewritten_query_names_the_version_of_the_service(
+    query: str | None, told: str | None
+) -> None:
     assert telling(*EVERYWHERE).query(query) == told
     assert telling(HEADER, ACCEPT).query(query) == query
 
@@ -69,7 +71,7 @@ FIELDS = {
 
 
 @pytest.mark.parametrize(("fields", "told"), FIELDS.values(), ids=FIELDS)
-def test_header_fields_name_the_version_of_the_service(
+def test_rewritten_header_fields_name_the_version_of_the_service(
     fields: HeaderFields, told: HeaderFields
 ) -> None:
     assert telling(*EVERYWHERE).fields(fields) == told
@@ -85,11 +87,11 @@ def test_header_fields_name_the_version_of_the_service(
         (b"X-Accept", V1),
     ],
 )
-def test_what_only_looks_like_it(line: tuple[bytes, bytes]) -> None:
+def test_similar_header_fields_are_unchanged(line: tuple[bytes, bytes]) -> None:
     assert telling(*EVERYWHERE).fields([line]) == [line]
 
 
-def test_the_host_stays_where_no_reader_looks_there() -> None:
+def test_the_host_is_unchanged_without_a_host_reader() -> None:
     assert telling(*EVERYWHERE).authority("API.test:80") == "API.test:80"
 
 
@@ -99,14 +101,14 @@ def test_the_host_stays_where_no_reader_looks_there() -> None:
         ((ACCEPT, QUERY, HEADER), None, "version=2"),
         ((QUERY,), "", "version=2"),
         ((QUERY,), "a=%20&versions=1", "a=%20&versions=1&version=2"),
-        # A conversion may have made one.
+        # A conversion may have added the parameter.
         ((QUERY,), "%76ersion=1", "%76ersion=2"),
         ((QUERY,), "%76ersion=%32", "%76ersion=%32"),
         ((HEADER, QUERY), "a", "a"),
         ((ACCEPT,), None, None),
     ],
 )
-def test_the_version_is_added_to_a_query_at_the_first_place_that_can_be_written(
+def test_the_version_is_added_to_a_query_if_it_is_the_first_writable_location(
     readers: tuple[Reader, ...], query: str | None, told: str | None
 ) -> None:
     assert telling(*readers).adding().query(query) == told
@@ -121,7 +123,7 @@ def test_the_version_is_added_to_a_query_at_the_first_place_that_can_be_written(
         ((ACCEPT,), [(b"Accept", b"*/*")], [(b"Accept", b"*/*")]),
     ],
 )
-def test_the_version_is_added_to_header_fields_at_the_first_place_that_can_be_written(
+def test_the_version_is_added_to_header_fields_if_they_are_the_first_writable_location(
     readers: tuple[Reader, ...], fields: HeaderFields, told: HeaderFields
 ) -> None:
     assert telling(*readers).adding().fields(fields) == told

@@ -1,4 +1,4 @@
-"""Selection: one version or one named refusal, by the decisions' table, mechanism by mechanism."""
+"""Selection: the values of all readers give one version or one error, for each mechanism."""
 
 from datetime import date
 from itertools import permutations
@@ -61,13 +61,13 @@ MALFORMED = [
 
 
 def select(*readings: tuple[Reader, Values], default: Version | None = None) -> Selected | Fault:
-    """Choose at an endpoint that has just these readers."""
+    """Select a version at an endpoint that has exactly these readers."""
     readers = tuple(reader for reader, _ in readings)
     return Selector(readers, SUPPORTED, default).select(readings)
 
 
 def refused(outcome: Selected | Fault, status: int, code: FaultCode) -> Fault:
-    """Check a refusal; every one is the client's and lists what is on offer."""
+    """Check a refusal, which blames the client and lists the offered versions."""
     assert isinstance(outcome, Fault)
     assert (outcome.status, outcome.code) == (status, code)
     assert outcome.blame is Blame.CLIENT
@@ -75,17 +75,17 @@ def refused(outcome: Selected | Fault, status: int, code: FaultCode) -> Fault:
     return outcome
 
 
-def test_the_table_of_statuses() -> None:
+def test_each_mechanism_has_its_refusal_status() -> None:
     assert {reader: reader.refusal_status for reader in STATUS} == STATUS
     assert EXAMPLE_READERS.keys() == MECHANISMS.keys() - {PIN, DEFAULT, NEWEST}
 
 
 class TestOneMechanism:
-    """The rows of the decisions' table."""
+    """The results for an endpoint with one mechanism."""
 
     @READERS
     @pytest.mark.parametrize(("value", "version"), [("1", V1), ("2", V2)])
-    def test_a_version_on_offer_is_chosen(
+    def test_a_supported_version_is_selected(
         self, reader: Reader, value: str, version: Version
     ) -> None:
         assert select((reader, (value,))) == Selected(version, reader.mechanism)
@@ -126,7 +126,7 @@ class TestOneMechanism:
 
     @READERS
     @pytest.mark.parametrize("times", [2, 3, 10])
-    def test_several_values_that_agree_are_one(self, reader: Reader, times: int) -> None:
+    def test_several_equal_values_count_as_one_value(self, reader: Reader, times: int) -> None:
         assert select((reader, ("2",) * times)) == Selected(V2, reader.mechanism)
         refused(select((reader, ("3",) * times)), reader.refusal_status, FaultCode.VERSION_UNKNOWN)
         refused(
@@ -143,7 +143,7 @@ class TestOneMechanism:
             (("", "2"), V2),
         ],
     )
-    def test_accept_is_a_preference_and_the_first_on_offer_serves(
+    def test_the_first_supported_version_in_accept_is_selected(
         self, values: Values, version: Version
     ) -> None:
         assert select((ACCEPT, values)) == Selected(version, "accept")
@@ -152,14 +152,14 @@ class TestOneMechanism:
         ("values", "code"),
         [(("3", "01"), FaultCode.VERSION_UNKNOWN), (("01", "3"), FaultCode.VERSION_MALFORMED)],
     )
-    def test_accept_is_refused_for_its_preferred_version(
+    def test_the_refusal_of_accept_depends_on_its_preferred_version(
         self, values: Values, code: FaultCode
     ) -> None:
         refused(select((ACCEPT, values)), 406, code)
 
 
 class TestDefault:
-    """A default stands in for silence, and for nothing else."""
+    """A default applies only to requests without a version."""
 
     @READERS
     @pytest.mark.parametrize("default", [V1, V2], ids=str)
@@ -172,7 +172,7 @@ class TestDefault:
     @pytest.mark.parametrize(
         ("value", "code"), [("3", FaultCode.VERSION_UNKNOWN), ("01", FaultCode.VERSION_MALFORMED)]
     )
-    def test_a_default_does_not_replace_a_wrong_version(
+    def test_a_default_does_not_replace_an_invalid_version(
         self, reader: Reader, value: str, code: FaultCode
     ) -> None:
         refused(select((reader, (value,)), default=V1), reader.refusal_status, code)
@@ -189,25 +189,25 @@ TWO = pytest.mark.parametrize(
 
 
 class TestSeveralMechanisms:
-    """Where configuration names several for one endpoint, all that speak must agree."""
+    """If an endpoint has several mechanisms, all versions in a request must agree."""
 
     @TWO
     def test_equal_versions_are_no_conflict(self, first: Reader, second: Reader) -> None:
         assert select((first, ("2",)), (second, ("2",))) == Selected(V2, first.mechanism)
 
     @TWO
-    def test_a_single_value_selects(self, first: Reader, second: Reader) -> None:
+    def test_a_single_value_selects_its_version(self, first: Reader, second: Reader) -> None:
         assert select((first, ()), (second, ("2",))) == Selected(V2, second.mechanism)
         assert select((first, ("1",)), (second, ())) == Selected(V1, first.mechanism)
 
     @TWO
-    def test_different_versions_are_a_bad_request(self, first: Reader, second: Reader) -> None:
+    def test_different_versions_are_refused_with_400(self, first: Reader, second: Reader) -> None:
         fault = refused(select((first, ("1",)), (second, ("2",))), 400, FaultCode.VERSION_CONFLICT)
         said = f"{first.place[1:]} names 1, {second.place} names 2; let them agree."
         assert fault.detail[1:] == said
 
     @TWO
-    def test_a_default_settles_no_conflict(self, first: Reader, second: Reader) -> None:
+    def test_a_default_does_not_resolve_a_conflict(self, first: Reader, second: Reader) -> None:
         outcome = select((first, ("1",)), (second, ("2",)), default=V1)
         refused(outcome, 400, FaultCode.VERSION_CONFLICT)
 
@@ -227,13 +227,13 @@ class TestSeveralMechanisms:
         assert fault.detail == f"Name a version in {QUERY.place} or in {ACCEPT.place}: 1 or 2."
         refused(select((ACCEPT, ()), (QUERY, ())), 406, FaultCode.VERSION_MISSING)
 
-    def test_the_third_reader_counts(self) -> None:
+    def test_a_third_or_fourth_reader_must_agree_too(self) -> None:
         readings = (QUERY, ("1",)), (OTHER, ()), (HEADER, ("1",))
         assert select(*readings) == Selected(V1, "query")
         refused(select(*readings, (ACCEPT, ("2",))), 400, FaultCode.VERSION_CONFLICT)
 
 
-def test_the_versions_on_offer_are_listed_as_they_were_declared() -> None:
+def test_supported_versions_are_listed_in_their_declared_order() -> None:
     supported = {"9": Version(9), "10": Version(10)}
     fault = Selector((QUERY,), supported).select([(QUERY, ())])
     assert isinstance(fault, Fault)
@@ -241,7 +241,7 @@ def test_the_versions_on_offer_are_listed_as_they_were_declared() -> None:
     assert fault.detail.endswith(": 9 or 10.")
 
 
-def test_a_single_version_is_offered_alone() -> None:
+def test_a_refusal_lists_the_only_supported_version() -> None:
     fault = Selector((QueryReader("v"),), {"1": V1}).select([(QueryReader("v"), ("2",))])
     assert isinstance(fault, Fault)
     assert fault.detail == (
@@ -289,7 +289,7 @@ NEAREST = Matching(tuple(DATED.values()), (Format.DATE,), nearest_lower=True)
 
 
 class TestMatching:
-    """Where configuration gives leave, a text may stand for another version than it names."""
+    """With matching configured, a string may select a version other than the one that it names."""
 
     @READERS
     @pytest.mark.parametrize(
@@ -300,7 +300,7 @@ class TestMatching:
             ("2030-01-01", "2025-01-01", False),
         ],
     )
-    def test_the_nearest_lower_is_chosen(
+    def test_the_nearest_lower_version_is_selected(
         self, reader: Reader, value: str, label: str, named: bool
     ) -> None:
         selector = Selector((reader,), DATED, matching=NEAREST)
@@ -321,14 +321,14 @@ class TestMatching:
         )
         assert fault.supported == ("2024-01-01", "2025-01-01")
 
-    def test_accept_prefers_weight_to_an_exact_match(self) -> None:
+    def test_the_weight_in_accept_takes_precedence_over_an_exact_match(self) -> None:
         selector = Selector((ACCEPT,), DATED, matching=NEAREST)
         wants = ("2023-01-01", "2024-06-01", "2025-01-01")
         assert selector.select([(ACCEPT, wants)]) == Selected(
             DATED["2024-01-01"], "accept", named=False
         )
 
-    def test_two_places_agree_on_the_version_and_not_on_the_text(self) -> None:
+    def test_two_different_strings_agree_if_they_match_the_same_version(self) -> None:
         selector = Selector((QUERY, HEADER), DATED, matching=NEAREST)
         said: list[tuple[Reader, Values]] = [(QUERY, ("2024-06-01",)), (HEADER, ("2024-01-01",))]
         assert selector.select(said) == Selected(DATED["2024-01-01"], "query", named=False)
@@ -339,10 +339,12 @@ class TestMatching:
 
 
 class TestPins:
-    """A pin is a default of one client's own."""
+    """A pin is the default version of one client."""
 
     @READERS
-    def test_a_pin_precedes_the_default_but_not_a_named_version(self, reader: Reader) -> None:
+    def test_a_pin_takes_precedence_over_the_default_but_not_over_a_named_version(
+        self, reader: Reader
+    ) -> None:
         selector = Selector((reader,), SUPPORTED, V2, pins={"acme": V1})
         silent: Values = ()
         assert selector.select([(reader, silent)], RequestContext("acme", 0)) == Selected(
@@ -357,7 +359,7 @@ class TestPins:
         )
 
     @READERS
-    def test_a_default_does_not_replace_a_wrong_version(self, reader: Reader) -> None:
+    def test_a_default_does_not_replace_an_invalid_version(self, reader: Reader) -> None:
         selector = Selector((reader,), SUPPORTED, pins={"acme": V1})
         refused(
             selector.select([(reader, ("3",))], RequestContext("acme", 0)),
@@ -372,13 +374,13 @@ class TestPins:
 
 
 class TestWhatIsOver:
-    """A version that is over can be chosen, to be told so, but is not on offer."""
+    """An ended version can be selected, so that its refusal can name it, but it is not offered."""
 
     BEFORE, AFTER = RequestContext("", 99), RequestContext("", 100)
     TERMS = VersionLifecycle(V1, sunset=100, exempt={"acme": 200})
 
     def choose(self, context: RequestContext, *readings: tuple[Reader, Values]) -> Selected | Fault:
-        """Choose where version 1 ends at 100."""
+        """Select a version while version 1 ends at time 100."""
         readers = tuple(reader for reader, _ in readings)
         return Selector(readers, SUPPORTED, terms={"1": self.TERMS}).select(readings, context)
 
@@ -389,7 +391,7 @@ class TestWhatIsOver:
 
     @READERS
     @pytest.mark.parametrize("values", [(), ("3",), ("x",)])
-    def test_an_ended_version_leaves_the_list_at_its_sunset(
+    def test_an_ended_version_is_not_listed_after_its_sunset(
         self, reader: Reader, values: Values
     ) -> None:
         for context, offered in (

@@ -1,4 +1,4 @@
-"""Versions: one spelling each, ordered as numbers, as semantic versions or as dates."""
+"""Versions: canonical form, and order of integers, semantic versions and dates."""
 
 from datetime import date
 
@@ -10,7 +10,7 @@ from gateway.versions.version import Format, Identifier, Semantic, Version, pars
 from tests.gateway.world import LAW
 
 NUMBERS = st.integers(0, 999_999_999)
-# Digits of many scripts, and what lenient parsers read over.
+# Digits of many scripts, and characters that lenient parsers ignore.
 NEARLY = st.text(
     st.sampled_from(
         "0123456789\u0660\u0661\u0662\uff11\uff12²\u0966\u06f1 \t\n\r\0\x0b\x85\u2009_+-.,vVxe"
@@ -20,7 +20,7 @@ NEARLY = st.text(
 
 
 @pytest.mark.parametrize("text", ["0", "1", "2", "9", "10", "4711", "999999999"])
-def test_a_plain_number_is_a_version(text: str) -> None:
+def test_a_whole_number_is_a_version(text: str) -> None:
     assert parse(text) == Version(int(text))
 
 
@@ -61,19 +61,19 @@ def test_a_plain_number_is_a_version(text: str) -> None:
     ],
     ids=lambda text: ascii(text[:12]),
 )
-def test_other_texts_are_no_versions(text: str) -> None:
+def test_other_strings_are_not_versions(text: str) -> None:
     assert parse(text) is None
 
 
 @LAW
 @given(NUMBERS)
-def test_spelling_and_parsing_are_inverse(number: int) -> None:
+def test_parsing_the_string_of_a_version_returns_the_version(number: int) -> None:
     assert parse(str(Version(number))) == Version(number)
 
 
 @LAW
 @given(st.text() | NEARLY)
-def test_only_the_canonical_spelling_is_read(text: str) -> None:
+def test_only_the_canonical_form_is_parsed(text: str) -> None:
     version = parse(text)
     canonical = (
         0 < len(text) < 10 and set(text) <= set("0123456789") and text == (text.lstrip("0") or "0")
@@ -85,7 +85,7 @@ def test_only_the_canonical_spelling_is_read(text: str) -> None:
 
 @LAW
 @given(NUMBERS, NUMBERS)
-def test_order_is_that_of_the_numbers(one: int, other: int) -> None:
+def test_versions_are_ordered_numerically(one: int, other: int) -> None:
     assert (Version(one) < Version(other)) == (one < other)
     assert (Version(one) == Version(other)) == (one == other)
 
@@ -95,7 +95,7 @@ def test_ten_comes_after_nine() -> None:
     assert [str(version) for version in sorted(versions)] == ["1", "9", "10", "100"]
 
 
-def test_a_version_never_changes() -> None:
+def test_a_version_is_immutable() -> None:
     with pytest.raises(AttributeError):
         Version(1).value = 2  # type: ignore[misc]
 
@@ -111,7 +111,7 @@ class TestSemantic:
             *("1.0.0-01a", "1.0.0-RC.1", "1.0.0-999999999"),
         ],
     )
-    def test_a_canonical_text_is_a_version(self, text: str) -> None:
+    def test_a_canonical_string_is_a_version(self, text: str) -> None:
         version = parse(text, Format.SEMANTIC)
         assert version is not None
         assert str(version) == text
@@ -134,11 +134,11 @@ class TestSemantic:
         ],
         ids=lambda text: ascii(text[:12]),
     )
-    def test_other_texts_are_no_versions(self, text: str) -> None:
+    def test_other_strings_are_not_versions(self, text: str) -> None:
         assert parse(text, Format.SEMANTIC) is None
 
-    def test_the_order_of_the_specification(self) -> None:
-        """Section 11 of it."""
+    def test_semantic_versions_are_ordered_as_the_specification_requires(self) -> None:
+        """Semantic Versioning 2.0.0, section 11."""
         labels = [
             *("1.0.0-alpha", "1.0.0-alpha.1", "1.0.0-alpha.beta", "1.0.0-beta", "1.0.0-beta.2"),
             *("1.0.0-beta.11", "1.0.0-rc.1", "1.0.0", "1.0.1-9", "1.2.0", "1.10.0", "2.0.0"),
@@ -149,7 +149,7 @@ class TestSemantic:
 
 
 class TestDate:
-    """Dates as RFC 3339, section 5.6, has them."""
+    """Dates in the format of RFC 3339, section 5.6."""
 
     @pytest.mark.parametrize("text", ["2026-01-31", "2024-02-29", "0001-01-01", "9999-12-31"])
     def test_a_date_of_the_calendar_is_a_version(self, text: str) -> None:
@@ -166,7 +166,7 @@ class TestDate:
         ],
         ids=lambda text: ascii(text[:12]),
     )
-    def test_other_texts_are_no_versions(self, text: str) -> None:
+    def test_other_strings_are_not_versions(self, text: str) -> None:
         assert parse(text, Format.DATE) is None
 
 
@@ -181,7 +181,7 @@ identifiers = st.one_of(
 
 
 def semantic(parts: st.SearchStrategy[int]) -> st.SearchStrategy[Semantic]:
-    """Draw releases and pre-releases whose numbers are such parts."""
+    """Generate releases and pre-releases whose numbers come from `parts`."""
 
     def version(drawn: tuple[int, int, int, list[Identifier]]) -> Semantic:
         major, minor, patch, pre = drawn
@@ -200,20 +200,20 @@ FORMATS = pytest.mark.parametrize("written", Format, ids=str)
 
 @LAW
 @given(semantic(numbers))
-def test_semantic_versions_are_spelt_and_parsed_back(value: Semantic) -> None:
+def test_parsing_the_string_of_a_semantic_version_returns_the_version(value: Semantic) -> None:
     assert parse(str(Version(value)), Format.SEMANTIC) == Version(value)
 
 
 @LAW
 @given(st.dates())
-def test_dates_are_spelt_and_parsed_back(value: date) -> None:
+def test_parsing_the_string_of_a_date_returns_the_version(value: date) -> None:
     assert parse(str(Version(value)), Format.DATE) == Version(value)
 
 
 @FORMATS
 @LAW
 @given(text=st.text(st.sampled_from("012349-.+xaZ \u0661\n"), max_size=12))
-def test_a_version_has_one_spelling(written: Format, text: str) -> None:
+def test_each_version_has_a_single_form(written: Format, text: str) -> None:
     version = parse(text, written)
     assert version is None or str(version) == text
 
@@ -233,8 +233,8 @@ MIXED = st.one_of(*VALUES.values()).map(Version)
 
 @LAW
 @given(one=MIXED, other=MIXED)
-def test_formats_are_ordered_by_age(one: Version, other: Version) -> None:
-    """Whole numbers come before semantic versions, and both before dates."""
+def test_versions_of_different_formats_are_ordered_by_format(one: Version, other: Version) -> None:
+    """Integers come before semantic versions, and both come before dates."""
     assert (one < other) + (one == other) + (one > other) == 1
     assert (one <= other) == (not one > other)
     assert (one >= other) == (not one < other)

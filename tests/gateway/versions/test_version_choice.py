@@ -1,4 +1,4 @@
-"""How an API chooses, from gateway.yaml: formats, matching, defaults, pins, the echo."""
+"""The version settings of an API: formats, matching, defaults, pins and the version header."""
 
 import pytest
 
@@ -27,20 +27,19 @@ NAMED = "clients: { by: [{ header: X-Client }, { api_key: { header: K } }, { jwt
 def rules(
     api: str = "", *labels: str, top: str = "", default: str = "", source: str = "service: s"
 ) -> Snapshot:
-    """Return a snapshot of one API with these versions, and one that has none."""
+    """Return a snapshot of an API with these versions and of an API without versions."""
     versions = ", ".join(f'"{label}": {{ {source} }}' for label in labels or ("1", "2"))
     return loaded(RULES.format(top=top, api=api, versions=versions, default=default))
 
 
 def served(snapshot: Snapshot, target: str, client: str = "") -> tuple[str, str | None]:
-    """Return the version that is served, and by what."""
+    """Return the served version and how it was chosen."""
     outcome = plan(snapshot, head(target), RequestContext(client))
     assert isinstance(outcome, Plan), outcome
     return str(outcome.version), outcome.chosen_by
 
 
 def endpoint(snapshot: Snapshot, path: str) -> Endpoint:
-    """Return the endpoint of a path."""
     found = snapshot.router.find(path)
     assert found is not None
     return found[0]
@@ -55,7 +54,7 @@ def endpoint(snapshot: Snapshot, path: str) -> Endpoint:
         ("[integer, date]", ("2026-01-31", "2", "10"), ["2", "10", "2026-01-31"]),
     ],
 )
-def test_versions_are_ordered_by_their_format(
+def test_versions_are_sorted_by_the_rules_of_their_format(
     written: str, labels: tuple[str, ...], oldest_first: list[str]
 ) -> None:
     selector = endpoint(rules(f"version_format: {written}", *labels), "/query").selector
@@ -72,13 +71,13 @@ def test_versions_are_ordered_by_their_format(
         ("", "", ', default: "1"', "1"),
     ],
 )
-def test_the_default_nearest_to_the_endpoint_counts(
+def test_the_most_specific_default_version_applies(
     top: str, api: str, default: str, label: str
 ) -> None:
     assert served(rules(api, top=top, default=default), "/query") == (label, "default")
 
 
-def test_pins_are_written_by_name_or_as_shown() -> None:
+def test_a_pin_accepts_the_client_name_or_its_hash() -> None:
     hashed = NAMED.replace("] }", "], hash: pepper }")
     naming = rules(top=hashed).naming
     assert naming is not None
@@ -89,7 +88,7 @@ def test_pins_are_written_by_name_or_as_shown() -> None:
         assert not isinstance(plan(snapshot, head("/query"), RequestContext("acme")), Plan)
 
 
-def test_responses_that_depend_on_the_client_vary_by_it() -> None:
+def test_vary_names_the_client_headers_if_the_version_depends_on_the_client() -> None:
     pinned = rules('pins: { acme: "1" }', top=NAMED)
     assert endpoint(pinned, "/query").vary == ("X-Client", "K", "Authorization")
     assert endpoint(pinned, "/header").vary == ("V", "X-Client", "K", "Authorization")
@@ -107,7 +106,9 @@ def test_responses_that_depend_on_the_client_vary_by_it() -> None:
         ("version_header: X-Version", "version_header: X-Own", b"X-Own"),
     ],
 )
-def test_the_response_names_the_served_version(top: str, api: str, name: bytes) -> None:
+def test_the_version_header_of_a_response_names_the_served_version(
+    top: str, api: str, name: bytes
+) -> None:
     snapshot = rules(api, top=top)
     outcome = plan(snapshot, head("/v2/path"))
     assert outcome.fields == ((name, b"2"),)
@@ -115,7 +116,7 @@ def test_the_response_names_the_served_version(top: str, api: str, name: bytes) 
     assert plan(snapshot, head("/v3/path")).fields == ()
 
 
-def test_the_service_gets_the_selected_version() -> None:
+def test_the_service_receives_the_selected_version() -> None:
     api = "version_format: semantic\n    ranges: true"
     snapshot = rules(api, "1.2.0", "1.10.0")
     outcome = plan(snapshot, head("/v1.x/path"))
@@ -123,7 +124,7 @@ def test_the_service_gets_the_selected_version() -> None:
     assert outcome.target == "/v1.10.0/path"
 
 
-def test_an_alias_names_a_version() -> None:
+def test_an_alias_selects_its_configured_version() -> None:
     api = 'version_format: [semantic, date]\n    aliases: { latest: 2026-01-31, "1.4": 1.4.2 }'
     selector = endpoint(rules(api, "1.4.2", "2026-01-31"), "/query").selector
     assert selector is not None

@@ -1,4 +1,4 @@
-"""`{ in: accept }`: a media type with the version in it."""
+"""The mechanism `{ in: accept }`: the version is part of a media type in Accept."""
 
 import time
 
@@ -15,7 +15,6 @@ TCHARS = "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrs
 
 
 def parse(lines: list[str], part: str = "/") -> list[MediaRange]:
-    """Return the members of Accept as a list."""
     return list(accept.parse_accept(lines, part))
 
 
@@ -56,7 +55,7 @@ def parse(lines: list[str], part: str = "/") -> list[MediaRange]:
         ('a/b;x="é\n"', ("a/b", 1.0)),
     ],
 )
-def test_a_well_formed_member(line: str, expected: tuple[str, float]) -> None:
+def test_a_well_formed_member_is_parsed(line: str, expected: tuple[str, float]) -> None:
     assert parse([line]) == [MediaRange(*expected)]
 
 
@@ -73,7 +72,7 @@ def test_a_well_formed_member(line: str, expected: tuple[str, float]) -> None:
     ],
     ids=ascii,
 )
-def test_garbage_is_skipped(line: str) -> None:
+def test_malformed_members_are_skipped(line: str) -> None:
     assert parse([line]) == []
 
 
@@ -104,7 +103,7 @@ def test_members_keep_the_order_of_the_request(lines: list[str], expected: list[
     assert [member.essence for member in parse(lines)] == expected
 
 
-# The grammar, as a generator ------------------------------------------------------------------
+# Generators for the grammar of Accept -------------------------------------------------------
 
 tokens = st.text(st.sampled_from(TCHARS), min_size=1, max_size=6)
 quoted = st.text(st.sampled_from('ab ,;=/"\\é\t'), max_size=6).map(
@@ -117,7 +116,7 @@ weights = st.integers(0, 1000).map(lambda number: number / 1000)
 
 @st.composite
 def members(draw: st.DrawFn, values: st.SearchStrategy[str] = tokens) -> tuple[str, MediaRange]:
-    """A well-formed member, and what it says."""
+    """Generate a well-formed member and its expected parse result."""
     essence = f"{draw(tokens)}/{draw(tokens)}"
     parameters = [f"{draw(names)}={draw(values)}" for _ in range(draw(st.integers(0, 3)))]
     weight = draw(st.none() | weights)
@@ -133,7 +132,7 @@ def members(draw: st.DrawFn, values: st.SearchStrategy[str] = tokens) -> tuple[s
 
 
 def unquoted(text: str) -> bool:
-    """Whether a text is garbage whatever stands around it."""
+    """Return whether a string is malformed in any context."""
     return "," not in text and '"' not in text and not parse([text])
 
 
@@ -151,7 +150,7 @@ def test_well_formed_members_are_parsed_back(
 
 @LAW
 @given(st.lists(st.tuples(st.lists(garbage, max_size=2), members(tokens | quoted)), max_size=4))
-def test_garbage_touches_no_other_member(
+def test_malformed_members_do_not_affect_well_formed_members(
     mixed: list[tuple[list[str], tuple[str, MediaRange]]],
 ) -> None:
     written = ",".join(text for before, (member, _) in mixed for text in (*before, member))
@@ -160,7 +159,7 @@ def test_garbage_touches_no_other_member(
 
 @LAW
 @given(st.lists(members(), max_size=3), garbage, garbage, st.lists(members(), max_size=3))
-def test_a_quote_that_is_never_closed_spoils_its_own_member_only(
+def test_an_unclosed_quote_invalidates_only_its_own_member(
     before: list[tuple[str, MediaRange]], left: str, right: str, after: list[tuple[str, MediaRange]]
 ) -> None:
     texts = [text for text, _ in before] + [f'{left}"{right}'] + [text for text, _ in after]
@@ -169,7 +168,7 @@ def test_a_quote_that_is_never_closed_spoils_its_own_member_only(
 
 @LAW
 @given(st.lists(st.text() | st.text(st.sampled_from('ab/;=q01.,"\\ \t*')), max_size=4))
-def test_any_text_is_parsed(lines: list[str]) -> None:
+def test_any_string_is_parsed_without_an_error(lines: list[str]) -> None:
     for member in parse(lines):
         assert 0.0 <= member.weight <= 1.0
         assert member.essence == member.essence.lower()
@@ -179,7 +178,7 @@ def test_any_text_is_parsed(lines: list[str]) -> None:
 
 @LAW
 @given(st.lists(st.text(st.sampled_from('ab/;=q01.,"\\ ')), max_size=4))
-def test_every_line_is_a_list_of_its_own(lines: list[str]) -> None:
+def test_each_header_line_is_parsed_as_a_separate_list(lines: list[str]) -> None:
     assert parse(lines) == [member for line in lines for member in parse([line])]
 
 
@@ -189,8 +188,8 @@ bits = st.text(st.sampled_from('a/;="\\, \tq1\0'), max_size=6)
 
 @LAW
 @given(bits, bits, bits)
-def test_the_time_grows_with_the_length_and_no_faster(first: str, again: str, last: str) -> None:
-    """A bound with room for a slow machine; quadratic time would miss it by far at this size."""
+def test_random_repeated_lines_are_parsed_in_linear_time(first: str, again: str, last: str) -> None:
+    """The limit allows for a slow machine. Quadratic time would far exceed it at this size."""
     assume(again)
     line = first + again * (SIZE // len(again)) + last
     began = time.thread_time()
@@ -199,19 +198,19 @@ def test_the_time_grows_with_the_length_and_no_faster(first: str, again: str, la
 
 
 @pytest.mark.parametrize("again", ['\\"', '\\",', '",', '"a', " ;", ';a="', 'a/b;x="\\",', "a/b;,"])
-def test_every_line_is_parsed_in_linear_time(again: str) -> None:
+def test_repeated_quotes_and_parameters_are_parsed_in_linear_time(again: str) -> None:
     for first in ("", '"', 'a/b;x="', "a/b"):
         began = time.thread_time()
         parse([first + again * (SIZE // len(again))])
         assert time.thread_time() - began < 1
 
 
-def test_a_member_never_changes() -> None:
+def test_a_member_is_immutable() -> None:
     with pytest.raises(AttributeError):
         MediaRange("a/b", 1.0).weight = 0.5  # type: ignore[misc]
 
 
-def test_members_without_a_part_are_left_out() -> None:
+def test_members_without_the_given_part_are_skipped() -> None:
     assert parse(["A/B, a/c", 'x/y;z="a/b, a/b"'], "a/b") == [
         MediaRange("a/b", 1.0),
         MediaRange("x/y", 1.0),
@@ -252,7 +251,7 @@ def test_members_without_a_part_are_left_out() -> None:
         ("", ()),
     ],
 )
-def test_the_versions_that_accept_names_are_read_the_highest_weight_first(
+def test_versions_in_accept_are_read_in_order_of_descending_weight(
     accept: str, values: tuple[str, ...]
 ) -> None:
     assert ACCEPT.read(head("/", ("Accept", accept)), {}) == values
@@ -273,11 +272,11 @@ def test_the_versions_that_accept_names_are_read_the_highest_weight_first(
         ("", False),
     ],
 )
-def test_weight_zero_refuses_the_version_that_it_names(accept: str, refused: bool) -> None:
+def test_a_media_type_with_weight_zero_refuses_its_version(accept: str, refused: bool) -> None:
     assert ACCEPT.refuses(head("/", ("Accept", accept)), V1) is refused
 
 
-def test_several_accept_lines_are_one_list() -> None:
+def test_several_accept_lines_form_one_list() -> None:
     fields = (
         ("Accept", VENDOR.format(1) + ";q=0.2"),
         ("accept", "text/html"),
@@ -288,7 +287,7 @@ def test_several_accept_lines_are_one_list() -> None:
 
 @LAW
 @given(st.lists(st.tuples(st.integers(1, 9), st.integers(0, 10)), max_size=8))
-def test_equal_weights_keep_the_order_and_zero_refuses(wishes: list[tuple[int, int]]) -> None:
+def test_members_of_equal_weight_keep_their_order(wishes: list[tuple[int, int]]) -> None:
     accept = ", ".join(f"{VENDOR.format(version)};q={weight / 10}" for version, weight in wishes)
     expected = [
         str(version)
@@ -301,11 +300,11 @@ def test_equal_weights_keep_the_order_and_zero_refuses(wishes: list[tuple[int, i
 
 @LAW
 @given(st.integers(0, 10**9))
-def test_a_reader_reads_its_own_media_type(version: int) -> None:
+def test_a_reader_reads_the_version_in_its_own_media_type(version: int) -> None:
     assert ACCEPT.read(head("/", ("Accept", ACCEPT.media_type(version))), {}) == (str(version),)
 
 
-def test_a_response_has_the_requested_media_type() -> None:
+def test_a_response_has_the_media_type_of_its_version() -> None:
     assert ACCEPT.content_type(V1) == VENDOR.format(1)
 
 
@@ -325,14 +324,14 @@ def test_a_response_has_the_requested_media_type() -> None:
         ([f"{VENDOR.format(1)};q=0, application/json"], False),
     ],
 )
-def test_a_client_that_asks_for_another_type_does_not_get_that_of_the_version(
+def test_a_client_that_requests_only_other_types_does_not_get_the_type_of_the_version(
     lines: list[str], *, named: bool
 ) -> None:
     fields = [("Accept", line) for line in lines]
     assert ACCEPT.answers_with(head("/", *fields), V1, {}) == (VENDOR.format(1) if named else None)
 
 
-def test_a_media_type_of_accept_compiles_to_its_reader() -> None:
+def test_an_accept_mechanism_compiles_to_its_reader() -> None:
     found = loaded(edited('"a/b-v{version}+json"', '"A/b-{version}"')).router.find("/accept")
     assert found is not None
     assert found[0].selector is not None
@@ -340,6 +339,6 @@ def test_a_media_type_of_accept_compiles_to_its_reader() -> None:
     assert found[0].vary == ("Accept",)
 
 
-def test_not_a_media_type() -> None:
+def test_a_pattern_that_is_not_a_media_type_is_a_mistake() -> None:
     (line,) = report(edited('"a/b-v{version}+json"', "a/b"))
     assert "apis.person.endpoints[3].version.media_type: not a media type" in line

@@ -1,4 +1,4 @@
-"""`{ in: content_type }`: the media type of bodies with the version in it."""
+"""The mechanism `{ in: content_type }`: the version is part of the media type of the body."""
 
 import pytest
 
@@ -29,7 +29,7 @@ V = VENDOR.format
         ((), ()),
     ],
 )
-def test_the_version_of_the_body_s_media_type_is_read(
+def test_the_version_in_the_media_type_of_the_body_is_read(
     lines: tuple[str, ...], values: tuple[str, ...]
 ) -> None:
     fields = [("Content-Type", line) for line in lines]
@@ -46,13 +46,13 @@ def test_the_version_of_the_body_s_media_type_is_read(
         ((("Transfer-Encoding", "chunked"),), ("1",)),
     ],
 )
-def test_only_a_body_has_a_media_type(
+def test_content_type_is_ignored_without_a_body(
     fields: tuple[tuple[str, str], ...], values: tuple[str, ...]
 ) -> None:
     assert CONTENT_TYPE.read(head("/", ("Content-Type", V(1)), *fields), {}) == values
 
 
-def test_the_reader_describes_itself() -> None:
+def test_the_reader_has_the_properties_of_its_mechanism() -> None:
     reader = CONTENT_TYPE
     assert reader.place == f"the header Content-Type, as {V('<version>')}"
     assert (reader.mechanism, reader.refusal_status) == ("content_type", 415)
@@ -62,7 +62,7 @@ def test_the_reader_describes_itself() -> None:
     assert not reader.refuses(head("/", ("Content-Type", f"{V(1)};q=0")), V1)
 
 
-def test_the_media_type_names_the_version_of_the_service() -> None:
+def test_the_rewritten_media_type_names_the_version_of_the_service() -> None:
     rewrite = VersionRewrite.of((CONTENT_TYPE,), "2")
     assert rewrite is not None
     told = rewrite.fields([(b"content-type", f"{V(1)};a=b".encode()), (b"A", V(1).encode())])
@@ -82,13 +82,15 @@ BODY = ("Content-Length", "2")
         (V("x"), FaultCode.VERSION_MALFORMED),
     ],
 )
-def test_refusals(called: str, code: FaultCode) -> None:
+def test_a_missing_unknown_or_malformed_version_is_refused_with_415(
+    called: str, code: FaultCode
+) -> None:
     outcome = plan(WORLD, head("/person", BODY, ("Content-Type", called), method="POST"))
     assert isinstance(outcome, Refusal)
     assert (outcome.fault.status, outcome.fault.code) == (415, code)
 
 
-def test_content_type_and_accept_must_agree() -> None:
+def test_different_versions_in_content_type_and_accept_are_a_conflict() -> None:
     fields = (BODY, ("Content-Type", V(1)))
     outcome = plan(WORLD, head("/both", *fields, ("Accept", V(2)), method="POST"))
     assert isinstance(outcome, Refusal)
@@ -101,7 +103,7 @@ def test_content_type_and_accept_must_agree() -> None:
 QUERY = "{ in: query, name: version }"
 
 
-def test_a_media_type_of_the_body_compiles_to_its_reader() -> None:
+def test_a_content_type_mechanism_compiles_to_its_reader() -> None:
     text = edited(QUERY, "{ in: content_type, media_type: 'A/b-v{version}+json', default: '1' }")
     found = loaded(text).router.find("/param")
     assert found is not None
@@ -111,7 +113,7 @@ def test_a_media_type_of_the_body_compiles_to_its_reader() -> None:
     assert found[0].vary == ("Content-Type",)
 
 
-def test_not_a_media_type() -> None:
+def test_a_pattern_that_is_not_a_media_type_is_a_mistake() -> None:
     assert report(edited(QUERY, "{ in: content_type, media_type: 'a/b' }")) == [
         (
             "9:54: apis.person.endpoints[1].version.media_type: not a media type with one {version}"

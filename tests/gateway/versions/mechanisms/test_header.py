@@ -1,4 +1,4 @@
-"""`{ in: header }`: a header that means nothing else."""
+"""The mechanism `{ in: header }`: the version is the value of a header."""
 
 import pytest
 
@@ -32,7 +32,7 @@ def test_the_name_of_a_header_is_case_insensitive(name: str) -> None:
     ],
     ids=ascii,
 )
-def test_only_the_white_space_that_http_allows_is_taken_off(line: str, value: str) -> None:
+def test_only_spaces_and_tabs_are_stripped_from_the_value(line: str, value: str) -> None:
     assert HEADER.read(head("/", ("X-API-VERSION", line)), {}) == (value,)
 
 
@@ -41,7 +41,7 @@ def test_every_line_of_the_header_is_read() -> None:
     assert HEADER.read(head("/", *fields), {}) == ("2", "1")
 
 
-def test_a_header_compiles_to_its_reader() -> None:
+def test_a_header_mechanism_compiles_to_its_reader() -> None:
     text = edited("X-API-VERSION }", 'Api-Version, default: "1" }')
     found = loaded(text).router.find("/header")
     assert found is not None
@@ -51,7 +51,7 @@ def test_a_header_compiles_to_its_reader() -> None:
 
 
 @pytest.mark.parametrize("name", ["Host", "content-type", "Sunset", "X-Request-Id"])
-def test_a_header_that_means_something_else(name: str) -> None:
+def test_a_reserved_header_cannot_name_the_version(name: str) -> None:
     (line,) = report(edited("X-API-VERSION }", f"{name} }}"))
     assert line.endswith(
         "apis.person.endpoints[2].version.name: is reserved; choose another header,"

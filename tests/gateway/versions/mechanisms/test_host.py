@@ -1,4 +1,4 @@
-"""`{ in: host }`: a host name with the version in one label."""
+"""The mechanism `{ in: host }`: the version is part of one label of the host name."""
 
 import pytest
 from hypothesis import given
@@ -14,7 +14,6 @@ from tests.gateway.world import HEADER, HOST, LAW, PATH, V1, V2, head, person, s
 
 
 def asked(authority: str, target: str = "/", method: str = "GET") -> RequestHead:
-    """Return the head of a request to a host."""
     return head(target, method=method)._replace(authority=authority)
 
 
@@ -49,7 +48,7 @@ def test_prefix_and_suffix_do_not_overlap() -> None:
     assert HostReader("a1", "1b").read(asked("a1x1b"), {}) == ("x",)
 
 
-def test_the_reader_describes_itself() -> None:
+def test_the_reader_has_the_properties_of_its_mechanism() -> None:
     assert HOST.place == "the host name, as v<version>.api.example.com"
     assert (HOST.mechanism, HOST.refusal_status, HOST.vary) == ("host", 404, ())
     assert HOST.address(V2) == VersionAddress(host="v2.api.example.com")
@@ -64,7 +63,7 @@ def test_the_reader_describes_itself() -> None:
         ("[::1]:80", "[::1]:80"),
     ],
 )
-def test_the_host_names_the_version_of_the_service(authority: str, told: str) -> None:
+def test_the_rewritten_host_names_the_version_of_the_service(authority: str, told: str) -> None:
     rewrite = VersionRewrite.of((PATH, HOST), "2")
     assert rewrite is not None
     assert rewrite.authority(authority) == told
@@ -73,7 +72,7 @@ def test_the_host_names_the_version_of_the_service(authority: str, told: str) ->
 
 @LAW
 @given(st.integers(0, 10**9))
-def test_a_reader_reads_its_own_host(version: int) -> None:
+def test_a_reader_reads_the_version_in_its_own_host_name(version: int) -> None:
     address = HOST.address(V1._replace(value=version))
     assert address.host is not None
     assert HOST.read(asked(address.host), {}) == (str(version),)
@@ -83,7 +82,7 @@ WORLD = snapshot([person("/person", HOST), person("/any", HOST, HEADER, vary=HEA
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
-def test_the_version_of_the_host_is_planned(method: str) -> None:
+def test_a_request_gets_the_version_in_its_host_name(method: str) -> None:
     outcome = plan(WORLD, asked("v2.api.example.com", "/person", method))
     assert isinstance(outcome, Plan)
     assert (outcome.version, outcome.chosen_by) == (V2, "host")
@@ -98,13 +97,13 @@ def test_the_version_of_the_host_is_planned(method: str) -> None:
     ],
 )
 @pytest.mark.parametrize("method", ["GET", "HEAD", "DELETE"])
-def test_other_hosts_get_a_404(host: str, code: FaultCode, method: str) -> None:
+def test_hosts_without_a_known_version_get_a_404(host: str, code: FaultCode, method: str) -> None:
     outcome = plan(WORLD, asked(host, "/person", method))
     assert isinstance(outcome, Refusal)
     assert (outcome.fault.status, outcome.fault.code) == (404, code)
 
 
-def test_host_and_header_must_agree() -> None:
+def test_different_versions_in_host_and_header_are_a_conflict() -> None:
     request = head("/any", ("X-API-VERSION", "1"))
     outcome = plan(WORLD, request._replace(authority="v2.api.example.com"))
     assert isinstance(outcome, Refusal)
@@ -126,7 +125,7 @@ QUERY = "{ in: query, name: version }"
         ("api.v{version}", "api.v", ""),
     ],
 )
-def test_a_host_name_compiles_to_its_reader(name: str, prefix: str, suffix: str) -> None:
+def test_a_host_mechanism_compiles_to_its_reader(name: str, prefix: str, suffix: str) -> None:
     found = loaded(edited(QUERY, f"{{ in: host, name: '{name}', default: '1' }}")).router.find(
         "/param"
     )
@@ -152,7 +151,7 @@ def test_a_host_name_compiles_to_its_reader(name: str, prefix: str, suffix: str)
         "",
     ],
 )
-def test_not_a_host_name(name: str) -> None:
+def test_a_pattern_that_is_not_a_host_name_is_a_mistake(name: str) -> None:
     assert report(edited(QUERY, f"{{ in: host, name: '{name}' }}")) == [
         (
             "9:46: apis.person.endpoints[1].version.name: not a host name with one {version} in one"
@@ -161,7 +160,7 @@ def test_not_a_host_name(name: str) -> None:
     ]
 
 
-def test_a_version_that_is_no_host_label_is_a_mistake() -> None:
+def test_a_version_that_is_not_a_valid_host_label_is_a_mistake() -> None:
     text = edited(QUERY, "{ in: host, name: 'v{version}.test' }")
     text = edited("    upstream_path", "    version_format: semantic\n    upstream_path", text)
     text = text.replace('"1"', '"1.0.0"').replace('"2"', '"2.0.0"')

@@ -1,4 +1,4 @@
-"""A media type with one place for the version in its subtype."""
+"""Media type patterns with the version in the subtype."""
 
 import pytest
 
@@ -31,7 +31,7 @@ def test_a_pattern_has_one_version_in_its_subtype(
     assert [mistake.location for mistake in mistakes.found] == ([] if around else [("here",)])
 
 
-def test_a_version_in_upper_case_is_a_mistake() -> None:
+def test_a_version_with_upper_case_letters_is_a_mistake() -> None:
     mistakes = Mistakes()
     parse_media_type("a/b{version}", ["1.0.0", "1.0.0-RC"], mistakes.below("here"))
     (mistake,) = mistakes.found
@@ -42,7 +42,7 @@ JSON, RAW = AcceptReader("a/x.v", "+json"), AcceptReader("a/x.v", ".raw+json")
 XML = AcceptReader("a/xml.v", "", names_response=True)
 
 
-def test_a_media_type_is_of_the_pattern_with_the_most_literal_text() -> None:
+def test_the_pattern_with_the_longest_literal_text_matches_a_media_type() -> None:
     for one, other in ((JSON, RAW), (RAW, JSON)):
         both = one.joined(other)
         assert isinstance(both, AcceptReader)
@@ -59,7 +59,7 @@ def test_a_media_type_is_of_the_pattern_with_the_most_literal_text() -> None:
     assert HEADER.joined(JSON) is None
 
 
-def test_an_answer_has_the_type_of_the_pattern_that_was_asked_for() -> None:
+def test_a_response_has_the_media_type_of_the_pattern_that_the_request_matched() -> None:
     both = JSON.joined(XML)
     assert isinstance(both, AcceptReader)
     assert both.place == "the header Accept, as a/x.v<version>+json or a/xml.v<version>"
@@ -70,7 +70,7 @@ def test_an_answer_has_the_type_of_the_pattern_that_was_asked_for() -> None:
 
 
 def every(_: str) -> bool:
-    """Replace the media type of every version."""
+    """Accept every version, so that all media types are replaced."""
     return True
 
 
@@ -86,7 +86,7 @@ def every(_: str) -> bool:
         (b"Accept", b"a/x.v2+xml, a/x.v2+json", b"a/x.v2+xml, a/x.v1+json"),
     ],
 )
-def test_the_version_of_a_body_is_replaced_in_any_format(
+def test_the_version_in_a_content_type_is_replaced_whatever_its_suffix(
     name: bytes, given: bytes, written: bytes
 ) -> None:
     assert JSON.rewrite_fields([(name, given)], "1", every) == [(name, written)]
@@ -107,7 +107,7 @@ def test_the_version_of_a_body_is_replaced_in_any_format(
         (AcceptReader("a/x1", "1x"), "a/x111x", ("1",)),
     ],
 )
-def test_any_pattern_of_a_media_type_is_read(
+def test_the_version_is_read_with_patterns_of_any_prefix_and_suffix(
     reader: AcceptReader, accept: str, values: tuple[str, ...]
 ) -> None:
     assert reader.read(head("/", ("Accept", accept)), {}) == values

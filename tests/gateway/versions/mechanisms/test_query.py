@@ -1,4 +1,4 @@
-"""`{ in: query }`: a parameter by any name that is not empty."""
+"""The mechanism `{ in: query }`: the version is the value of a query parameter."""
 
 from urllib.parse import parse_qsl, quote, unquote, unquote_to_bytes
 
@@ -67,7 +67,7 @@ def found(name: str, query: str) -> str | None:
 
 
 @pytest.mark.parametrize("name", LOOKALIKES)
-def test_every_lookalike_is_found_at_any_place(name: str) -> None:
+def test_every_lookalike_is_found_anywhere_in_the_query(name: str) -> None:
     own = quote(name)
     for other in LOOKALIKES[name]:
         for query in (other, f"{own}=2&{other}=1", f"a=1&{other}=1&b=%20&{own}=2&{own}=2"):
@@ -77,7 +77,7 @@ def test_every_lookalike_is_found_at_any_place(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_other_parameters_are_no_lookalikes(name: str) -> None:
+def test_other_parameters_are_not_lookalikes(name: str) -> None:
     own = quote(name)
     for other in OTHERS[name]:
         for query in (other, f"{own}=2&{other}", f"{other}&{own}=2", f"%{ord(name[0]):x}{own[1:]}"):
@@ -144,13 +144,13 @@ def test_every_value_of_the_query_parameter_is_read(query: str, values: tuple[st
 
 @LAW
 @given(st.text(st.sampled_from("ver12&=+%;?v37 é/\ud800") | st.characters()).filter(str))
-def test_queries_are_read_as_forms_are_but_for_the_plus(query: str) -> None:
+def test_queries_are_parsed_like_forms_except_for_plus_signs(query: str) -> None:
     parsed = parse_qsl(query.replace("+", "%2B"), keep_blank_values=True)
     expected = tuple(value for name, value in parsed if name == "v")
     assert QueryReader("v").read(head("/")._replace(query=query), {}) == expected
 
 
-def test_the_name_of_a_query_parameter_may_be_any_text() -> None:
+def test_the_name_of_a_query_parameter_may_contain_spaces() -> None:
     reader = QueryReader("API version")
     assert reader.read(head("/?API+version=1&API%20version=2"), {}) == ("1", "2")
 
@@ -161,8 +161,8 @@ PARTS = st.sampled_from([*"ab2%+ é&=", "%61", "%4", "%20", "%c3%A9", "%C3", "%2
 
 @LAW
 @given(NAMES, st.lists(PARTS, max_size=9).map("".join))
-def test_a_name_may_be_coded_in_any_way(name: str, query: str) -> None:
-    """As decoding each name would find."""
+def test_a_name_is_found_in_any_percent_encoding(name: str, query: str) -> None:
+    """The result equals that of a comparison of decoded names."""
 
     def is_named(pair: str) -> bool:
         text = pair.partition("=")[0].replace("+", " ")
@@ -175,7 +175,7 @@ def test_a_name_may_be_coded_in_any_way(name: str, query: str) -> None:
     assert QueryReader(name).rewrite_query(query, "7") == "&".join(renamed)
 
 
-def test_a_parameter_compiles_to_its_reader() -> None:
+def test_a_query_mechanism_compiles_to_its_reader() -> None:
     text = edited("{ in: query, name: version }", '{ in: query, name: "api v", default: "2" }')
     found = loaded(text).router.find("/param")
     assert found is not None
@@ -184,6 +184,6 @@ def test_a_parameter_compiles_to_its_reader() -> None:
     assert str(found[0].selector.default) == "2"
 
 
-def test_a_name_that_is_empty() -> None:
+def test_an_empty_parameter_name_is_a_mistake() -> None:
     (line,) = report(edited("{ in: query, name: version }", '{ in: query, name: "" }'))
     assert line.endswith("apis.person.endpoints[1].version.name: must not be empty")
