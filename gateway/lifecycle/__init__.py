@@ -1,1 +1,1 @@
-"""Deprecation, sunset and brownout: from dates to header fields and refusals."""
+"""Deprecation, sunset and brownout of versions: header fields that announce them, and refusals."""

@@ -8,7 +8,8 @@ from heapq import merge
 from math import ceil, inf
 from typing import Annotated, Literal, NamedTuple
 
-# cronsim: follows Debian's cron, clock changes included; small, typed, and also runs backwards.
+# cronsim follows Debian's cron, including its handling of clock changes. The package is small,
+# typed, and can also search backwards in time.
 from cronsim import CronSim, CronSimError
 from pydantic import Field
 
@@ -22,9 +23,9 @@ from gateway.base.request import RequestContext
 from gateway.lifecycle.lifecycle import BrownoutExemption, compile_exemptions
 
 Schedule = Callable[[float], tuple[float, float]]
-"""Returns the scheduled times around a time: the last one up to it, and the first one after it. All
-times are in seconds since 1970; minus infinity and infinity where there is none.
-"""
+"""Returns two scheduled times: the last one at or before the given time, and the first one after
+it. All times are in seconds since 1970. Minus infinity and infinity mean that there is no such
+time."""
 
 
 _FIELDS = 5
@@ -34,10 +35,10 @@ _SOME_DAY = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def cron_schedule(text: str, zone: tzinfo) -> Schedule:
-    """Return the schedule of a cron expression of five fields in a time zone.
+    """Return the schedule of a five-field cron expression in a time zone.
 
     Raises:
-        ValueError: The text is not a cron expression; the message describes the correct form.
+        ValueError: The string is not a cron expression. The message describes the correct form.
     """
     if len(text.split()) != _FIELDS:
         raise ValueError(_expected("does not have five fields"))
@@ -50,7 +51,7 @@ def cron_schedule(text: str, zone: tzinfo) -> Schedule:
         start = datetime.fromtimestamp(second, UTC).astimezone(zone)
         return (time.timestamp() for time in CronSim(text, start, reverse))
 
-    # A cache: the next request usually lies between the same two times.
+    # A cache: the next request usually falls between the same two times.
     before, after = inf, -inf
 
     def schedule(now: float) -> tuple[float, float]:
@@ -71,9 +72,10 @@ def _expected(wrong: str) -> str:
 
 Minutes = Annotated[float, Field(gt=0, le=10_080), NumberText]
 _Range = tuple[float, float]
-"""A number that grows linearly from the first value to the second between two dates."""
+"""A pair of numbers: the value at the first of two dates, and the value that it reaches linearly at
+the second."""
 
-# Retry-After in seconds where the brownout has no end; an operator may pause it before that.
+# Retry-After in seconds for a brownout without an end, since an operator may pause the brownout.
 _RETRY_WITHOUT_END = 3600
 # The maximum number of adjacent windows that are joined to compute Retry-After.
 _MAX_ADJACENT = 16
@@ -87,14 +89,14 @@ class BrownoutWindow(SectionModel):
     weekday. Without it, the window is open all the time between `from` and `to`."""
     minutes: OneOrPair[Minutes] | None = None
     """How long the window is open each time, in minutes. A pair of numbers grows evenly from the
-    first on `from` to the second on `to`."""
+    first number on the date `from` to the second on the date `to`."""
     percent: OneOrPair[Percent] = 100.0
     """The percentage of requests that an open window refuses. A pair of numbers grows evenly from
-    the first on `from` to the second on `to`. The default is 100."""
+    the first number on the date `from` to the second on the date `to`. The default is 100."""
     from_: Annotated[Date | None, Field(alias="from")] = None
-    """The date before which the window stays closed. Without it, there is no such date."""
+    """The date before which the window is closed. Without it, the window has no first date."""
     to: Date | None = None
-    """The date after which the window stays closed. Without it, there is no such date."""
+    """The date after which the window is closed. Without it, the window has no last date."""
 
     def compile(self, sunset: float, zone: tzinfo, mistakes: Mistakes) -> "CompiledWindow":
         begins = _date(self.from_, -inf, mistakes.below("from"))
@@ -129,11 +131,12 @@ class Brownout(SectionModel):
     windows: tuple[BrownoutWindow, ...] = ()
     """The windows in which requests are refused. By default, there are none."""
     percent: Percent = 0.0
-    """The percentage of requests that is refused at any time. The default is 0."""
+    """The percentage of requests that are refused at any time. The default is 0."""
     zone: str = "UTC"
     """The time zone of the windows' `at`, such as Europe/Berlin. The default is UTC."""
     status: Annotated[Literal[503, 410], NumberText] = 503
-    """The status of a refused request: 503, with Retry-After, or 410. The default is 503."""
+    """The status of the response to a refused request: 503 with Retry-After, or 410. The default is
+    503."""
     exempt: tuple[BrownoutExemption, ...] = ()
     """The clients whose requests are never refused in a brownout. By default, there are none."""
 
@@ -144,7 +147,11 @@ class Brownout(SectionModel):
         naming: ClientNaming | None,
         mistakes: Mistakes,
     ) -> "VersionBrownout":
-        """Return the brownouts of one version; `sunset` is infinite where it has no end."""
+        """Return the brownouts of one version.
+
+        Args:
+            sunset: The sunset in seconds since 1970; infinity without a sunset.
+        """
         # An explicit percentage of 0 disables the brownout on purpose.
         if not self.windows and "percent" not in self.model_fields_set:
             mistakes.add("refuses nothing; add windows or percent")
@@ -163,10 +170,11 @@ class WindowOccurrence(NamedTuple):
     """One period in which a brownout window is open.
 
     Attributes:
-        begins: The time at which it opens, in seconds since 1970; minus infinity for a window
-            without a first date.
-        ends: The time at which it closes; infinite for a window without an end.
-        percent: The percentage of requests that it refuses when it opens, or now if it is open.
+        begins: The time at which the window opens, in seconds since 1970; minus infinity for a
+            window without a first date.
+        ends: The time at which the window closes; infinity for a window without an end.
+        percent: The percentage of requests that are refused when the window opens, or now if it is
+            open.
     """
 
     begins: float
@@ -180,7 +188,7 @@ class CompiledWindow:
 
     Attributes:
         schedule: The times at which the window opens; None opens it from `begins` to `ends`.
-        seconds: The seconds that the window stays open each time, at `begins` and at `ends`.
+        seconds: How many seconds the window stays open each time, at `begins` and at `ends`.
         percent: The percentage of requests that are refused, at `begins` and at `ends`.
     """
 
@@ -191,13 +199,13 @@ class CompiledWindow:
     percent: _Range = (100, 100)
 
     def closes(self, now: float) -> float | None:
-        """Return the time at which the window closes, or None if it is not open now."""
+        """Return the time at which the window closes, or None if the window is not open now."""
         if not self.begins <= now < self.ends:
             return None
         if self.schedule is None:
             return self.ends
         opened, _ = self.schedule(now)
-        if now - opened >= self.seconds[1]:  # the fast path: no occurrence is longer
+        if now - opened >= self.seconds[1]:  # the fast path: no opening lasts longer
             return None
         closes = self._closes(opened)
         return closes if now < closes else None
@@ -207,7 +215,7 @@ class CompiledWindow:
         return self._value(self.percent, now) / 100
 
     def occurrences(self, now: float) -> Iterator[WindowOccurrence]:
-        """Yield the periods in which the window is open now and later, the earliest first."""
+        """Yield the current and later periods in which the window is open, the earliest first."""
         if now >= self.ends:
             return
         start = max(now, self.begins)
@@ -239,8 +247,8 @@ class VersionBrownout:
 
     Attributes:
         status: The HTTP status of the refusals: 503 with Retry-After, or 410.
-        exempt: The time until which each client is exempt, in seconds since 1970, by client;
-            infinite for a permanent exemption.
+        exempt: The end of each client's exemption in seconds since 1970, by client; infinity for a
+            permanent exemption.
     """
 
     key: VersionKey
@@ -249,9 +257,9 @@ class VersionBrownout:
     exempt: Mapping[str, float] = field(default_factory=dict)
 
     def closes(self, context: RequestContext) -> float | None:
-        """Return the time of the next attempt for a refused request, or None if it is not refused.
+        """Return the time of the next attempt if the request is refused, else None.
 
-        The time is in seconds since 1970, and infinite where the refusal has no end.
+        The time is in seconds since 1970; infinity if the refusal has no end.
         """
         now = context.now
         latest = -inf
@@ -263,12 +271,16 @@ class VersionBrownout:
             if share >= 1:
                 latest = max(latest, self._last_close(closes))
             elif context.brownout_draw < share:
-                # A retry gets a new draw, so it may succeed before the window closes.
+                # A retry gets a new random draw, so it may succeed before the window closes.
                 latest = max(latest, now + 1)
         return None if latest == -inf or self.exempts(context) else latest
 
     def _last_close(self, closes: float) -> float:
-        """Return when the last window closes of those that follow each other from `closes` on."""
+        """Return when the last of the adjacent windows closes.
+
+        Args:
+            closes: When the first of these windows closes.
+        """
         for _ in range(_MAX_ADJACENT):
             ends = [window.closes(closes) for window in self.windows if window.share(closes) >= 1]
             later = max((end for end in ends if end is not None), default=closes)
@@ -289,7 +301,7 @@ class VersionBrownout:
         return context.now < self.exempt.get(context.client, -inf)
 
     def occurrences(self, now: float) -> Iterator[WindowOccurrence]:
-        """Yield the periods in which any window is open now and later, the earliest first."""
+        """Yield the current and later periods in which any window is open, the earliest first."""
         return merge(*(window.occurrences(now) for window in self.windows))
 
     def refusal(
@@ -299,14 +311,14 @@ class VersionBrownout:
         offered: tuple[str, ...],
         successor: dict[str, object] | None,
     ) -> Fault:
-        """Return the fault for a request that a brownout refuses.
+        """Return the error for a request that a brownout refuses.
 
         Args:
             closes: The result of the method `closes`.
         """
         _, label = self.key
         instead = "a later version" if successor is None else f"version {successor['version']}"
-        # Rounded up, so that a client that retries after these seconds is not refused again.
+        # Rounded up, so that a client that retries after this time is not refused again.
         seconds = ceil(closes - now) if closes < inf else _RETRY_WITHOUT_END
         return Fault(
             FaultCode.VERSION_BROWNOUT,

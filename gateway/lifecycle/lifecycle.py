@@ -30,12 +30,14 @@ PageUrl = Annotated[
 ]
 
 PORT = ":port"
-"""The key of the client's port among link values; no path capture can have this name."""
+"""The key of the client's port in link values. A path capture cannot have this name."""
 
-# The characters of a URI and the percent sign of encoded octets (RFC 3986, section 2).
+# The characters of a URI, including the percent sign of percent-encoded octets (RFC 3986, section
+# 2).
 _URI = "!#$%&'()*+,/:;=?@[]~"
 _VALID_URI = re.compile(r"[!#$%&'()*+,\-./0-9:;=?@A-Z\[\]_a-z~]*\Z")
-# Delimits the keys of link values in a link that is filled per request; no template contains it.
+# Delimits the keys of link values in a link that is filled in for each request. No path template
+# contains this character.
 _DELIMITER = "\0"
 _PORT = re.compile(r":[0-9]+\Z")
 
@@ -44,7 +46,7 @@ class SunsetExemption(SectionModel):
     """A client for which the version ends later than for others."""
 
     client: NonEmptyText
-    """The name of the exempt client, as `clients` gives it."""
+    """The name of the exempt client, as determined by `clients`."""
     until: Date
     """The date on which the version ends for this client."""
 
@@ -53,24 +55,27 @@ class BrownoutExemption(SectionModel):
     """A client whose requests are not refused in brownouts."""
 
     client: NonEmptyText
-    """The name of the exempt client, as `clients` gives it."""
+    """The name of the exempt client, as determined by `clients`."""
     until: Date | None = None
     """The date on which the exemption ends. Without it, the exemption does not end."""
 
 
 class Lifecycle(SectionModel):
-    """How the version ends. A date is a day such as 2026-12-31, from 00:00 UTC on, or a time."""
+    """How the version ends.
+
+    A date is a day such as 2026-12-31, which begins at 00:00 UTC, or a time.
+    """
 
     deprecated: Date | None = None
-    """The date of the version's deprecation. Every response has it in its Deprecation header (RFC
-    9745). Without it, the version is not deprecated."""
+    """The date of the version's deprecation. Every response has this date in its Deprecation header
+    (RFC 9745). Without it, the version is not deprecated."""
     sunset: Date | None = None
-    """The date on which the version ends. Every earlier response has it in its Sunset header (RFC
-    8594), and every later request gets a 410. Without it, the version does not end."""
+    """The date on which the version ends. Every earlier response has this date in its Sunset header
+    (RFC 8594), and every later request gets a 410. Without it, the version does not end."""
     link: PageUrl | None = None
-    """The URL of a page about the end of the version. Responses link to it."""
+    """The URL of a page about the end of the version. Responses link to the page."""
     successor: str | None = None
-    """The later version that clients should use instead. Responses link to it."""
+    """The later version that clients should use instead. Responses link to this version."""
     exempt: tuple[SunsetExemption, ...] = ()
     """The clients for which the version ends later. By default, there are none."""
 
@@ -104,7 +109,7 @@ def compile_lifecycles(
     naming: ClientNaming | None,
     mistakes: Mistakes,
 ) -> "dict[Version, VersionLifecycle]":
-    """Return the lifecycles of the versions of an API; those without a valid label are left out."""
+    """Return the lifecycles of the API's versions; versions with invalid labels are skipped."""
     labels = [label for label in configured if label in versions]
     found = {
         versions[label]: configured[label].compile(
@@ -127,7 +132,7 @@ def compile_lifecycles(
                 following[versions[label]] = successor
     for version in found:
         chain = [version]
-        while chain[-1] in following:  # it ends, as every successor is newer
+        while chain[-1] in following:  # the loop ends, since every successor is newer
             chain.append(following[chain[-1]])
         found[version] = replace(found[version], successor_versions=tuple(chain[1:]))
     return found
@@ -136,7 +141,7 @@ def compile_lifecycles(
 def _wrong_successor(
     ending: "VersionLifecycle", successor: Version, later: "VersionLifecycle | None"
 ) -> str | None:
-    """Return the mistake in a successor, or None if it is newer and does not end earlier."""
+    """Return the mistake in a successor; None if it is newer and does not end earlier."""
     version = ending.version
     if successor <= version:
         return f"is not newer than version {version}; name a later one"
@@ -152,13 +157,15 @@ def _wrong_successor(
 
 @dataclass(frozen=True, slots=True)
 class VersionLifecycle:
-    """The lifecycle of a version, the same at every endpoint. Times are in seconds since 1970.
+    """The lifecycle of a version, which is the same at every endpoint.
 
     Attributes:
-        sunset: The time at which the version ends; infinite where it has no end.
-        exempt: The later time at which the version ends for each exempt client, by client.
-        successor_versions: The chain of successors: the version's own first, then the successor's,
-            and so on.
+        deprecated: When the version became deprecated, in seconds since 1970; None if it is not
+            deprecated.
+        sunset: When the version ends, in seconds since 1970; infinity without an end.
+        exempt: The later end of the version for each exempt client, by client.
+        successor_versions: The chain of successors: the successor of the version, then the
+            successor of that version, and so on.
     """
 
     version: Version
@@ -174,11 +181,16 @@ class VersionLifecycle:
         )
 
     def header_fields(self, sunset: float, successor_link: str | None) -> FieldLines:
-        """Return the header fields that announce the lifecycle; `sunset` is infinite for no end."""
+        """Return the header fields that announce the lifecycle.
+
+        Args:
+            sunset: When the version ends for the client; infinity without an end.
+            successor_link: The link to the successor; None without a link.
+        """
         lines: list[tuple[bytes, bytes]] = []
         links: list[str] = []
         if self.deprecated is not None:
-            # A date of structured fields (RFC 9745, section 2.1; RFC 9651, section 3.3.7).
+            # A date in structured fields (RFC 9745, section 2.1; RFC 9651, section 3.3.7).
             lines.append((b"Deprecation", b"@%d" % self.deprecated))
             links.append(f'<{self.link}>; rel="deprecation"')
         if sunset != inf:
@@ -227,14 +239,14 @@ class VersionLifecycle:
 class Successor:
     """A later version to use instead, and how to request it at one endpoint.
 
-    Links to it are filled with link values: the raw captures of the path, the port of the client by
-    the key PORT, and the path of the operation by the key `operation_key`.
+    Links to this version are filled in with link values: the raw captures of the path, the client's
+    port (key PORT), and the path of the operation (key `operation_key`).
 
     Attributes:
-        lifecycle: The lifecycle of the later version, which may have ended too; None where it has
-            none.
-        conversions: The conversions of requests from the ending version and of their responses;
-            None where every operation has the same path in both.
+        lifecycle: The lifecycle of the later version, which may also have ended; None without a
+            lifecycle.
+        conversions: The conversion of requests from the ending version, and of responses to it;
+            None if every operation has the same path in both versions.
     """
 
     version: Version
@@ -245,18 +257,21 @@ class Successor:
 
     @property
     def operation_key(self) -> str:
-        """The key of the operation's path and query in link values; no capture has this name."""
+        """The key of the operation's path and query in link values.
+
+        A capture cannot have this name.
+        """
         return f":in {self.version}"
 
     def link_template(self) -> str:
         """Return the Link value for the successor version (RFC 5829, section 3.3).
 
-        It contains keys of link values between delimiters. Where Accept carries the version, the
-        parameter `type` has its media type. A link has no parameter for another request header
+        The value contains keys of link values between delimiters. If Accept names the version, the
+        parameter `type` has its media type. Links have no parameter for any other request header
         field, so the title names that field for human readers (RFC 8288, section 3.4.1).
 
-        A reference to another host has no scheme and inherits the one that the client used
-        (RFC 3986, section 4.2), since a proxy before the gateway may terminate TLS.
+        A link to another host has no scheme, so it inherits the scheme that the client used (RFC
+        3986, section 4.2). A proxy before the gateway may terminate TLS.
         """
         keys = self.path.captures if self.conversions is None else (self.operation_key,)
         values = {key: f"{_DELIMITER}{key}{_DELIMITER}" for key in (*keys, PORT)}
@@ -283,7 +298,7 @@ class Successor:
         return self.with_query(self.path.fill({**values, "version": str(self.version)}))
 
     def with_query(self, path: str) -> str:
-        """Return a path with the query parameter that names the version, if one does."""
+        """Return a path, with the query parameter that names the version if there is one."""
         if self.address.query is None:
             return path
         return f"{path}{'&' if '?' in path else '?'}{self.address.query}"
@@ -294,12 +309,15 @@ class EndpointLifecycle(VersionLifecycle):
     """The lifecycle of a version with the links of one endpoint; created by `at_endpoint`.
 
     Attributes:
-        successors: The `successor_versions` that have the endpoint.
+        successors: The successors of the version that have the endpoint, in the order of
+            `successor_versions`.
         fields: The header fields of every response, except for exempt clients.
         exempt_fields: The header fields that replace `fields` for each exempt client, by client.
-        link_parts: A successor link that depends on the request, in parts: literal texts that
-            alternate with keys of link values. It is empty where the link is constant.
+        link_parts: The parts of a successor link that depends on the request: literal strings that
+            alternate with keys of link values. Empty if the link is constant.
         operations_differ: Whether operations may have different paths in a successor.
+        has_port: Whether a link to another host needs the client's port.
+        is_constant: Whether the header fields are the same for all requests.
     """
 
     successors: tuple[Successor, ...] = ()
@@ -311,7 +329,7 @@ class EndpointLifecycle(VersionLifecycle):
     is_constant: bool = False
 
     def link_values(self, captures: Mapping[str, str], head: RequestHead) -> Mapping[str, str]:
-        """Return the path captures, with the client's port where links to another host need it."""
+        """Return the path captures, and the client's port if links to another host need it."""
         if not self.has_port:
             return captures
         port = _PORT.search(head.authority)
@@ -330,7 +348,11 @@ class EndpointLifecycle(VersionLifecycle):
     def refusal(
         self, context: RequestContext, link_values: Mapping[str, str], offered: tuple[str, ...]
     ) -> Fault:
-        """Return the fault for a request of an ended version; `offered` has the other versions."""
+        """Return the error for a request to an ended version.
+
+        Args:
+            offered: The labels of the versions that have not ended.
+        """
         successor = self.available_successor(context, link_values)
         advice = f"use {' or '.join(offered)}" if offered else "no version is left"
         if successor is not None:
@@ -371,7 +393,7 @@ def lifecycle_at(
     successors = []
     for later in lifecycles[version].successor_versions:
         if later in own:
-            # A link names the version once, by the reader that a link can express best.
+            # A link names the version only once, by the reader that a URI can express best.
             addresses = (reader.address(later) for reader in readers)
             address = min(addresses, key=lambda one: one.rank, default=IN_PATH)
             request, response = convert(version, later), convert(later, version)
@@ -392,7 +414,7 @@ def compile_exemptions(
 ) -> dict[str, float]:
     """Return the end of each exemption by client name, in seconds since 1970.
 
-    An end up to the sunset is a mistake, and so is any exemption where clients have no names.
+    It is a mistake if an exemption does not end after the sunset, or if clients have no names.
     """
     if exemptions and naming is None:
         mistakes.add("clients have no names; add clients: { by: [ ... ] } at the top")

@@ -1,1 +1,1 @@
-"""APIs, endpoints, routes, the snapshot, and the plan for a request."""
+"""APIs, endpoints and routes, the snapshot compiled from them, and the plan for a request."""

@@ -37,11 +37,11 @@ class ApiModel(VersionChoice):
     default, there are none."""
     media_types: dict[BodyTypes, Reading] = Field(default_factory=dict)
     """The format of bodies for conversions, by media type: `json`, `json_lines`, or `pass` for no
-    conversion. It applies to endpoints without their own `media_types`. `image/*` is any image,
-    `none` is a missing Content-Type."""
+    conversion. It applies to endpoints without their own `media_types`. `image/*` stands for all
+    images and `none` for a missing Content-Type."""
     cors: ApiCors | None = None
-    """The browser scripts that may use the API. The gateway answers preflights, and replaces the
-    CORS fields of the services. Without it, services handle CORS."""
+    """The browser scripts that may use the API. The gateway responds to preflights, and replaces
+    the CORS fields of the services. Without it, the services handle CORS."""
     upstream_path: str | None = None
     """The path of requests to services. `{version}` stands for the service's version. The default
     is the path of the client's request."""
@@ -57,7 +57,7 @@ class ApiModel(VersionChoice):
         """Return the API, and its endpoints by their locations in gateway.yaml.
 
         Args:
-            now: the time in seconds since 1970, to decide which versions have ended.
+            now: the time in seconds since 1970, used to determine which versions have ended.
 
         Returns:
             None if the API has versions but all their labels are invalid.
@@ -137,7 +137,7 @@ class ApiModel(VersionChoice):
         ]
 
     def services_told_versions(self) -> Iterator[str]:
-        """Yield the names of the services that a conversion or a client's pinned version uses."""
+        """Yield the names of the services that a conversion or a pinned client uses."""
         models = self.versions or {}
         reached = [*self.pins.values()]
         for version in models.values():
@@ -156,7 +156,7 @@ class ApiModel(VersionChoice):
     def _errors(
         self, versions: Mapping[str, Version], mistakes: Mistakes
     ) -> dict[Version | None, ErrorTemplate]:
-        """Return the error templates of the versions, and check the paths of their dry runs."""
+        """Return the error templates of the versions, and check the endpoints of their dry runs."""
         found: dict[Version | None, ErrorTemplate] = {}
         for label, model in (self.versions or {}).items():
             here = mistakes.below("versions", label)

@@ -20,7 +20,7 @@ from gateway.conversion.chain import Conversion
 from gateway.conversion.version_step import Direction, MessageKind, VersionLink
 
 PREFLIGHT = "Access-Control-Request-Method"
-"""The header field of a preflight with the method of the request that follows."""
+"""The preflight header field that names the method of the actual request."""
 ANY = "*"
 """The value in `origins`, `methods`, `headers` and `exposed` that stands for all."""
 RESPONSE_FIELDS = frozenset(
@@ -29,11 +29,11 @@ RESPONSE_FIELDS = frozenset(
         b"allow-credentials allow-headers allow-methods allow-origin expose-headers max-age".split()
     )
 )
-"""The fields of responses that the `cors` of an API replaces."""
+"""The response header fields that the `cors` of an API replaces."""
 _ORIGIN = "Origin"
 _REQUESTED = "Access-Control-Request-Headers"
 _REQUEST_ID = b"X-Request-Id"
-# Fields that need not be exposed: scripts may read them in any response (Fetch, section 2.2.6), or
+# Fields that need not be exposed: scripts can read them in any response (Fetch, section 2.2.6) or
 # have no use for them.
 _READABLE = frozenset(
     {b"cache-control", b"content-length", b"content-type", b"date", b"vary", b"via"}
@@ -56,8 +56,8 @@ class CorsRules:
     Attributes:
         methods: The methods that a preflight allows; empty allows the requested method.
         headers: The header names that a preflight allows; empty allows the requested names.
-        exposed: The header names of services that scripts may read; `*` stands for all.
-        max_age: The seconds for which browsers store the result of a preflight; None uses their
+        exposed: The service's header names that scripts may read; `*` stands for all.
+        max_age: How many seconds browsers may store the result of a preflight; None uses their
             default.
     """
 
@@ -70,7 +70,7 @@ class CorsRules:
 
     @property
     def vary(self) -> tuple[str, ...]:
-        """The names of the request header fields that the response depends on, for Vary."""
+        """The names of the request header fields on which the response depends, for Vary."""
         return () if ANY in self.origins else (_ORIGIN,)
 
     def answer(self, request: HeaderLookup, fields: Iterable[tuple[bytes, bytes]]) -> FieldLines:
@@ -78,7 +78,7 @@ class CorsRules:
 
         Args:
             request: The header fields of the request.
-            fields: The header fields of the response. The script may read them, too.
+            fields: The header fields of the response, which the script may also read.
 
         Returns:
             Empty if the origin of the request is not allowed.
@@ -105,9 +105,9 @@ class CorsRules:
         return (*allowed, *_exposing((*self.exposed, *(name for name, _ in added), _REQUEST_ID)))
 
     def preflight(self, request: HeaderLookup) -> FieldLines:
-        """Return the header fields that allow a browser to send the request after its preflight.
+        """Return the header fields that allow a browser to send a request after its preflight.
 
-        Without them, the script would get a network error instead of the response.
+        Without these fields, the script gets a network error instead of the response.
 
         Returns:
             Empty if the request is not a preflight, or if its origin is not allowed.
@@ -152,11 +152,11 @@ def _one(request: HeaderLookup, name: str) -> bytes:
 
 
 NamePair = tuple[tuple[str, ...], tuple[str, ...]]
-"""The names of header fields before a conversion and after it. Either side may be empty."""
+"""The names of header fields before and after a conversion. Either side may be empty."""
 
 
 def name_pairs(conversion: Conversion, method: str, kind: MessageKind) -> tuple[NamePair, ...]:
-    """Return the names of the header fields that a conversion changes, in the order of changes."""
+    """Return the names of the header fields that a conversion changes, in its order."""
     up = conversion.direction is Direction.UP
     known = "GET" if method == "HEAD" else method
     return tuple(
@@ -186,9 +186,9 @@ def requested(names: Sequence[str], pairs: Sequence[NamePair]) -> list[str]:
 def allowed(names: Sequence[str], pairs: Sequence[NamePair]) -> list[str]:
     """Convert the header names that a service allows to the names in the client's version.
 
-    If one name of the client becomes several names of the service, it is allowed only if the
-    service allows them all. A name without a counterpart in the service's version is always
-    allowed.
+    If the conversion turns one header of the client into several headers, the client's header is
+    allowed only if the service allows all of them. A header without a counterpart in the service's
+    version is always allowed.
     """
     found = _lower(names)
     if ANY in found:
@@ -204,8 +204,8 @@ def exposed(names: Sequence[str], pairs: Sequence[NamePair], present: Collection
     Args:
         names: The names that the service exposes.
         pairs: The changed names, with the service's names first.
-        present: The names of the fields in the converted response, in lower case. If the conversion
-            made a field from something other than a header field, its name is exposed, too.
+        present: The names of the fields in the converted response, in lower case. A header field
+            that the conversion made from another part of the response is also exposed.
     """
     found = _lower(names)
     if ANY in found:
@@ -221,10 +221,11 @@ def exposed(names: Sequence[str], pairs: Sequence[NamePair], present: Collection
 def _replaced(
     names: list[str], source: tuple[str, ...], target: tuple[str, ...], *, whole: bool
 ) -> list[str]:
-    """Replace the names in `source` with the names in `target`, at the position of the first one.
+    """Replace the names in `source` with the names in `target`, at the position of the first match.
 
     Args:
-        whole: Whether all names in `source` must be present; otherwise, one is enough.
+        whole: Whether all names in `source` must be present; otherwise, a single name is
+            sufficient.
     """
     gone = {name.lower() for name in source}
     here = gone.intersection(names)
@@ -239,7 +240,7 @@ def _lower(names: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(name.lower() for name in names if name))
 
 
-# The format of origins in browsers (RFC 6454, section 6.2; Fetch, section 3.2.1).
+# The form in which browsers write origins (RFC 6454, section 6.2; Fetch, section 3.2.1).
 _WRITTEN_ORIGIN = re.compile(
     r"[a-z][a-z0-9+.-]*://(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?\Z", re.ASCII
 )
@@ -247,20 +248,20 @@ _USUAL_PORTS = ("http", ":80"), ("https", ":443")
 
 
 class Cors(SectionModel):
-    """The scripts in browsers that may read the gateway's own responses."""
+    """The origins of browser scripts that may read the gateway's own responses."""
 
     origins: Some[str]
     """The origins of the scripts, such as https://app.example.com, or "*" for all. Name only
     origins that the services also allow."""
     credentials: bool = False
     """Whether scripts may send cookies and client certificates, as with the Fetch option
-    `credentials: include`. It requires named origins, not "*". The default is false."""
+    `credentials: include`. This requires named origins instead of "*". The default is false."""
 
     def compile(self, mistakes: Mistakes) -> CorsRules:
-        """Return the rules.
+        """Return the compiled section.
 
         Args:
-            mistakes: Collects the mistakes; located at this section.
+            mistakes: Collects the mistakes in this section.
         """
         for index, origin in enumerate(self.origins):
             here = mistakes.below("origins", index)
@@ -284,7 +285,7 @@ CorsMethod = Annotated[
 
 
 class ApiCors(Cors):
-    """The scripts in browsers that may use an API. The gateway answers their preflights itself."""
+    """The browser scripts that may use an API. The gateway responds to their preflights itself."""
 
     origins: Some[str]
     """The origins of the scripts, such as https://app.example.com, or "*" for all."""
@@ -312,7 +313,7 @@ class ApiCors(Cors):
 
 
 def _all_or_named(values: Sequence[str]) -> bytes:
-    """Return the values as a list for a header field; empty if they stand for all."""
+    """Return the values as a comma-separated list; empty if they stand for all."""
     return b"" if ANY in values else ", ".join(values).encode()
 
 

@@ -59,7 +59,7 @@ class EndpointModel(SectionModel):
 
     path: str
     """The public path. `{name}` captures a segment or a part of a segment. `{name*}` captures the
-    rest of the path, including a slash at its end."""
+    rest of the path, including a trailing slash."""
     version: (
         Annotated[
             Annotated[AnyMechanism, Tag("one")] | Annotated[Some[AnyMechanism], Tag("several")],
@@ -67,22 +67,22 @@ class EndpointModel(SectionModel):
         ]
         | None
     ) = None
-    """The place in a request that names the version, or a list of places. All places that name a
-    version must name the same one."""
+    """The location in a request that names the version, or a list of locations. All locations that
+    name a version must name the same version."""
     versions: Some[NonEmptyText] | None = None
     """The versions that have the endpoint. It refuses all other versions as unknown. If only one
-    version is listed, `version` may be omitted: every request is for that version. The default is
+    version is listed, `version` may be omitted, and every request gets that version. The default is
     all versions."""
     methods: Some[Method] | None = None
-    """The methods that the endpoint accepts. HEAD is included with GET. Without this setting,
-    requests with any method are forwarded to the service."""
+    """The methods that the endpoint accepts. GET includes HEAD. Without this setting, requests with
+    any method are forwarded to the service."""
     upstream_path: str | None = None
     """The path of requests to the service. The default is upstream_path of the API."""
     media_types: Annotated[dict[BodyTypes, Reading], Field(min_length=1)] | None = None
     """The format of bodies for conversions, by media type: `json`, `json_lines` or `pass`. The
     default is media_types of the API."""
     max_body: Bytes | None = None
-    """The largest request body of the endpoint, in bytes. The default is limits.body."""
+    """The maximum size of a request body at the endpoint, in bytes. The default is limits.body."""
 
     def compile(self, api: ApiParts, mistakes: Mistakes) -> Endpoint | None:
         """Return the endpoint, or None if its path is invalid."""
@@ -110,8 +110,8 @@ class EndpointModel(SectionModel):
         vary = [name for reader in readers for name in reader.vary]
         pinned = api.choice.pins and not any(reader.reads_path for reader in readers)
         exempt = any(lifecycle.exempt for lifecycle in lifecycles.values())
-        # If a client accepts several versions, it gets the first one that has not ended for it. So
-        # with exempt clients, the response depends on the client.
+        # If a client accepts several versions, it gets the first version that has not ended for
+        # this client. So with exempt clients, the response depends on the client.
         preferred = exempt and any(reader.is_preference for reader in readers)
         if readers and (pinned or preferred):
             vary += api.choice.vary
@@ -148,7 +148,7 @@ class EndpointModel(SectionModel):
         return mistakes.below("version", *((index,) if several else ()))
 
     def _is_of_one(self, own: Mapping[str, Version]) -> bool:
-        """Return whether the endpoint has only one version and every request is for it."""
+        """Return whether the endpoint has only one version, which every request gets."""
         return self.versions is not None and len(own) == 1 and self.version is None
 
     def _own_versions(self, api: ApiParts, mistakes: Mistakes) -> Mapping[str, Version]:
@@ -212,7 +212,7 @@ class EndpointModel(SectionModel):
             return None
         rest = next((part.capture for part in template.segments if part.tail), None)
         if rest is not None and text.endswith(f"/{{{rest}}}"):
-            # With `*`, links of the service can be mapped back, including slashes.
+            # With `*`, links of the service can be mapped back, including their slashes.
             text = f"{text[:-1]}*}}"
         upstream = here.attempt(partial(parse_template, text), "upstream_path")
         if upstream is None:
@@ -238,7 +238,7 @@ class EndpointModel(SectionModel):
     def _operations_between(
         self, api: ApiParts, source: Version, target: Version
     ) -> Conversion | None:
-        """Return the conversion between two versions, or None if their operations are equal."""
+        """Return the conversion between two versions, or None if it does not change operations."""
         try:
             found = api.conversion(source, target, self.path)
         except LookupError:  # two neighbouring versions have no conversion
@@ -265,7 +265,7 @@ class EndpointModel(SectionModel):
                 readers, str(route.service_version), version, choice.matching
             )
         path = upstream
-        # The client names its own version or a range. The path to the service has to name the
+        # The request names the client's version or a range. The path to the service has to name the
         # service's version instead.
         moved = route.service_version != version or not choice.matching.is_exact
         if path is None and moved and route.service.reads_version is not False:
@@ -301,7 +301,8 @@ class EndpointModel(SectionModel):
     ) -> Iterator[tuple[tuple[str, Version], Route]]:
         """Yield the routes to other services that provide operations which a version lacks.
 
-        Each route has a key: the name of the service and the version that it speaks.
+        The key of each route is the name of the service and the version that the service
+        implements.
         """
         if route.request is None or route.version is None:
             return
@@ -378,7 +379,7 @@ class EndpointModel(SectionModel):
 
 
 def asked_paths(endpoint: Endpoint) -> Iterator[Template]:
-    """Yield the path templates of the requests to services, one for each version."""
+    """Yield the path templates of requests to services, one for each route."""
     for route in endpoint.routes.values():
         yield route.upstream_path or endpoint.template
 
@@ -388,15 +389,15 @@ def _client_fields(
 ) -> tuple[str, ...]:
     """Return the names of the request headers on which a version's responses depend, for Vary.
 
-    Only headers that identify the client are returned, and only if the responses depend on it.
+    Only headers that identify the client are returned, and only if the responses depend on them.
     """
     brownout = None if route is None else route.brownout
     if (lifecycle is not None and lifecycle.exempt) or (brownout and brownout.exempt):
         return api.choice.vary
     if route is None or route.cutover is None:
         return ()
-    # Both routes of a cutover return the same version. So caches may store the response even if
-    # header fields do not identify the client: `*`, which forbids caching, is left out.
+    # Both routes of a cutover return responses in the same version. So caches may store a response
+    # even if no header field identifies the client. `*`, which forbids caching, is omitted.
     sticky = route.cutover.rule.sticky is StickyBy.CLIENT
     return tuple(name for name in api.choice.vary if sticky and name != "*")
 
@@ -415,13 +416,13 @@ def _tag_key(route: Route, response: Conversion | None) -> bytes | None:
 
     if response is None or not any(link.changes and reads(link) for link in response.links):
         return None
-    # Another release of the gateway may write other bytes with the same configuration.
+    # Another release of the gateway may write different bytes with the same configuration.
     parts = (__version__, str(route.service_version), str(route.version), route.link_form or "")
     return tag_key((*filter(None, parts), *(link.digest for link in response.links)))
 
 
 def tag_key(parts: Iterable[str]) -> bytes:
-    """Return the key of entity tags: a hash of the versions and the configuration between them."""
+    """Return the key of entity tags: a hash of the versions and of the conversions between them."""
     digest = blake2b(digest_size=6)
     for part in parts:
         digest.update(b"%d:%b" % (len(part), part.encode()))
@@ -432,7 +433,7 @@ def _stripped(template: Template, upstream: Template, version: Version | None) -
     """Return the prefix of the client's path that the service's path lacks.
 
     Returns:
-        None if the paths are equal, or differ in more than a prefix.
+        None if the paths are equal or differ in more than a prefix.
     """
     text = template.text.removesuffix(upstream.text)
     if text in ("", template.text):
@@ -441,7 +442,7 @@ def _stripped(template: Template, upstream: Template, version: Version | None) -
 
 
 def _join(readers: list[Reader], reader: Reader) -> None:
-    """Add a reader, or join it with a reader of the same place in the request."""
+    """Add a reader, or join it with a reader of the same location in the request."""
     for index, known in enumerate(readers):
         both = known.joined(reader)
         if both is not None:

@@ -28,8 +28,8 @@ request does not fit its version (see `gateway.base.errors.Fault.misfit`)."""
 _PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([^{}]*)\}")
 _BRACES = {"{{": "{", "}}": "}"}
 _ABSENT = object()
-# Reason phrases of errors: RFC 9110, sections 15.5 and 15.6, RFC 4918, RFC 6585, RFC 7725 and
-# RFC 8470.
+# Reason phrases of error statuses: RFC 9110, sections 15.5 and 15.6, RFC 4918, RFC 6585, RFC 7725
+# and RFC 8470.
 _PHRASES: Mapping[object, str] = {
     int(status): phrase
     for status, phrase in re.findall(
@@ -58,7 +58,8 @@ class ErrorTemplate:
     Attributes:
         body: The template of the body; None for a problem detail (RFC 9457).
         codes: The version's own codes, by the gateway's codes.
-        default: The version's own code for all other codes of the gateway; None keeps them.
+        default: The version's own code for all other codes of the gateway; None keeps the gateway's
+            codes.
         details: The version's own sentences, by the gateway's codes. A sentence is not used if one
             of its placeholders has no value.
         statuses: The version's own statuses, by the gateway's codes.
@@ -97,7 +98,7 @@ class ErrorTemplate:
             problem: The members of the problem detail.
             misfit: Why the request does not fit its version; see PLACEHOLDERS.
             own: The members that the configuration sets for this refusal only. They override all
-                others.
+                other members.
         """
         shown = dict(problem)
         code = self.codes.get(str(problem["code"]), self.default)
@@ -166,7 +167,7 @@ def _text(template: str, values: Mapping[str, object]) -> str:
 
 
 def _only(template: str) -> str | None:
-    """Return the placeholder if the string consists of a single placeholder, else None."""
+    """Return the name of the placeholder if the string is a single placeholder, else None."""
     match = _PLACEHOLDER.fullmatch(template)
     return None if match is None else match[1]
 
@@ -248,15 +249,16 @@ class Errors(SectionModel):
     `{detail}` and `{status}`. The default is a problem detail (RFC 9457)."""
     codes: dict[str, OwnCode] = Field(default_factory=dict)
     """The values of `{code}`: for each code of the gateway, the version's own code, a string or a
-    number. The key `default` is for all other codes. By default, the gateway's codes stay."""
+    number. The key `default` applies to all other codes. By default, the gateway's codes are used.
+    """
     details: dict[str, str] = Field(default_factory=dict)
     """The values of `{detail}`: for each code of the gateway, the version's own sentence, which may
-    have placeholders. The gateway's sentence stays if the version has none for the code, or if a
-    placeholder in it has no value."""
+    have placeholders. The gateway's sentence is used if the version has no sentence for the code or
+    if a placeholder in it has no value."""
     statuses: dict[str, OwnStatus] = Field(default_factory=dict)
     """For each code of the gateway, the version's own status, such as `{ unconvertible_request: 422
     }`. Use 200 if the version reports errors only in the body. By default, the gateway's statuses
-    stay."""
+    are used."""
     headers: Annotated[dict[FieldName, OwnField], AfterValidator(_own_fields)] = Field(
         default_factory=dict
     )
@@ -321,7 +323,7 @@ def _fields_by_code(
 
 
 def _check_codes(errors: Errors, mistakes: Mistakes) -> None:
-    """Report unknown codes, and warn about codes of the gateway without a code of the version."""
+    """Report unknown codes, and warn about gateway codes for which the version has no code."""
     _check_names(errors.codes, (*_OWN, DEFAULT), mistakes)
     if errors.body is not None and "code" not in placeholders(errors.body):
         mistakes.add("stand nowhere in the body; write '{code}' in it, or remove them")
@@ -341,7 +343,7 @@ def _check_names(named: Iterable[str], known: Sequence[str], mistakes: Mistakes)
 
 
 def _check_quotes(value: JsonValue, mistakes: Mistakes) -> None:
-    """Report placeholders without quotes, which YAML reads as mappings."""
+    """Report unquoted placeholders, which YAML parses as mappings."""
     if isinstance(value, dict):
         for key, inner in value.items():
             if inner is None and len(value) == 1 and key in PLACEHOLDERS:

@@ -33,7 +33,7 @@ def in_form(link: str, form: LinkForm, scheme: str, authority: str, base: str) -
     """Write a link to the client's own host in the given form. Other links are unchanged.
 
     Args:
-        base: The path of the client's request, to resolve relative paths.
+        base: The path of the client's request, for resolving relative paths.
     """
     link_scheme, link_authority, path, query, fragment = split_url(link)
     if link_authority is None:
@@ -82,9 +82,9 @@ def resolved(base: str, path: str, *, absolute: bool = False) -> str:
 
 
 _HTTP = frozenset({"http", "https"})
-# Matches the target of a link, its anchor, or any other quoted string, which contains neither
-# (RFC 8288, section 3). A search takes linear time even if a closing bracket or quote is missing: a
-# URL has no angle bracket, and an open quote extends to the end of the field.
+# Matches the target of a link, its anchor, or any other quoted string, in which neither may be
+# found (RFC 8288, section 3). A search takes linear time even if a closing bracket or quote is
+# missing: a URL has no angle bracket, and an open quote extends to the end of the field.
 _LINK = re.compile(
     r"<([^<>]*)>|(;[ \t]*[Aa][Nn][Cc][Hh][Oo][Rr][ \t]*=[ \t]*)\"([^\"\\]*)\""
     r"|\"(?:[^\"\\]|\\.)*+(?:\"|\\?\Z)",
@@ -118,10 +118,10 @@ class LinkMapper(NamedTuple):
         authority: The host and port in the request that the gateway received.
         public_scheme: The scheme that the client used, `http` or `https`.
         public_authority: The host and port that the client used. They differ from `authority` if a
-            trusted proxy has its own.
+            trusted proxy forwards requests under another host name.
         public_prefix: The path prefix that a trusted proxy removed from the client's path.
-        sent_prefix: The path prefix in the X-Forwarded-Prefix that the service receives: the prefix
-            that proxies removed, and the prefix that the gateway removed.
+        sent_prefix: The X-Forwarded-Prefix that the service receives: the prefixes that proxies and
+            the gateway removed.
     """
 
     directory: LinkDirectory
@@ -138,7 +138,7 @@ class LinkMapper(NamedTuple):
     sent_prefix: str = ""
 
     def to_client(self, link: str) -> MappedLink:
-        """Map a link of the service to a link for the client, in the form of its version."""
+        """Map a link of the service to a link for the client, in the form that its version uses."""
         text, fits = self._mapped_back(link)
         form = self.route.link_form
         if form is not None and fits:
@@ -194,15 +194,16 @@ class LinkMapper(NamedTuple):
         return MappedLink(_joined(prefix, mapped, public_query, fragment))
 
     def cookie_path(self, path: str) -> MappedLink:
-        """Map the path of a service's cookie to the path at which the client needs the cookie."""
+        """Map the Path of a service's cookie to the path at which the client needs the cookie."""
         public_path = path
         if self.sent_prefix and path.startswith(self.sent_prefix):
             path = _without(self.sent_prefix, path)
         prefix = path.rstrip("/")
         if not prefix:
             return MappedLink(public_path)
-        # Operations may have moved the path. Then the cookie's path is a prefix of the endpoint's
-        # path, or the common prefix that all operations below it have in the client's version.
+        # Operations may have different paths in the two versions. Then the cookie's path is a
+        # prefix of the endpoint's path, or a prefix that all operations below it share in the
+        # client's version.
         template = self.route.upstream_path or self.endpoint.template
         own = template.fill({**self.captures, "version": str(self.route.version)})
         asked = served_path(self.endpoint, self.route).fill(self.captures)
@@ -292,11 +293,11 @@ class LinkMapper(NamedTuple):
         return f"{'' if scheme is None else 'http:'}//{own}"
 
     def _public(self, path: str) -> tuple[str | None, tuple[Endpoint, Route] | None]:
-        """Map a path that is already a public path: only its version is replaced.
+        """Map a path that is already public: only its version is replaced.
 
         Returns:
-            The path for this client, or None if it is not a public path. If the path belongs to the
-            API of the request, its endpoint and route are also returned.
+            The path for this client, or None if the path is not public. If the path belongs to the
+                API of the request, its endpoint and route are also returned.
         """
         found = self.directory.router.find(path)
         if found is None:
@@ -340,16 +341,16 @@ class LinkMapper(NamedTuple):
 
 
 def _unmapped(link: str, scheme: str | None, authority: str | None) -> MappedLink | None:
-    """Return the link unchanged if it must not be mapped, or None if it is to be mapped."""
+    """Return the link unchanged if it must not be mapped; otherwise None."""
     if browser_authority(link) != authority:
-        return MappedLink(link, False)  # browsers read another host in it than the mapper
+        return MappedLink(link, False)  # browsers and the mapper read different hosts in this link
     if scheme is not None and (authority is None or scheme.lower() not in _HTTP):
         return MappedLink(link)
     return None
 
 
 def _without(prefix: str, path: str) -> str:
-    """Remove a prefix of whole segments from a path, if the path begins with it."""
+    """Remove a prefix of whole segments from a path, if the path begins with the prefix."""
     rest = path.removeprefix(prefix)
     return path if rest and not rest.startswith("/") else rest or "/"
 
@@ -364,7 +365,7 @@ class _Moved(NamedTuple):
     """The path of a link in the other version.
 
     Attributes:
-        path: The path; empty if the other version lacks it.
+        path: The path; empty if the other version lacks the operation.
         query: The converted query in a tuple, or None if the query is not converted yet.
     """
 
@@ -392,7 +393,7 @@ def _moved(
 
 
 def _service_link(route: Route, path: str, query: str | None) -> tuple[str, str | None] | None:
-    """Convert a path and a query for the service; None if they do not fit its version."""
+    """Convert a path and a query for the service; None if the service's version lacks them."""
     moved = _moved(route, route.request, route.response, path, query)
     if not moved.path:
         return None

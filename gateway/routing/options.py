@@ -1,4 +1,4 @@
-"""Selects the version for an OPTIONS request without one, such as a CORS preflight."""
+"""Selects the version for an OPTIONS request that names no version, such as a CORS preflight."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -16,8 +16,8 @@ from gateway.routing.snapshot import Route
 from gateway.versions.selection import NEWEST, Selector
 from gateway.versions.version import Version
 
-# The maximum number of plans for one preflight, however many versions the API has. Each plan walks
-# through all versions between the client's and the service's.
+# The maximum number of plans for one preflight, regardless of the number of versions. Each plan
+# visits all versions between the client's version and the service's version.
 _MOST_PLANS = 8
 
 
@@ -30,17 +30,17 @@ def answering(
     path: Callable[[Route, Version], str],
     asked: Callable[[Route, RequestHead], tuple[object, str | Fault, object]],
 ) -> tuple[Version, str]:
-    """Return the version for an OPTIONS request, and what chose it.
+    """Return the version for an OPTIONS request, and how it was chosen.
 
-    A preflight cannot carry the header field that it requests permission for (Fetch, section 4.8),
-    and the list of allowed methods does not depend on a version. So if a default version has ended
-    or lacks the operation, browsers must still be able to use the other versions. Versions that
-    have the operation have priority, and versions that would refuse it come last. Among equal
-    versions, `chosen` comes first, then the newest.
+    A preflight cannot contain the header field for which it requests permission (Fetch, section
+    4.8), and the list of allowed methods does not depend on a version. So if a default version has
+    ended or lacks the operation, browsers must still be able to use the other versions. Versions
+    that have the operation come first, and versions that would refuse it come last. Among equal
+    versions, `chosen` comes first, then the newest version.
 
     Args:
-        chosen: The selected version and what selected it; None if the request names no version.
-        path: Returns the path of the request to a service that speaks the version.
+        chosen: The selected version and how it was chosen; None if the request names no version.
+        path: Returns the path of the request to a service that implements the version.
         asked: Plans a request by a route. The second element of its result is a Fault if the
             request would be refused.
     """
@@ -70,26 +70,26 @@ def answering(
 class _Ways:
     """Finds the versions that have an operation. Each version is searched only once.
 
-    Changes of the query are not applied here: the plan of a request applies them.
+    Conversions of the query are not considered here. They are applied when the request is planned.
 
     Args:
         about: The head of a request for the operation.
-        path: Returns the path of the request to a service that speaks the version.
+        path: Returns the path of the request to a service that implements the version.
     """
 
     def __init__(self, about: RequestHead, path: Callable[[Route, Version], str]) -> None:
         self._method = about.method
         self._lines = parse_query(about.query)
         self._path = path
-        # By a version and the service's version: the first version between them that has the
-        # operation.
+        # The key is a version and the service's version. The value is the first version between
+        # them that has the operation.
         self._first: dict[tuple[Version, Version | None], Version | None] = {}
 
     def ordered(self, routes: Mapping[Version, Route]) -> Iterator[Version]:
-        """Yield the versions that have the operation, then all others.
+        """Yield the versions that have the operation, then all other versions.
 
-        Versions whose conversions share the remaining steps from the version with the operation are
-        equivalent, so only the first of them is yielded.
+        Several versions are equivalent if their conversions share the remaining steps, beginning at
+        the version with the operation. Only the first of them is yielded.
         """
         met: set[tuple[Version | None, Version | None]] = set()
         others: list[Version] = []
@@ -142,17 +142,17 @@ def client_methods(
 ) -> list[str]:
     """Convert the methods that a service allows to the methods that the client can use.
 
-    The methods are in the order of the service. Methods that the service has at another path come
+    The methods are in the order of the service. Methods for which the service has another path come
     last.
 
     Args:
-        path: Returns the path of the request to a service that speaks the version.
+        path: Returns the path of the request to a service that implements the version.
         query: The query of the client's request.
         asked: The path of the request to the service.
         allowed: The methods that the service allows at that path.
     """
     operation_paths = _operation_paths(conversions, path, query)
-    # Clients use another method for the declared operations that the service has at these methods.
+    # The service has declared operations at these methods, for which clients use other methods.
     named = {one.method for method, one in operation_paths.items() if any(one.operations)} - {
         "HEAD"
     }
@@ -179,13 +179,14 @@ def methods_elsewhere(
 ) -> list[str]:
     """Return the methods of the client's path that the service provides at other paths.
 
-    If all operations of a path have moved, the service returns 404 there for any other method. A
+    If all operations of a path have moved, the service returns 404 for any other method there. A
     service of the client's version would return 405. But the 404 may also come from an undeclared
-    operation that is still at the path. So the result is empty if a declared operation is still
-    there, or if a path that ends with a capture, such as `/users/{id}`, has moved without GET.
+    operation that is still at the path. So the result is empty in two cases: a declared operation
+    is still at the path, or a path that ends with a capture, such as `/users/{id}`, has moved
+    without GET.
 
     Args:
-        path: Returns the path of the request to a service that speaks the version.
+        path: Returns the path of the request to a service that implements the version.
         query: The query of the client's request.
         asked: The path of the request to the service.
     """

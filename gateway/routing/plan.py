@@ -1,4 +1,4 @@
-"""The plan: the decision about one request, made before anything is sent.
+"""The plan: the decision about one request, made before the request is forwarded.
 
 `plan` is a pure function. Live requests, the `explain` command and the tests all call it.
 """
@@ -40,10 +40,10 @@ class Plan(NamedTuple):
         target: The raw path and query of the request to the service.
         fields: The header fields to add to every response of this version.
         cutover_route: The side of a cutover that the request takes; None without a cutover.
-        shadow: The plan for repeating the request in the background, or the refusal that its client
-            would get; None if the request is not repeated.
+        shadow: The plan for repeating the request in the background, or the refusal that the
+            repeated request would get; None if the request is not repeated.
         operation_path: The operation of the request in each version between the client's and the
-            service's; None if these versions have the same operations.
+            service's version; None if these versions have the same operations.
         content_type: The Content-Type of a JSON response; None keeps the service's Content-Type.
         rewrite: The rewrite of the version in the request; None if the version is not rewritten.
     """
@@ -61,12 +61,12 @@ class Plan(NamedTuple):
 
     @property
     def request(self) -> Conversion | None:
-        """The conversion of the request; None if the service speaks the client's version."""
+        """The conversion of the request; None if the service implements the client's version."""
         return self.route.request if self.operation_path is None else self.operation_path.request
 
     @property
     def response(self) -> Conversion | None:
-        """The conversion of the response; None if the service speaks the client's version."""
+        """The conversion of the response; None if the service implements the client's version."""
         return self.route.response if self.operation_path is None else self.operation_path.response
 
     def method(self, asked: str) -> str:
@@ -91,7 +91,7 @@ class Options(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """The decision to refuse a request with a fault.
+    """The decision to refuse a request with an error.
 
     Attributes:
         endpoint: The endpoint of the request; None if no endpoint matches the path.
@@ -117,7 +117,7 @@ def plan(
 
     If the version is in the path, the path of an unsupported version does not exist. So the request
     is refused with 404 before its method is checked. The path of a retired version still exists,
-    and its requests are refused with 410.
+    and requests to it are refused with 410.
     """
     found = snapshot.router.find(head.path)
     if found is None or (found[0].cors is not None and is_preflight(head.method, head.fields)):
@@ -183,11 +183,14 @@ def plan(
         called,
         rewrite,
     )
-    return tuple.__new__(Plan, made)  # a fifth of the cost of Plan(...)
+    return tuple.__new__(Plan, made)  # takes a fifth of the time of Plan(...)
 
 
 def _passes_preflight(snapshot: Snapshot, methods: tuple[str, ...], head: RequestHead) -> bool:
-    """Return whether a preflight for an allowed method is forwarded: `cors` does not apply."""
+    """Return whether a preflight for an allowed method is forwarded to the service.
+
+    It is not forwarded if `cors` allows its origin.
+    """
     if not is_preflight(head.method, head.fields):
         return False
     if snapshot.cors is not None and snapshot.cors.preflight(head.fields):
@@ -196,10 +199,10 @@ def _passes_preflight(snapshot: Snapshot, methods: tuple[str, ...], head: Reques
 
 
 def _may_be_served(route: Route | None, head: RequestHead, context: RequestContext) -> bool:
-    """Return whether a request is a preflight and the version may serve the request after it.
+    """Return whether the request is a preflight and the version may serve the request after it.
 
-    A preflight carries no credentials (Fetch, section 4.8), so it cannot identify an exempt client.
-    The request after it gets its own draw for the brownout.
+    A preflight has no credentials (Fetch, section 4.8), so it cannot identify an exempt client. The
+    request after it gets its own random draw for the brownout.
     """
     if route is None or not is_preflight(head.method, head.fields):
         return False
@@ -224,7 +227,7 @@ def _withdrawn(
     captures: Mapping[str, str],
     context: RequestContext,
 ) -> Fault | None:
-    """Return the fault if the version has ended or is in a brownout, else None."""
+    """Return the error if the version has ended or is in a brownout, else None."""
     if lifecycle is not None and (route is None or lifecycle.ended(context)):
         return lifecycle.refusal(context, captures, _offered(endpoint, context))
     brownout = None if route is None else route.brownout
@@ -243,14 +246,14 @@ def _beside(
     head: RequestHead,
     captures: Mapping[str, str],
 ) -> Plan | Refusal | None:
-    """Decide about repeating a request for a shadow; None if the request is not repeated."""
+    """Plan the repetition of a request for a shadow; None if the request is not repeated."""
     rule, path = beside.rule, endpoint.template.text
     route, target, operation_path = _by_operation(endpoint, beside.route, head, captures, chosen_by)
     # An operation may be a read in one version and a write in the other, so the method in the other
-    # version counts.
+    # version determines the mode.
     mode = rule.mode(head.method if operation_path is None else operation_path.method, path)
     if mode is None or (mode is VALIDATE and route is not beside.route):
-        return None  # another service serves this operation, and the document is not its document
+        return None  # another service serves this operation, so the document does not describe it
     if isinstance(target, Fault):
         return Refusal(endpoint, target, beside.route.version, fields)
     if mode is DRY_RUN and rule.dry_run is not None:
@@ -267,8 +270,8 @@ def _media_type(
 ) -> str | None:
     """Return the media type that names the version, if the request accepts it.
 
-    A default version and the version to which a client is pinned are not in the request, so the
-    result is None for them.
+    The result is None if the request does not name its version, because the version is a default or
+    the client is pinned to it.
     """
     selector, version = endpoint.selector, route.version
     if route.content_type is None or version is None or chosen_by in UNNAMED:
@@ -387,11 +390,11 @@ def _other_method(
 def _choose(
     endpoint: Endpoint, head: RequestHead, captures: Mapping[str, str], context: RequestContext
 ) -> tuple[Version | None, str | None, bool] | Fault:
-    """Return the version, what chose it, and whether the request contains its exact label."""
+    """Return the version, how it was chosen, and whether the request contains its exact label."""
     selector = endpoint.selector
     if selector is None:
         return None, None, True
-    if selector.confusable:  # usually empty: the check is cheaper than an empty loop
+    if selector.confusable:  # usually empty: this check is cheaper than a loop without iterations
         for confusable in selector.confusable:
             lookalike = confusable.lookalike(head)
             if lookalike is not None:
@@ -410,8 +413,8 @@ def _choose(
         and not selected.named
         and any(each.refuses(head, selected.version) for each in selector.readers)
     ):
-        # A request may exclude versions, for example in Accept. A default or pinned version must
-        # not serve a request that excludes it.
+        # A request may exclude versions, for example in Accept. A request must not get a default or
+        # pinned version that it excludes.
         selected = selector.missing(context)
     chosen = None
     if isinstance(selected, Selected):
@@ -427,7 +430,7 @@ def _choose(
 
 
 def _is_literal(readings: Sequence[tuple[Reader, tuple[str, ...]]], label: str) -> bool:
-    """Return whether all places in the request that name a version contain exactly this label.
+    """Return whether every version in the request is written as exactly this label.
 
     In a list of preferred versions, the label must be the first.
     """
@@ -449,7 +452,7 @@ def successor_paths(
 
     There is a path for each later version whose operations differ. Query parameters that the later
     version cannot have are ignored. If the later version lacks the operation, or no endpoint leads
-    to it, the path of the same endpoint is used.
+    to the operation, the path of the same endpoint is used.
     """
     values = lifecycle.link_values(captures, head)
     if not lifecycle.operations_differ:

@@ -1,6 +1,7 @@
 """The snapshot: everything that is compiled from one configuration. It is immutable.
 
-A reload builds a new snapshot and replaces one reference. A request uses one snapshot to its end.
+A reload builds a new snapshot and replaces one reference. A request uses the same snapshot until
+its end.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -41,7 +42,8 @@ class SchemaCheck(NamedTuple):
 
     Attributes:
         percent: The percentage of converted responses to validate, at most 100.
-        gated: Whether samples of all responses are validated, for a gate of the cutover.
+        schema: The URL or file path of the document.
+        gated: Whether a sample of all responses is validated, for a gate of the cutover.
     """
 
     percent: float
@@ -50,7 +52,7 @@ class SchemaCheck(NamedTuple):
 
 
 class LinkForm(StrEnum):
-    """The form of links for a version: with scheme and host, or only from the path on."""
+    """The form of links for a version: with scheme and host, or only the path."""
 
     ABSOLUTE = "absolute"
     RELATIVE = "relative"
@@ -72,28 +74,30 @@ class Route:
             if the versions are the same.
         response: The conversion of responses from the service's version to the client's version;
             None if the versions are the same.
-        request_rewrite: The rewrite of version values in requests to the service's version; None
-            if the service does not read them.
-        unnamed_rewrite: The rewrite for requests that do not name a version: it adds one.
-        response_rewrite: The rewrite of version values in responses to the client's version; None
-            if the versions are the same.
+        request_rewrite: Replaces the client's version with the service's version in requests; None
+            if the service does not read the version.
+        unnamed_rewrite: Adds the service's version to requests that name no version; None if the
+            service does not read the version.
+        response_rewrite: Replaces the service's version with the client's version in responses;
+            None if the versions are the same.
         substitutes: The routes to other services that provide operations which a version lacks, by
             the name of the service and the version that has the operation.
         content_type: The Content-Type of JSON responses to requests that name this version; None
             keeps the Content-Type of the service.
-        error_type: The Content-Type of JSON errors of the service; None keeps it.
+        error_type: The Content-Type of JSON errors of the service; None keeps the Content-Type of
+            the service.
         link_form: The form of links to clients; None keeps the form of the service.
         tag_key: The key of entity tags; None if responses are not converted.
-        fields: The header fields of every response, including refusals and faults.
+        fields: The header fields of every response, including the gateway's own errors.
         overrules: The lower-case names of the service's header fields that the gateway replaces
-            with its own.
+            with its own fields.
         steady_fields: `fields`, and the fields of the lifecycle if they do not depend on the
             request.
         refuses_from: The time before which neither the sunset nor a brownout refuses requests, in
-            seconds since 1970; infinite if there is no sunset or brownout.
-        passed: Decides which header fields of responses without a conversion are forwarded.
-        prefix_line: The X-Forwarded-Prefix line of `stripped` for the service, to append to other
-            header lines; empty if it depends on the request.
+            seconds since 1970; infinity without a sunset or brownout.
+        passed: Decides which header fields of unconverted responses are forwarded.
+        prefix_line: The X-Forwarded-Prefix line for the service, which contains `stripped` and is
+            appended to other header lines; empty if the prefix depends on the request.
     """
 
     version: Version | None
@@ -164,7 +168,7 @@ class Endpoint:
         methods: The allowed methods, with HEAD if GET implies it; None leaves the decision to the
             service. The gateway responds to OPTIONS itself unless the methods include it.
         selector: The selector of the version; None if the API has no versions.
-        vary: The names of the request header fields that responses depend on.
+        vary: The names of the request header fields on which responses depend.
         max_body: The maximum size of a request body in bytes; None applies the gateway's limit.
         retired: The lifecycles of the versions that no longer have a route.
         media_types: The format of converted bodies (`json`, `json_lines`, or `pass` without
@@ -187,7 +191,7 @@ class Endpoint:
     cors: CorsRules | None = None
 
     def vary_of(self, version: Version | None) -> tuple[str, ...]:
-        """Return the names of the request header fields that responses of a version depend on.
+        """Return the names of the request header fields on which responses of a version depend.
 
         `*` means that responses depend on something other than header fields, such as the client's
         address.
@@ -208,7 +212,7 @@ class Endpoint:
 
 
 class ServedPath(NamedTuple):
-    """An endpoint with one of its routes, and the path of requests to the service by that route."""
+    """An endpoint, one of its routes, and the path of requests to that route's service."""
 
     endpoint: Endpoint
     route: Route
@@ -216,9 +220,9 @@ class ServedPath(NamedTuple):
 
 
 class LinkDirectory:
-    """Finds endpoints by the paths and the authorities of services, to map links.
+    """Finds endpoints by the paths and authorities of services, to map links.
 
-    The maps are built when the first link needs them, since most services write few or no links.
+    The maps are built when the first link needs them, since most services write few links or none.
     """
 
     __slots__ = ("_maps", "_owners", "_public", "_reached", "router", "services")
@@ -246,7 +250,7 @@ class LinkDirectory:
         """Return the endpoint and route of a service's path, with the raw captures in the path.
 
         Args:
-            service: The service that the path belongs to.
+            service: The service to which the path belongs.
             endpoint: The endpoint of the client's request.
             route: The route of the client's request.
             path: The raw path.
@@ -268,7 +272,7 @@ class LinkDirectory:
         served, captures = found
         own = served_path(endpoint, route)
         if route.service.name == service.name and own.shape == served.path.shape:
-            # Several endpoints may match. The endpoint of the client's request has priority.
+            # Several endpoints may match. The endpoint of the client's request takes precedence.
             return ServedPath(endpoint, route, own), _renamed(captures, own)
         return served, captures
 
@@ -279,11 +283,11 @@ class LinkDirectory:
         path: str,
         captures: Mapping[str, str],
     ) -> str | None:
-        """Return the public path for a path of a version's service; None without one.
+        """Return the public path for a path of a version's service; None without a public path.
 
         Args:
             endpoint: The endpoint of the client's request. Other endpoints of its API with the same
-                mechanisms are searched, too.
+                mechanisms are also searched.
             version: The version of the service.
             path: The raw path of a request to the service.
             captures: The raw captures in the path of the client's request.
@@ -317,8 +321,8 @@ class LinkDirectory:
     ) -> Iterator[ServedPath]:
         """Yield the endpoints and routes to which paths of a service belong, for one client.
 
-        If several have the same shape of path, only the one with the best rank is yielded: the
-        client's API has priority, and in it the endpoints with the same mechanisms.
+        If several paths have the same shape, only the path with the best rank is yielded. The
+        client's API comes first, and within it the endpoints with the same mechanisms.
         """
         ranked: list[tuple[int, ServedPath]] = []
         for other in self._endpoints(service):
@@ -393,7 +397,7 @@ def _all_routes(routes: Iterable[Route]) -> Iterator[Route]:
 def _route_of(
     endpoint: Endpoint, service: Service, route: Route, *, same_api: bool
 ) -> Route | None:
-    """Return the route to a service at an endpoint, for a client whose request takes `route`."""
+    """Return an endpoint's route to a service, for a client whose request takes `route`."""
     named = [one for one in (endpoint.routes.get(route.version),) if one is not None]
     for one in _all_routes(named):
         if one.service.name == service.name and (
@@ -402,7 +406,7 @@ def _route_of(
             return one
     if same_api:
         return None
-    # Another API has other versions: use the version that the service itself speaks.
+    # Another API has other versions, so this takes the version that the service itself implements.
     return next(
         one
         for one in endpoint.routes.values()
@@ -439,10 +443,10 @@ class Snapshot:
 
     Attributes:
         trusted_proxies: The networks of the proxies whose forwarding fields the gateway trusts.
-        workers: The number of worker processes; None if it is not configured.
+        workers: The number of worker processes; None if the number is not configured.
         state: The path of the state file, or the URL of the database; None does not store state
             across restarts.
-        compress: Whether converted responses are compressed if the client accepts it.
+        compress: Whether converted responses are compressed if the client accepts compression.
         withheld: The lower-case names of the request header fields that are never forwarded as
             received.
         read: The lower-case names of the request header fields from which the gateway reads
@@ -450,12 +454,12 @@ class Snapshot:
         tracing: Which requests are traced, and where their spans are sent; None disables tracing.
         cors: Which scripts in browsers may read the gateway's own responses, unless the API has its
             own `cors`; None allows no script.
-        listen: The addresses on which clients connect; empty uses the address in the environment.
+        listen: The addresses for client connections; empty uses the address in the environment.
         files: The files that the configuration names.
-        forget_after: The seconds after which a lost replica of a fleet is forgotten.
+        forget_after: The time after which a lost replica of a fleet is removed, in seconds.
         links: Finds the endpoints to which links of services belong.
         brownouts: The versions that have a brownout.
-        passed: Decides which header fields of requests without a conversion are forwarded.
+        passed: Decides which header fields of unconverted requests are forwarded.
         passed_in_trace: Like `passed`, for requests to which the gateway adds trace fields.
         derived: A cache for values that reports compute from this configuration.
     """

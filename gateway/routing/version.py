@@ -36,14 +36,14 @@ class Check(SectionModel):
     """A share of the converted responses is validated. Violations are counted and logged."""
 
     percent: Annotated[float, Field(gt=0, le=100), NumberText]
-    """The percentage of validated converted responses, above 0."""
+    """The percentage of converted responses to validate, above 0."""
 
 
 class VersionModel(SectionModel):
     """How a version is served: by its own service, or via another version."""
 
     service: str | None = None
-    """The name of the service that speaks this version. A version has either this or via."""
+    """The name of the service that implements this version. A version has either this or via."""
     via: str | None = None
     """The version whose service serves this version, through the conversions between the two."""
     lifecycle: Lifecycle | None = None
@@ -88,8 +88,9 @@ class ApiVersions(NamedTuple):
     def compile(self, now: float) -> tuple[Routes, dict[Version, str]]:
         """Return the routes of the versions, and the locations of their OpenAPI documents.
 
-        A version without a service that has ended before `now`, in seconds since 1970, gets no
-        route.
+        Args:
+            now: The time in seconds since 1970. A version without a service gets no route if it has
+                ended.
         """
         routes: Routes = {}
         for label, version in self.versions.items():
@@ -111,7 +112,7 @@ class ApiVersions(NamedTuple):
         for label, version in self.versions.items():
             route, model = routes.get(version), self.models[label]
             if route is None or not route.service.targets:
-                continue  # the mistakes in its section are reported elsewhere
+                continue  # the mistakes in this section are reported elsewhere
             location = model.schema_
             if location is None and model.via is None:
                 location = _LIVE
@@ -129,7 +130,7 @@ class ApiVersions(NamedTuple):
         return schemas
 
     def _with_check(self, label: str, route: Route, schemas: Mapping[Version, str]) -> Route:
-        """Return the route, with validation of responses if `check` or a gate needs it."""
+        """Return the route, with validation of responses if `check` or a gate requires it."""
         model, here = self.models[label], self._at(label)
         gates = None if route.cutover is None else route.cutover.rule.gates
         gated = gates is not None and gates.violations is not None
@@ -216,7 +217,7 @@ class ApiVersions(NamedTuple):
         return route
 
     def _is_alternative(self, label: str, key: str, via: str) -> bool:
-        """Return whether a shadow or a cutover of a version may use the service of `via`."""
+        """Return whether a shadow or cutover of a version may use the service of version `via`."""
         here = self._at(label).below(key)
         if self.models[label].service is None:
             here.add(

@@ -76,7 +76,7 @@ class Matching:
         )
 
     def forms(self, versions: Collection[Version]) -> str:
-        """Return the valid forms besides labels for error messages; empty if only labels are valid."""
+        """Return the valid forms besides labels, for messages; empty if only labels are valid."""
         text = ""
         if self.nearest_lower and _newest(self.ladder) in versions:
             text += ", or a later one, which selects the newest before it"

@@ -1,4 +1,4 @@
-"""Routes of version 1 for tests that add keys to it in gateway.yaml."""
+"""Routes of version 1 for tests that add keys to the version's section of gateway.yaml."""
 
 from gateway.routing.snapshot import Route
 from gateway.versions.version import Version
@@ -8,7 +8,12 @@ NAMED = "clients: { by: [{ header: X-Client }] }\n"
 
 
 def first_version(more: str, top: str = NAMED) -> Route:
-    """Return the route of version 1, with more keys in its section and at the top of the file."""
+    """Return the route of version 1.
+
+    Args:
+        more: The keys to add to the section of version 1.
+        top: The text to add at the top of the file.
+    """
     text = edited('"1": { service: old }', f'"1": {{ service: old, {more} }}', top + RULES)
     found = loaded(text).router.find("/param")
     assert found is not None

@@ -28,7 +28,7 @@ def every(seconds: float) -> Schedule:
 
 
 def never(_: float) -> tuple[float, float]:
-    """A schedule without a time."""
+    """A schedule that never opens a window."""
     return -inf, inf
 
 
@@ -47,12 +47,12 @@ def configured(
 
 
 class TestModel:
-    """From gateway.yaml to what is checked per request; mistakes are in mistakes.txt."""
+    """Compiling `brownout` of gateway.yaml; its mistakes are in mistakes.txt."""
 
-    def test_a_percentage_at_any_time(self) -> None:
+    def test_a_brownout_percentage_applies_at_any_time(self) -> None:
         assert configured("percent: 5, status: 410") == brownout(Window(percent=(5, 5)), status=410)
 
-    def test_a_window_between_two_dates_grows(self) -> None:
+    def test_the_percentage_of_a_window_grows_between_two_dates(self) -> None:
         found = configured("windows: [{ from: 2036-01-01, to: 2036-02-01, percent: [1, 50] }]")
         assert found.windows == (Window(NEW_YEAR, FEBRUARY, percent=(1, 50)),)
 
@@ -61,11 +61,11 @@ class TestModel:
         opens = parse_date("2036-07-01T09:00+02:00")
         assert next(found.occurrences(opens - 1)) == (opens, opens + 30 * 60, 100)
 
-    def test_exempt_clients_are_never_refused_in_a_brownout(self) -> None:
+    def test_the_end_of_each_exemption_is_compiled(self) -> None:
         yaml = "percent: 5, exempt: [{ client: a }, { client: b, until: 2036-01-01 }]"
         assert configured(yaml).exempt == {"a": inf, "b": NEW_YEAR}
 
-    def test_exempt_clients_are_hashed_like_those_of_requests(self) -> None:
+    def test_names_of_exempt_clients_are_hashed_like_the_names_in_requests(self) -> None:
         top = "clients: { by: [{ header: X-Client }], hash: pepper }\n"
         (name,) = configured("percent: 5, exempt: [{ client: a }]", top).exempt
         assert name.startswith("hash-")
@@ -107,7 +107,7 @@ OCCURRENCES = {
 
 
 @pytest.mark.parametrize(("windows", "now", "found"), OCCURRENCES.values(), ids=OCCURRENCES)
-def test_occurrences_are_yielded_from_now_on(
+def test_current_and_later_occurrences_are_yielded(
     windows: tuple[Window, ...], now: float, found: list[object]
 ) -> None:
     assert list(islice(brownout(*windows).occurrences(now), 3)) == found
@@ -126,7 +126,7 @@ def test_a_window_is_open_exactly_during_its_occurrences(
 
 
 class TestRetry:
-    """The time of the next attempt, by the windows, the time and the draw."""
+    """The time of the next attempt depends on the windows, the time and the random draw."""
 
     @pytest.mark.parametrize(
         ("windows", "now", "draw", "closes"),
@@ -134,10 +134,11 @@ class TestRetry:
             ((), 50, 0, None),
             ((Window(100, 200),), 50, 0, None),
             ((Window(0, 100),), 50, 1.0, 100),
-            # A share refuses by chance, and a retry may be served at once.
+            # With a percentage below 100, a retry may succeed at once.
             ((Window(percent=(5, 5)),), 50, 0.049, 51),
             ((Window(percent=(5, 5)),), 50, 0.05, None),
-            # The last of the open windows counts, and those adjacent to it.
+            # The refusal ends with the last of the open windows and of the windows adjacent to
+            # them.
             ((Window(0, 100), Window(0, 300), Window(percent=(50, 50))), 50, 0, 300),
             ((Window(0, 100), Window(100, 200)), 59, 0.999, 200),
             ((Window(0, 100), Window(90, 300), Window(300, 400)), 0, 0.999, 400),
@@ -161,7 +162,7 @@ class TestRetry:
     @given(
         st.floats(0, 1e4), st.floats(1, 500), st.floats(0, 1, exclude_max=True), st.floats(0, 100)
     )
-    def test_a_refused_request_may_be_repeated_later(
+    def test_the_next_attempt_is_always_in_the_future(
         self, now: float, length: float, draw: float, percent: float
     ) -> None:
         window = Window(100, 9000, every(100), (length, length), (percent, percent))
@@ -169,7 +170,7 @@ class TestRetry:
         assert closes is None or (closes > now and draw < percent / 100 and 100 <= now < 9000)
 
 
-def test_the_largest_share_of_the_open_windows_counts() -> None:
+def test_the_largest_share_of_all_open_windows_applies() -> None:
     found = brownout(Window(0, 100, percent=(5, 5)), Window(50, 100))
     assert [found.share(now) for now in (-1, 0, 50, 100)] == [0, 0.05, 1, 0]
 
@@ -188,13 +189,13 @@ def test_a_client_is_exempt_until_its_date(client: str, now: float, exempt: bool
     ("paused", "exempt"),
     [({KEY}, True), ({("person", "2")}, False), ({("users", "1")}, False), (set(), False)],
 )
-def test_a_pause_exempts_every_client(paused: set[tuple[str, str]], exempt: bool) -> None:
+def test_a_paused_brownout_refuses_no_client(paused: set[tuple[str, str]], exempt: bool) -> None:
     context = RequestContext("", 50, Overrides(frozenset(paused)))
     assert (brownout(ALWAYS).closes(context) is None) is exempt
 
 
 class TestRefusal:
-    """The fault for a refused request."""
+    """The error for a refused request."""
 
     def test_retry_after_is_rounded_up(self) -> None:
         fault = brownout(ALWAYS).refusal(100, 50.1, ("1", "2"), {"version": "2"})
@@ -205,12 +206,12 @@ class TestRefusal:
             "Version 1 is being withdrawn and refused for a while; use version 2."
         )
 
-    def test_410_has_no_retry_after(self) -> None:
+    def test_a_410_refusal_has_no_retry_after(self) -> None:
         fault = brownout(ALWAYS, status=410).refusal(100, 50, ("1",), None)
         assert (fault.status, fault.fields, fault.successor) == (410, (), None)
         assert fault.detail.endswith("use a later version.")
 
-    def test_retry_after_is_an_hour_without_an_end(self) -> None:
+    def test_retry_after_is_an_hour_if_the_brownout_has_no_end(self) -> None:
         fields = brownout(ALWAYS).refusal(inf, 50, ("1",), None).fields
         assert fields == ((b"Retry-After", b"3600"),)
 
@@ -224,7 +225,7 @@ BERLIN = time_zone("Europe/Berlin")
         ("0 9 * * 1", "2026-03-29T12:00", "2026-03-23T08:00", "2026-03-30T07:00"),
         ("0 9 * * 1", "2026-03-30T07:00", "2026-03-30T07:00", "2026-04-06T07:00"),
         ("0 9 * * 1", "2026-03-30T06:59:59", "2026-03-23T08:00", "2026-03-30T07:00"),
-        # 2:30 is skipped in March, and comes twice in October.
+        # In Berlin, 2:30 is skipped on a day in March, and occurs twice on a day in October.
         ("30 2 * * *", "2026-03-29T01:00", "2026-03-29T01:00", "2026-03-30T00:30"),
         ("30 2 * * *", "2026-10-25T01:30", "2026-10-25T00:30", "2026-10-26T01:30"),
         ("*/5 * * * *", "2026-10-25T01:32", "2026-10-25T01:30", "2026-10-25T01:35"),
@@ -232,15 +233,17 @@ BERLIN = time_zone("Europe/Berlin")
         ("0 1 29 2 *", "2026-01-01T00:00", "2024-02-29T00:00", "2028-02-29T00:00"),
     ],
 )
-def test_scheduled_times_before_and_after(text: str, now: str, before: str, after: str) -> None:
+def test_a_schedule_returns_the_times_before_and_after_now(
+    text: str, now: str, before: str, after: str
+) -> None:
     expected = parse_date(f"{before}Z"), parse_date(f"{after}Z")
     assert cron_schedule(text, BERLIN)(parse_date(f"{now}Z")) == expected
 
 
 @LAW
 @given(st.lists(st.integers(0, 4_000_000), min_size=1))
-def test_the_cache_does_not_change_results(offsets: list[int]) -> None:
-    """Whatever came before: clocks go back, too."""
+def test_the_cache_of_a_schedule_does_not_change_its_results(offsets: list[int]) -> None:
+    """The times are in any order, since a clock may be set back."""
     schedule = cron_schedule("*/7 3-20 * * 1-5", BERLIN)
     for offset in offsets:
         now = 1_774_000_000 + offset
@@ -249,13 +252,13 @@ def test_the_cache_does_not_change_results(offsets: list[int]) -> None:
         assert before <= now < after
 
 
-def test_a_scheduled_time_counts_as_past_from_its_own_second_on() -> None:
+def test_a_scheduled_time_is_past_from_the_moment_that_it_is_reached() -> None:
     schedule = cron_schedule("* * * * *", UTC)
     assert [schedule(now) for now in (59.999, 60.0, 60.001)] == [(0, 60), (60, 120), (60, 120)]
 
 
 @pytest.mark.parametrize("text", ["", "0 9 * *", "@daily", "0 0 9 * * 1", "x * * * *", "* * * * 8"])
-def test_an_invalid_expression_is_refused(text: str) -> None:
+def test_an_invalid_cron_expression_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="write minute, hour, day, month and weekday"):
         cron_schedule(text, UTC)
 
@@ -266,6 +269,6 @@ def test_an_unknown_time_zone_is_refused(name: str) -> None:
         time_zone(name)
 
 
-def test_a_time_zone_has_its_summer_time() -> None:
+def test_a_time_zone_observes_summer_time() -> None:
     assert time_zone("UTC") is UTC
     assert datetime(2026, 7, 1, tzinfo=BERLIN).utcoffset() == timedelta(hours=2)

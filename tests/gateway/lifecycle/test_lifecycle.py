@@ -1,4 +1,4 @@
-"""Lifecycles: header fields before a version ends, refusals after that, links to successors."""
+"""Lifecycles: header fields before a version ends, refusals after its end, links to successors."""
 
 from dataclasses import replace
 from math import inf
@@ -28,15 +28,15 @@ PAGE = "https://example.com/v1"
 def announced(
     lifecycle: VersionLifecycle, *successors: Successor, client: str = "", **captures: str
 ) -> list[str]:
-    """Return the header fields that a client gets."""
+    """Return the lifecycle header fields of a response to a client, as `name: value`."""
     fields = lifecycle.at_endpoint(successors).fields_for(client, captures)
     return [f"{name.decode()}: {value.decode()}" for name, value in fields]
 
 
 class TestModel:
-    """From gateway.yaml to what is announced per request; mistakes are in mistakes.txt."""
+    """Compiling `lifecycle` of gateway.yaml; its mistakes are in mistakes.txt."""
 
-    def test_dates_exemptions_and_successors(self) -> None:
+    def test_dates_exemptions_and_successors_are_compiled(self) -> None:
         text = edited(
             '"1": { service: old }',
             '"1": { service: old, lifecycle: { deprecated: 2035-01-01, sunset: 2036-01-01,'
@@ -57,7 +57,7 @@ class TestModel:
             )
         }
 
-    def test_a_version_without_lifecycle_has_none(self) -> None:
+    def test_a_route_has_no_lifecycle_without_the_key(self) -> None:
         assert first_version("schema: live").lifecycle is None
 
     def test_a_version_that_has_ended_needs_no_service(self) -> None:
@@ -86,7 +86,9 @@ class TestModel:
     ],
     ids=["no date", "deprecated", "sunset", "a day of one digit", "all"],
 )
-def test_header_fields_of_rfc_9745_and_8594(lifecycle: VersionLifecycle, fields: list[str]) -> None:
+def test_deprecation_and_sunset_fields_follow_rfc_9745_and_rfc_8594(
+    lifecycle: VersionLifecycle, fields: list[str]
+) -> None:
     assert announced(lifecycle) == fields
 
 
@@ -97,7 +99,7 @@ def test_an_exempt_client_gets_its_own_sunset() -> None:
 
 
 class TestSuccessor:
-    """Links to the successor (RFC 5829), and its members in problem details."""
+    """Links to the successor (RFC 5829), and the successor in problem details."""
 
     @pytest.mark.parametrize(
         ("template", "address", "target", "parameter", "members"),
@@ -167,7 +169,7 @@ class TestSuccessor:
             ("\udce9", "%E9"),
         ],
     )
-    def test_captures_are_encoded_for_a_uri(self, raw: str, sent: str) -> None:
+    def test_captures_in_links_are_percent_encoded(self, raw: str, sent: str) -> None:
         (link,) = announced(VersionLifecycle(V1), CAPTURING, id=raw)
         assert link == f'Link: </v2/users/{sent}>; rel="successor-version"'
         assert CAPTURING.problem_members({"id": raw})["path"] == f"/v2/users/{sent}"
@@ -182,7 +184,7 @@ class TestSuccessor:
 
 
 class TestEnd:
-    """A version ends at the second of its sunset, for each client at its own."""
+    """A version ends at its sunset. An exempt client may have a later one."""
 
     @pytest.mark.parametrize(
         ("client", "now", "ended"),
@@ -194,7 +196,7 @@ class TestEnd:
             ("acme", DECEMBER, True),
         ],
     )
-    def test_a_version_ends_at_its_sunset_or_at_that_of_an_exempt_client(
+    def test_a_version_ends_at_its_sunset_or_when_the_exemption_of_the_client_ends(
         self, client: str, now: float, ended: bool
     ) -> None:
         lifecycle = VersionLifecycle(V1, sunset=JUNE, exempt={"acme": DECEMBER})
@@ -224,7 +226,7 @@ class TestEnd:
             ([], (), "no version is left"),
         ],
     )
-    def test_the_refusal_names_the_first_version_that_has_not_ended(
+    def test_the_refusal_names_the_first_successor_that_has_not_ended(
         self, sunsets: list[float | None], offered: tuple[str, ...], advice: str
     ) -> None:
         successors = [

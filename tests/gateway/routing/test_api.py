@@ -1,4 +1,4 @@
-"""One endpoint: what chooses the version there, what is let through, what is asked for."""
+"""Endpoints of an API: mechanisms, methods, and the route of each version."""
 
 import pytest
 
@@ -26,13 +26,13 @@ def test_an_api_without_versions_has_one_route() -> None:
     )
 
 
-def test_neighbours_need_no_conversion_unless_one_is_served_via_the_other() -> None:
+def test_adjacent_versions_with_their_own_services_need_no_conversion() -> None:
     begin, end = RULES.index("    conversions:"), RULES.index("  users:")
     assert loaded(RULES[:begin] + RULES[end:]).summary == "2 services, 5 endpoints"
 
 
 def routes(versions: str) -> dict[str, Route]:
-    """Return the routes at /param for versions 1, 2, 10 with a link between neighbours."""
+    """Return the routes at /param of versions 1, 2 and 10, with conversions between neighbours."""
     conversions = (
         "    conversions:\n"
         '      - { between: ["2", "10"], changes: [default: { field: b, value: 2 }] }\n'
@@ -46,7 +46,7 @@ def routes(versions: str) -> dict[str, Route]:
 
 
 def way(conversion: Conversion | None) -> str | None:
-    """Say how a conversion goes: `up 1-2 2-10`."""
+    """Return the direction and the version steps of a conversion, such as `up 1-2 2-10`."""
     if conversion is None:
         return None
     links = (f"{link.older}-{link.newer}" for link in conversion.links)
@@ -89,7 +89,7 @@ def test_a_version_is_served_by_its_service_or_via_another_version(
     assert list(found) == ["1", "2", "10"]
 
 
-def test_conversions_are_composed_along_the_way() -> None:
+def test_the_conversions_between_two_distant_versions_are_composed() -> None:
     down = routes('{ "1": { via: "10" }, "2": { service: old }, "10": { service: new } }')
     assert (way(down["1"].request), way(down["1"].response)) == ("up 1-2 2-10", "down 2-10 1-2")
     up = routes('{ "1": { service: old }, "2": { service: old }, "10": { via: "2" } }')
@@ -97,7 +97,7 @@ def test_conversions_are_composed_along_the_way() -> None:
     assert (way(up["2"].request), way(up["2"].response)) == (None, None)
 
 
-def test_switching_is_an_edit_of_one_line() -> None:
+def test_replacing_service_with_via_switches_the_service_of_a_version() -> None:
     found = loaded(edited('"1": { service: old }', '"1": { via: "2" }')).router.find("/param")
     assert found is not None
     served = {str(route.version): route.service.name for route in found[0].routes.values()}
@@ -105,7 +105,7 @@ def test_switching_is_an_edit_of_one_line() -> None:
 
 
 def endpoint(path: str, old: str = "", new: str = "") -> Endpoint:
-    """Return the endpoint that a path leads to, in rules with one place written otherwise."""
+    """Return the endpoint of a path, after the replacement of a string in gateway.yaml."""
     found = loaded(edited(old, new) if old else RULES).router.find(path)
     assert found is not None
     return found[0]
@@ -141,7 +141,7 @@ def test_each_mechanism_compiles_to_its_reader(
     assert built.vary == vary
 
 
-def test_the_path_reader() -> None:
+def test_a_path_mechanism_compiles_to_the_path_reader() -> None:
     built = endpoint("/v1/person")
     assert built.selector is not None
     assert built.selector.readers == (PathReader(),)
@@ -160,7 +160,9 @@ def test_the_path_reader() -> None:
         ('[{ in: query, name: v }, { in: header, name: V, default: "2" }]', Version(2)),
     ],
 )
-def test_the_nearest_default_version_applies(version: str, default: Version | None) -> None:
+def test_the_default_of_any_mechanism_is_the_default_of_the_endpoint(
+    version: str, default: Version | None
+) -> None:
     built = endpoint("/param", "{ in: query, name: version }", version)
     assert built.selector is not None
     assert built.selector.default == default
@@ -178,7 +180,9 @@ def test_the_nearest_default_version_applies(version: str, default: Version | No
         ("methods: ~", None),
     ],
 )
-def test_get_allows_head_as_well(methods: str, let_through: tuple[str, ...] | None) -> None:
+def test_an_endpoint_that_allows_get_also_allows_head(
+    methods: str, let_through: tuple[str, ...] | None
+) -> None:
     assert endpoint("/users", "methods: [POST]", methods).methods == let_through
 
 
@@ -206,14 +210,14 @@ def test_get_allows_head_as_well(methods: str, let_through: tuple[str, ...] | No
         ),
     ],
 )
-def test_the_upstream_path_of_the_endpoint_replaces_that_of_the_api(
+def test_the_upstream_path_of_an_endpoint_replaces_the_one_of_the_api(
     old: str, new: str, path: str, asked: str | None
 ) -> None:
     route = endpoint(path, old, new).routes.get(Version(1)) or endpoint(path, old, new).routes[None]
     assert asked == (route.upstream_path and route.upstream_path.text)
 
 
-def test_a_version_served_via_another_asks_for_the_path_of_that() -> None:
+def test_a_version_served_via_another_uses_the_path_of_the_other_version() -> None:
     text = edited("    upstream_path: /person\n", "").replace(
         "{ service: old }\n      ", '{ via: "2" }\n      '
     )
@@ -225,7 +229,7 @@ def test_a_version_served_via_another_asks_for_the_path_of_that() -> None:
     assert new is None
 
 
-def test_the_answer_is_called_by_the_media_type_that_chose_it() -> None:
+def test_vendor_responses_have_the_media_type_of_the_accept_mechanism() -> None:
     new = 'media_type: "a/b-v{version}+json", response_type: vendor'
     vendor = endpoint("/accept", 'media_type: "a/b-v{version}+json"', new)
     types = [route.content_type for route in vendor.routes.values()]
@@ -235,7 +239,7 @@ def test_the_answer_is_called_by_the_media_type_that_chose_it() -> None:
     assert [route.content_type for route in endpoint("/header").routes.values()] == [None, None]
 
 
-def test_links_cannot_lead_back_without_a_part_of_the_path() -> None:
+def test_an_upstream_path_without_a_capture_causes_a_warning_about_links() -> None:
     text = edited(
         "- { path: /users, methods: [POST] }", '- { path: "/{a}/{b}", upstream_path: "/x/{b}" }'
     )

@@ -1,4 +1,4 @@
-"""The origins that may read the gateway's own answers; the mistakes are in mistakes.txt."""
+"""The origins whose scripts may read the gateway's own responses; mistakes are in mistakes.txt."""
 
 import pytest
 from multidict import CIMultiDict
@@ -47,14 +47,14 @@ COOKIES = (b"Access-Control-Allow-Credentials", b"true")
         (ALL, [], ()),
     ],
 )
-def test_an_answer_has_the_fields_of_cors_for_allowed_origins_alone(
+def test_only_responses_to_allowed_origins_have_cors_fields(
     rules: CorsRules, origins: list[str], fields: tuple[tuple[bytes, bytes], ...]
 ) -> None:
     request = CIMultiDict([("Origin", origin) for origin in origins])
     assert rules.answer(request, FIELDS) == fields
 
 
-def test_a_preflight_of_an_allowed_origin_gets_what_it_asks_for() -> None:
+def test_a_preflight_from_an_allowed_origin_permits_the_requested_method_and_headers() -> None:
     asked = CIMultiDict({"Origin": APP, "Access-Control-Request-Method": "PUT"})
     method = (b"Access-Control-Allow-Methods", b"PUT")
     assert WITH_COOKIES.preflight(asked) == (OWN, COOKIES, method)
@@ -67,7 +67,7 @@ def test_a_preflight_of_an_allowed_origin_gets_what_it_asks_for() -> None:
     assert ALL.preflight(CIMultiDict({"Origin": APP})) == ()
 
 
-def test_what_caches_have_to_know() -> None:
+def test_responses_vary_by_origin_unless_all_origins_are_allowed() -> None:
     assert NAMED.vary == ("Origin",)
     assert ALL.vary == ()
 
@@ -115,7 +115,7 @@ UP: list[NamePair] = [
 ]
 
 
-def test_a_conversion_pairs_the_names_of_header_fields_in_its_order() -> None:
+def test_changed_header_names_are_paired_in_the_order_of_the_conversion() -> None:
     up, down = compose((V1, V2), LINKS, V1, V2), compose((V1, V2), LINKS, V2, V1)
     request, answer = MessageKind.REQUEST, MessageKind.RESPONSE
     assert name_pairs(up, "PUT", request) == tuple(UP)
@@ -135,7 +135,7 @@ def test_a_conversion_pairs_the_names_of_header_fields_in_its_order() -> None:
         ([""], []),
     ],
 )
-def test_a_service_is_asked_for_the_names_of_its_version(
+def test_requested_header_names_are_converted_for_the_service(
     names: list[str], asked: list[str]
 ) -> None:
     assert requested(names, UP) == asked
@@ -150,11 +150,13 @@ def test_a_service_is_asked_for_the_names_of_its_version(
         (["*"], ["*"]),
     ],
 )
-def test_a_client_is_allowed_the_names_of_its_version(names: list[str], sent: list[str]) -> None:
+def test_allowed_header_names_are_converted_for_the_client(
+    names: list[str], sent: list[str]
+) -> None:
     assert sorted(allowed(names, UP)) == sorted(sent)
 
 
-def test_one_of_several_is_not_enough() -> None:
+def test_a_combined_header_is_allowed_only_if_all_its_parts_are_allowed() -> None:
     assert allowed(["X-A"], [(("X-AB",), ("X-A", "X-B"))]) == ["x-a"]
     assert allowed(["X-B", "X-A"], [(("X-AB",), ("X-A", "X-B"))]) == ["x-ab"]
 
@@ -169,7 +171,9 @@ def test_one_of_several_is_not_enough() -> None:
         ([], ["x-total"]),
     ],
 )
-def test_a_script_may_read_the_names_of_its_version(names: list[str], read: list[str]) -> None:
+def test_exposed_header_names_are_converted_for_the_client(
+    names: list[str], read: list[str]
+) -> None:
     pairs = [
         (("X-By",), ("X-From",)),
         (("X-A", "X-B"), ("X-AB",)),
@@ -182,12 +186,12 @@ def test_a_script_may_read_the_names_of_its_version(names: list[str], read: list
 ORIGINS = '"http://localhost:3000", "https://app.test", "https://[::1]:8443", "app://index"'
 
 
-def test_the_origins_are_compiled() -> None:
+def test_configured_origins_are_compiled() -> None:
     assert loaded(RULES).cors is None
     found = loaded(f"{RULES}cors: {{ origins: [{ORIGINS}], credentials: true }}\n").cors
     origins = frozenset(origin.strip(' "') for origin in ORIGINS.split(","))
     assert found == CorsRules(origins, credentials=True)
 
 
-def test_a_star_allows_all_origins() -> None:
+def test_a_star_in_the_configuration_allows_all_origins() -> None:
     assert loaded(f'{RULES}cors: {{ origins: ["*"] }}\n').cors == CorsRules(frozenset({"*"}))

@@ -1,4 +1,4 @@
-"""`errors` of a version: the template, and the media type that it goes with."""
+"""`errors` of a version: the template of its errors, and their media type."""
 
 import re
 
@@ -54,7 +54,7 @@ MISSING = Fault(FaultCode.NOT_FOUND, "No.").problem("/x")
         ({"a": {"{successor}": "bad"}, "{supportedVersions}": 1, "b": 2}, None, {"b": 2}),
     ],
 )
-def test_a_template_renders_what_has_a_value(
+def test_a_template_omits_placeholders_without_a_value(
     template: object, gone: object, missing: object
 ) -> None:
     error = ErrorTemplate("application/json", template)
@@ -68,14 +68,14 @@ def test_a_template_renders_what_has_a_value(
     ("status", "expected"),
     [(404, "Not Found"), (422, "Unprocessable Content"), (413, "Content Too Large"), (499, "")],
 )
-def test_the_phrase_of_the_status(status: int, expected: str) -> None:
-    """One that HTTP does not have is left out, as any placeholder without a value."""
+def test_the_reason_phrase_of_the_status_is_rendered(status: int, expected: str) -> None:
+    """A status without a reason phrase in HTTP is treated like any placeholder without a value."""
     fault = Fault(FaultCode.OPERATION_MISSING, "No.", status_override=status).problem("/x")
     found = ErrorTemplate("application/json", {"s": "{status}", "p": "{phrase}"}).render(fault, "i")
     assert found == ({"s": status, "p": expected} if expected else {"s": status})
 
 
-def test_header_fields_of_the_version() -> None:
+def test_header_fields_of_the_version_replace_the_gateways() -> None:
     own: dict[str, str | None] = {"cache-control": None, "RETRY-AFTER": "9", "X-A": "b"}
     fields = [(b"Cache-Control", b"no-store"), (b"Retry-After", b"5"), (b"Allow", b"GET")]
     dressed = [(b"Allow", b"GET"), (b"RETRY-AFTER", b"9"), (b"X-A", b"b")]
@@ -103,7 +103,7 @@ CODES: dict[str, str | int] = {"version_retired": 4100, "internal": "E1"}
         (None, 5000, {**GONE, "code": 4100}, {**MISSING, "code": 5000}),
     ],
 )
-def test_codes_of_the_version(
+def test_codes_of_the_version_replace_the_gateways(
     template: object, default: str | int | None, gone: object, missing: object
 ) -> None:
     error = ErrorTemplate("application/json", template, CODES, default)
@@ -112,7 +112,7 @@ def test_codes_of_the_version(
     assert GONE["code"] == "version_retired"
 
 
-def test_what_the_rules_give_for_one_refusal_alone() -> None:
+def test_members_for_a_single_refusal_override_codes_and_details() -> None:
     details = {"operation_missing": "No."}
     error = ErrorTemplate("a/json", None, {"operation_missing": "NONE"}, None, details)
     for fault, code, detail in (
@@ -126,7 +126,7 @@ def test_what_the_rules_give_for_one_refusal_alone() -> None:
         assert error.render(given, "id", None, fault.own) == shown
 
 
-def test_without_a_template_it_is_the_problem_detail() -> None:
+def test_the_body_is_a_problem_detail_without_a_template() -> None:
     assert ErrorTemplate("application/json").render(GONE, "id") == GONE
 
 
@@ -140,7 +140,7 @@ LIST = {
 }
 
 
-def test_what_a_request_does_not_fit_with() -> None:
+def test_the_misfit_of_a_request_is_rendered() -> None:
     error = ErrorTemplate("application/json", LIST)
     assert error.render(UNFIT, "id", MISFIT) == {
         "message": "No: /a/b: bad.",
@@ -160,7 +160,7 @@ def test_what_a_request_does_not_fit_with() -> None:
         ({"m": "{detail}"}, {"m": "7: 'a.b' bad {x}"}),
     ],
 )
-def test_sentences_of_the_version(template: object, rendered: object) -> None:
+def test_details_of_the_version_replace_the_gateways(template: object, rendered: object) -> None:
     details = {"unconvertible_request": "{code}: '{field}' {reason} {{x}}", "internal": "Oh."}
     error = ErrorTemplate("application/json", template, {}, 7, details)
     assert error.render(UNFIT, "id", MISFIT) == rendered
@@ -172,7 +172,7 @@ def test_sentences_of_the_version(template: object, rendered: object) -> None:
     }
 
 
-def test_the_placeholders_of_a_template() -> None:
+def test_the_placeholders_in_all_parts_of_a_template_are_found() -> None:
     template = {"{x}": ["{a} {b}{{c}}", {"d": "{e}", "f": 1}], "g": None}
     assert list(placeholders(template)) == ["x", "a", "b", "e"]
     assert list(placeholders(None)) == []
@@ -180,7 +180,7 @@ def test_the_placeholders_of_a_template() -> None:
 
 BODY = {"error": {"code": "{code}"}}
 MAPPED = tuple(code.value for code in FaultCode if code not in BEFORE_VERSION)
-# No cache may have the refusals of a brownout when it is over.
+# A cache must not keep the refusals of a brownout after its end.
 DRESSED = tuple(code for code in MAPPED if code != "version_brownout")
 
 
@@ -262,7 +262,9 @@ def test_the_errors_of_a_version_compile_to_a_template(
         (MAPPED[:-2], [", ".join(MAPPED[-2:])]),
     ],
 )
-def test_codes_that_the_version_lacks(mapped: tuple[str, ...], lacking: list[str]) -> None:
+def test_a_warning_lists_the_codes_that_the_version_lacks(
+    mapped: tuple[str, ...], lacking: list[str]
+) -> None:
     codes = ", ".join(f"{code}: {number}" for number, code in enumerate(mapped))
     shape = f'{{ body: {{ code: "{{code}}" }}, codes: {{ {codes} }} }}'
     text = edited('"1": { service: old }', f'"1": {{ service: old, errors: {shape} }}')
@@ -273,7 +275,7 @@ def test_codes_that_the_version_lacks(mapped: tuple[str, ...], lacking: list[str
     ]
 
 
-def test_the_example_in_the_docs() -> None:
+def test_the_example_in_the_documentation_renders_as_described() -> None:
     page = (ROOT / "docs" / "error-shapes.md").read_text()
     (example,) = (
         part for part in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL) if "codes:" in part

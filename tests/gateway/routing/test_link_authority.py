@@ -1,4 +1,4 @@
-"""No mapped link leads to another host than the link of the service, as browsers read both."""
+"""For browsers, a mapped link leads to the same host as the original link of the service."""
 
 from random import Random
 
@@ -27,7 +27,7 @@ TARGETS = ("/a", "/v1/a", "/v2/a", "/v3/a")
 
 
 def mapper(target: str) -> LinkMapper:
-    """Return the mapper for a request."""
+    """Return the mapper for the links of a request."""
     planned, found = plan(SNAPSHOT, head(target)), SNAPSHOT.router.find(target)
     assert isinstance(planned, Plan)
     assert found is not None
@@ -38,9 +38,9 @@ def mapper(target: str) -> LinkMapper:
 
 
 def host(link: str) -> str | None:
-    """Return the host that a browser on an HTTP page reads in a link; None for that of the page.
+    """Return the host to which a browser on an HTTP page resolves a link; None for the page's host.
 
-    These are the states of https://url.spec.whatwg.org/#concept-basic-url-parser.
+    The function follows the states of https://url.spec.whatwg.org/#concept-basic-url-parser.
     """
     strip = "".join(chr(code) for code in range(33))
     rest = "".join(sign for sign in link.strip(strip) if sign not in "\t\n\r")
@@ -68,7 +68,7 @@ def host(link: str) -> str | None:
         ("/v2/a", "http://api.test/\\evil.test", "/./\\evil.test"),
         ("/v1/a", "/base/\\evil.test/x", "http://api.test/\\evil.test/x"),
         ("/a", "/base//evil.test/x", "/base//evil.test/x"),
-        # What leads elsewhere already, or is read differently by the gateway and a browser, stays.
+        # A link that leads to another host, or that browsers parse differently, is unchanged.
         ("/a", "//evil.test/base/x", "//evil.test/base/x"),
         ("/a", "\\\\evil.test/base/x", "\\\\evil.test/base/x"),
         ("/v1/a", "/\\evil.test/x", "/\\evil.test/x"),
@@ -80,11 +80,11 @@ def host(link: str) -> str | None:
         ("/a", "http://10.0.0.9\\evil.test/base/x", "http://10.0.0.9\\evil.test/base/x"),
     ],
 )
-def test_a_path_stays_a_path_for_browsers(target: str, link: str, wanted: str) -> None:
+def test_browsers_do_not_read_a_host_in_a_mapped_path(target: str, link: str, wanted: str) -> None:
     assert mapper(target).to_client(link).text == wanted
 
 
-def test_no_mapped_link_has_another_host_for_browsers() -> None:
+def test_browsers_read_the_same_host_in_random_mapped_links() -> None:
     draw = Random(1)
     begins = ("", "/base", "/base/", "/api/", "http://10.0.0.9", "//10.0.0.9/base", "http:", "/")
     parts = (*"/\\/\\\t\n\r\0 .?#:@", "..", "evil.test", "base", "%2F", "http:", "10.0.0.9", "é")

@@ -1,4 +1,4 @@
-"""Links: from what a service writes to what a client can ask for, and back."""
+"""Links: mapping from the service's paths to the client's paths, and back."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ def mapper(
     scheme: str = "http",
     host: str = "client",
 ) -> LinkMapper:
-    """Return the mapper for a request."""
+    """Return the mapper for the links of a request."""
     snapshot = load(SHOP, "links.yaml", {"NEW_HOST": host})
     asked = head(target, *fields)._replace(authority=authority)
     planned = plan(snapshot, asked)
@@ -44,7 +44,7 @@ def mapper(
 
 HEADER = ("X-V", "1")
 ACCEPT = ("Accept", VENDOR.format(version=1))
-# The target of a request, a link of the service, and the same for the client.
+# Rows: the target of a request, a link of the service, and the link for the client.
 TO_CLIENT: list[tuple[str, str, str]] = [
     # the path, by the mechanism that the client used
     ("/v1/orders", "/api/2/orders/7", "/v1/orders/7"),
@@ -58,7 +58,7 @@ TO_CLIENT: list[tuple[str, str, str]] = [
     ("/d/orders/1?version=1", "/api/2/orders/7", "/d/orders/7?version=1"),
     ("/v1/orders", "/both", "/pq/orders?version=1"),
     ("/q/orders?version=1", "/x/y", "/only/v1/header"),
-    # the query, as that of a request
+    # the query, converted like the query of a request
     ("/v1/orders", "/api/2/orders?offset=20&sort=up", "/v1/orders?skip=20&sort=asc"),
     ("/v2/orders", "/api/2/orders?offset=20", "/v2/orders?offset=20"),
     (
@@ -87,14 +87,14 @@ TO_CLIENT: list[tuple[str, str, str]] = [
     ("/v1/orders", "http://10.0.0.9/people/3", "http://api.test/people/3"),
     ("/v1/orders", "http://10.0.0.9/all/3/4", "http://api.test/folk/3/4"),
     ("/v1/orders", "http://10.0.0.9/files/a", "http://api.test/files/a"),
-    # of others
+    # other authorities
     ("/v1/orders", "http://example.com/api/2/orders/7", "http://example.com/api/2/orders/7"),
     ("/v1/orders", "http://10.0.0.2:1/api/2/orders/7", "http://10.0.0.2:1/api/2/orders/7"),
     ("/v1/orders", "mailto:a@example.com", "mailto:a@example.com"),
     ("/v1/orders", "urn:a:b", "urn:a:b"),
     ("/v1/orders", "http:oops", "http:oops"),
     ("/v1/orders", "ftp://10.0.0.2/x", "ftp://10.0.0.2/x"),
-    # what is public already
+    # links that are already public
     ("/v1/orders", "http://api.test/v2/orders/7", "http://api.test/v1/orders/7"),
     ("/v1/orders", "/only/query", "/only/query?version=1"),
     ("/v1/orders", "/people/3?offset=1", "/people/3?offset=1"),
@@ -103,17 +103,19 @@ TO_CLIENT: list[tuple[str, str, str]] = [
     ("/people/3", "/people/../all/x", "/folk/x"),
     ("/people/3", "/all/x/../y", "/folk/y"),
     ("/people/3", "http://10.0.0.9/files/a", "http://api.test/files/a"),
-    # the way of a cutover and of a shadow
+    # the routes of a cutover and of a shadow
     ("/gone/v1/3", "/gone/v2/4", "/gone/v1/4"),
     ("/gone/v1/3", "http://10.0.0.2:8002/gone/v2/4", "http://api.test/gone/v1/4"),
     ("/gone/v2/3", "http://10.0.0.1:8001/gone/v1/4", "http://api.test/gone/v2/4"),
-    # a capture that the service does not have
+    # a capture that the service's path lacks
     ("/acme/v1/bills/3", "/bills/4", "/acme/v1/bills/4"),
 ]
 
 
 @pytest.mark.parametrize(("target", "link", "wanted"), TO_CLIENT)
-def test_to_the_client(target: str, link: str, wanted: str) -> None:
+def test_a_link_of_the_service_is_mapped_for_the_client(
+    target: str, link: str, wanted: str
+) -> None:
     assert mapper(target).to_client(link) == MappedLink(wanted)
 
 
@@ -122,14 +124,16 @@ def test_to_the_client(target: str, link: str, wanted: str) -> None:
     [
         ("/v0/orders", "/api/2/orders/7", "https://shop.test/v0/orders/7"),
         ("/v0/orders", "http://10.0.0.2:8002/api/2/orders/7", "https://shop.test/v0/orders/7"),
-        ("/v0/orders", "/nowhere", "/nowhere"),  # it fits no endpoint
+        ("/v0/orders", "/nowhere", "/nowhere"),  # the link belongs to no endpoint
         ("/v0/orders", "https://other.test/a", "https://other.test/a"),
         ("/v5/orders", "http://10.0.0.2:8002/api/2/orders/7?a", "/v5/orders/7?a"),
         ("/v5/orders", "/api/2/orders/7", "/v5/orders/7"),
         ("/v2/orders", "/api/2/orders/7", "/v2/orders/7"),
     ],
 )
-def test_the_form_that_a_version_is_used_to(target: str, link: str, wanted: str) -> None:
+def test_links_have_the_form_that_is_configured_for_the_version(
+    target: str, link: str, wanted: str
+) -> None:
     of = mapper(target, authority="10.9.9.9:8080", public="shop.test", scheme="https")
     assert of.to_client(link).text == wanted
     if "/nowhere" not in link and "other" not in link:
@@ -137,7 +141,7 @@ def test_the_form_that_a_version_is_used_to(target: str, link: str, wanted: str)
     assert of.cookie_path("/api/2/orders").text == target
 
 
-def test_a_service_gets_its_own_form_back() -> None:
+def test_an_absolute_link_of_the_client_becomes_relative_for_the_service() -> None:
     of = mapper("/v0/orders")
     assert of.to_service("http://api.test/v0/orders/7?a") == MappedLink("/api/2/orders/7?a")
 
@@ -150,13 +154,13 @@ def test_a_service_gets_its_own_form_back() -> None:
         ("/pq/orders", HEADER, "/v1/orders/7"),
     ],
 )
-def test_no_version_in_a_url_that_needs_none(
+def test_a_link_has_no_version_parameter_if_the_version_is_named_elsewhere(
     target: str, field: tuple[str, str], wanted: str
 ) -> None:
     assert mapper(target, field).to_client("/api/2/orders/7") == MappedLink(wanted)
 
 
-def test_a_field_of_the_request_names_the_version_there_too() -> None:
+def test_a_link_to_an_endpoint_that_reads_the_same_header_has_no_version_parameter() -> None:
     assert mapper("/h/orders/1", HEADER).to_client("/both") == MappedLink("/pq/orders")
 
 
@@ -174,11 +178,11 @@ def test_a_field_of_the_request_names_the_version_there_too() -> None:
         ("/v3/orders/7?offset=1", "/v3/orders/7?offset=1"),
     ],
 )
-def test_what_fits_no_endpoint(link: str, wanted: str) -> None:
+def test_a_link_to_no_endpoint_is_reported_as_unmapped(link: str, wanted: str) -> None:
     assert mapper("/v1/orders").to_client(link) == MappedLink(wanted, False)
 
 
-def test_the_host_of_the_client_s_version() -> None:
+def test_the_host_in_a_link_names_the_version_of_the_client() -> None:
     asked = mapper("/s/orders", authority="v1.shop.test:8080")
     link = "http://v2.shop.test:8080/api/2/orders?offset=1"
     assert asked.to_client(link) == MappedLink("http://v1.shop.test:8080/s/orders?skip=1")
@@ -186,7 +190,7 @@ def test_the_host_of_the_client_s_version() -> None:
     assert back == MappedLink(link)
 
 
-def test_a_trusted_proxy_was_asked_by_another_name() -> None:
+def test_links_have_the_host_that_a_trusted_proxy_forwards() -> None:
     asked = mapper("/v1/orders", authority="inner:80", public="shop.example", scheme="https")
     for authority in ("http://inner", "https://shop.example", "http://10.0.0.2:8002"):
         mapped = asked.to_client(f"{authority}/api/2/orders/7")
@@ -209,16 +213,18 @@ def test_a_trusted_proxy_was_asked_by_another_name() -> None:
         ("/v1/orders", "http://example.com/v1/orders", "http://example.com/v1/orders"),
     ],
 )
-def test_to_the_service(target: str, link: str, wanted: str) -> None:
+def test_a_link_of_the_client_is_mapped_for_the_service(
+    target: str, link: str, wanted: str
+) -> None:
     assert mapper(target).to_service(link) == MappedLink(wanted)
 
 
 @pytest.mark.parametrize("link", ["/nowhere", "/people/3", "/v1/orders?sort=maybe", "/files/a"])
-def test_what_fits_no_endpoint_of_the_service(link: str) -> None:
+def test_a_link_to_another_service_or_no_endpoint_is_reported_as_unmapped(link: str) -> None:
     assert mapper("/v1/orders").to_service(link) == MappedLink(link, False)
 
 
-def test_a_link_field() -> None:
+def test_the_targets_and_anchors_of_a_link_field_are_mapped() -> None:
     value = (
         '</a>; rel="next"; title="<b>, \\"</c>", <d;e> ; anchor="/f" ; Anchor = "#g", '
         '<http://h/i>;x="; anchor=j"'
@@ -232,8 +238,8 @@ def test_a_link_field() -> None:
 @pytest.mark.parametrize(
     "value", ["<" * 500_000, "</a>" + '"\\' * 250_000, "; anchor=" * 50_000, '<a"' * 200_001]
 )
-def test_a_link_field_costs_one_pass(value: str) -> None:
-    """What is looked for again from each place takes minutes."""
+def test_a_link_field_is_mapped_in_linear_time(value: str) -> None:
+    """With quadratic time, these values would take minutes."""
     assert map_link_field(value, lambda link: link) == value
 
 
@@ -245,14 +251,14 @@ def test_a_link_field_costs_one_pass(value: str) -> None:
         ("/other", "/hotel/v1/other"),
     ],
 )
-def test_links_to_operations_that_differ(link: str, client: str) -> None:
+def test_links_to_moved_operations_are_mapped(link: str, client: str) -> None:
     rooms = mapper("/hotel/v1/find?id=1")
     assert rooms.to_client(link) == MappedLink(client)
     service = client.replace("http://api.test", "")
     assert rooms.to_service(service) == MappedLink(link.replace("http://10.0.0.9", ""))
 
 
-def test_links_to_operations_that_the_other_version_lacks() -> None:
+def test_links_to_operations_that_the_other_version_lacks_are_unmapped() -> None:
     rooms = mapper("/hotel/v1/find?id=1")
     assert rooms.to_client("/new") == MappedLink("/new", False)
     for path in ("/hotel/v1/old", "/hotel/v1/find?id=.."):
@@ -278,11 +284,13 @@ def test_links_to_operations_that_the_other_version_lacks() -> None:
         ("/v1/orders", "/nowhere/", "/nowhere/", False),
     ],
 )
-def test_paths_of_cookies(target: str, path: str, wanted: str, fits: bool) -> None:
+def test_the_path_of_a_cookie_is_mapped_for_the_client(
+    target: str, path: str, wanted: str, fits: bool
+) -> None:
     assert mapper(target).cookie_path(path) == MappedLink(wanted, fits)
 
 
-def test_domains_of_cookies() -> None:
+def test_the_domain_of_a_cookie_is_kept_unless_it_belongs_to_a_service() -> None:
     asked = mapper("/v1/orders", authority="api.test:8080")
     assert asked.keeps_domain("api.test")
     assert asked.keeps_domain(".test")
@@ -300,7 +308,7 @@ PREFIXED = [
 
 
 @pytest.mark.parametrize(("link", "wanted"), PREFIXED)
-def test_a_link_has_the_prefix_of_the_client_once(link: str, wanted: str) -> None:
+def test_a_link_has_the_public_prefix_of_the_client_exactly_once(link: str, wanted: str) -> None:
     prefixed = mapper("/v1/orders")._replace(public_prefix="/shop", sent_prefix="/shop/v1")
     assert prefixed.to_client(link).text == wanted
     assert prefixed.to_client("/shop/v1").text == "/shop/v1"
@@ -312,7 +320,7 @@ def test_a_link_has_the_prefix_of_the_client_once(link: str, wanted: str) -> Non
         assert prefixed.to_service(client).text == "/api/2/orders/7"
 
 
-def test_a_service_may_leave_out_the_port_of_the_client() -> None:
+def test_a_link_without_the_port_of_the_client_is_mapped() -> None:
     public = mapper("/v1/orders", public="shop.example:8443", scheme="https")
     for host in ("shop.example", "shop.example:8443", "api.test"):
         link = public.to_client(f"https://{host}/api/2/orders/7").text

@@ -1,4 +1,4 @@
-"""A preflight, which names no version, is answered by one that is on offer."""
+"""The version for an OPTIONS request that names no version, such as a preflight."""
 
 import re
 from functools import partial
@@ -43,13 +43,13 @@ apis:
 
 
 class TestPreflight:
-    """A preflight cannot name a version in a header field: some version has to answer it."""
+    """A preflight cannot name a version in a header field, so the gateway selects one."""
 
     SNAPSHOT = load(RULES, "browsed.yaml", {})
     BROWNED_OUT, BEFORE, AFTER = 1_768_000_000.0, 1_780_272_000.0, 1_830_000_000.0
 
     def answered(self, now: float, target: str, *fields: tuple[str, str]) -> tuple[str, str, str]:
-        """Return the version of the answer, what chose it, and what the service is asked for."""
+        """Return the selected version, how it was chosen, and the target of the request."""
         found = plan(
             self.SNAPSHOT, head(target, *fields, method="OPTIONS"), RequestContext(now=now)
         )
@@ -70,7 +70,7 @@ class TestPreflight:
             (BROWNED_OUT, "/other", ("3", "newest", "/other")),
         ],
     )
-    def test_one_that_has_the_operation_answers(
+    def test_a_version_that_has_the_operation_is_selected(
         self, now: float, target: str, answer: tuple[str, str, str]
     ) -> None:
         assert self.answered(now, target, ("Access-Control-Request-Method", "POST")) == answer
@@ -83,12 +83,12 @@ class TestPreflight:
             (BROWNED_OUT, ("3", "newest", "/payments/7")),
         ],
     )
-    def test_without_a_method_any_that_answers(
+    def test_any_served_version_is_selected_without_a_requested_method(
         self, now: float, answer: tuple[str, str, str]
     ) -> None:
         assert self.answered(now, "/payments/7") == answer
 
-    def test_a_version_that_is_named_answers_for_itself(self) -> None:
+    def test_a_named_version_is_selected_even_if_it_has_ended(self) -> None:
         over = head("/payments/7", ("V", "1"), method="OPTIONS")
         found = plan(self.SNAPSHOT, over, RequestContext(now=self.AFTER))
         assert isinstance(found, Refusal)
@@ -96,7 +96,10 @@ class TestPreflight:
 
 
 def chain(count: int, default: str = "") -> str:
-    """Return rules of so many versions, each served via the next one; the last has a service."""
+    """Return gateway.yaml with this number of versions.
+
+    Each version is served via the next one, and the last version has a service.
+    """
     versions = "".join(f'      "{each}": {{ via: "{each + 1}" }}\n' for each in range(1, count))
     hops = "".join(
         f"""\
@@ -121,25 +124,26 @@ apis:
 
 
 def decide(snapshot: Snapshot, path: str) -> Decision:
-    """Return the decision about a preflight of a POST."""
+    """Return the decision about a preflight for a POST."""
     asked = head(path, ("Access-Control-Request-Method", "POST"), method="OPTIONS")
     return plan(snapshot, asked, RequestContext(now=0.0))
 
 
 def answer(snapshot: Snapshot, path: str) -> str:
-    """Return the version that answers a preflight of a POST."""
+    """Return the selected version for a preflight for a POST."""
     found = decide(snapshot, path)
     assert isinstance(found, Plan)
     return str(found.version)
 
 
 class TestWork:
-    """However many versions there are, a preflight looks through each of them once."""
+    """The work for a preflight is bounded, regardless of the number of versions."""
 
     @pytest.mark.parametrize(
         ("default", "each"),
         [
-            # path, version, and a bound on the calls: there were 20,000 to 55,000
+            # path, selected version, maximum number of calls; an earlier algorithm needed 20,000 to
+            # 55,000
             ("", [("/other", "50", 2_000), ("/fax25", "50", 2_000), ("/pay1/7", "1", 8_000)]),
             (
                 'default_version: "1"',
@@ -147,22 +151,24 @@ class TestWork:
             ),
         ],
     )
-    def test_calls(self, default: str, each: list[tuple[str, str, int]]) -> None:
+    def test_a_preflight_takes_a_bounded_number_of_calls(
+        self, default: str, each: list[tuple[str, str, int]]
+    ) -> None:
         snapshot = load(chain(50, default).encode(), "long.yaml", {})
         for path, version, most in each:
             assert answer(snapshot, path) == version
             assert calls(partial(decide, snapshot, path)) < most
 
-    # The newest version refuses for a while, so that it is left out.
+    # The newest version is in a brownout, so it is not selected.
     SHUT = '"12": { service: new, brownout: { windows: [ { to: 2026-02-01 } ] } }'
 
-    def test_versions_on_the_way_to_one_refusal_are_tried_once(self) -> None:
+    def test_versions_that_lead_to_the_same_refusal_are_tried_once(self) -> None:
         text = chain(12).replace('"12": { service: new }', self.SHUT)
         text = text.replace('"1": { via: "2" }', '"1": { service: new }')
         text = text.replace("POST /fax11", "POST /fax")
         assert answer(load(text.encode(), "one.yaml", {}), "/fax") == "1"
 
-    def test_no_more_than_eight_are_tried(self) -> None:
+    def test_at_most_eight_versions_are_tried(self) -> None:
         text = chain(12).replace('"12": { service: new }', self.SHUT)
         text = text.replace('"1": { via: "2" }', '"1": { service: new }')
         text = re.sub(r"POST /fax\d+", "POST /fax", text)
@@ -195,7 +201,7 @@ CORS = "cors: { origins: [https://app.example] }"
 
 
 class TestMethods:
-    """A preflight for an allowed method is the service's to answer, OPTIONS is not."""
+    """A preflight for an allowed method is forwarded to the service; any other OPTIONS is not."""
 
     NOW = 1_800_000_000.0
 
@@ -218,26 +224,31 @@ class TestMethods:
             (6, "Plan"),
         ],
     )
-    def test_it_is_refused_where_every_request_would_be(self, version: int, decision: str) -> None:
+    def test_a_preflight_is_refused_if_every_request_would_be_refused(
+        self, version: int, decision: str
+    ) -> None:
         assert self.decided(version, ORIGIN, GET) == decision
 
     @pytest.mark.parametrize("fields", [(), (ORIGIN,), (GET,)])
-    def test_other_options_are_answered_by_the_gateway(
+    def test_the_gateway_responds_to_other_options_requests(
         self, fields: tuple[tuple[str, str], ...]
     ) -> None:
         assert self.decided(6, *fields) == "Options"
 
-    def test_a_method_that_is_not_allowed_is_not_asked_about(self) -> None:
+    def test_a_preflight_for_another_method_is_not_forwarded(self) -> None:
         assert self.decided(6, ORIGIN, (GET[0], "PUT")) == "Options"
         assert self.decided(6, ORIGIN, GET, method="PUT") == "method_not_allowed"
 
-    def test_cors_answers_for_its_origins(self) -> None:
+    def test_the_gateway_responds_to_preflights_from_origins_in_cors(self) -> None:
         assert self.decided(6, ORIGIN, GET, cors=CORS) == "Options"
         assert self.decided(6, ("Origin", "https://other.example"), GET, cors=CORS) == "Plan"
 
 
 def operation(newer: str | None, older: str, service: Service | None = None) -> MappedOperation:
-    """Declare an operation; one that the newer version lacks is refused, or has a service."""
+    """Return a declared operation.
+
+    An operation that the newer version lacks is refused, or another service provides it.
+    """
     new = None if newer is None else parse_operation(newer)
     substitute = Substitute(service) if newer is None else None
     return MappedOperation(new, parse_operation(older), {}, substitute)
@@ -274,7 +285,7 @@ BOTH = compose((V1, V2), LINKS, V1, V2), compose((V1, V2), LINKS, V2, V1)
         ("/dots", "id=..", "/dots", ["PUT"], ["PUT"]),
     ],
 )
-def test_allow_has_the_methods_by_which_clients_reach_those_of_the_service(
+def test_allowed_methods_are_converted_to_the_methods_of_the_client(
     path: str, query: str | None, asked: str, allowed: list[str], methods: list[str]
 ) -> None:
     assert client_methods(BOTH, lambda _: path, query, asked, allowed) == methods
@@ -308,17 +319,17 @@ UP, DOWN = compose((V1, V2), MOVED, V1, V2), compose((V1, V2), MOVED, V2, V1)
     [
         ("/pay", ["POST"]),
         ("/users/7", ["GET", "HEAD", "PUT"]),
-        ("/items/7", []),  # an item may be read where nothing is declared
+        ("/items/7", []),  # an item may have undeclared reads
         ("/a", []),  # an operation has stayed
         ("/fax", []),  # no method is offered
         ("/telex", ["GET", "HEAD"]),
         ("/other", []),
     ],
 )
-def test_methods_at_other_paths_turn_a_404_into_405(path: str, methods: list[str]) -> None:
+def test_the_methods_of_an_operation_that_moved_are_found(path: str, methods: list[str]) -> None:
     assert methods_elsewhere((UP, DOWN), lambda _: path, None, path) == methods
     assert methods_elsewhere((DOWN, UP), lambda _: path, None, path) == []
 
 
-def test_methods_of_a_newer_version() -> None:
+def test_the_methods_of_an_operation_in_a_newer_version_are_found() -> None:
     assert methods_elsewhere((DOWN, UP), lambda _: "/payments", None, "/payments") == ["POST"]

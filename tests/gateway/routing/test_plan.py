@@ -1,4 +1,4 @@
-"""The plan: every row of the decisions on choosing a version, from a head to what will be done."""
+"""The plan: the decision about a request, for every way to select a version."""
 
 from dataclasses import replace
 
@@ -69,7 +69,7 @@ MECHANISMS = pytest.mark.parametrize("mechanism", FOUR)
 
 
 def ask(mechanism: str, *values: str, method: str = "GET") -> RequestHead:
-    """Return a request that names these versions by one of the four mechanisms."""
+    """Return a request that names these versions by one of four mechanisms."""
     match mechanism:
         case "path":
             return head(f"/v{values[0]}/person", method=method)
@@ -85,20 +85,20 @@ def ask(mechanism: str, *values: str, method: str = "GET") -> RequestHead:
 
 
 def served(outcome: Decision) -> tuple[str, str | None, str]:
-    """Check that a request is served; return the version, what named it, and what is asked for."""
+    """Check that a request is served; return the version, how it was chosen, and the target."""
     assert isinstance(outcome, Plan), outcome
     return str(outcome.route.version), outcome.chosen_by, outcome.target
 
 
 def refused(outcome: Decision) -> tuple[int, FaultCode]:
-    """Check that a request is refused for its version; return the status and the code."""
+    """Check that a request is refused because of its version; return the status and the code."""
     assert isinstance(outcome, Refusal), outcome
     assert outcome.fault.supported == ("1", "2")
     return outcome.fault.status, outcome.fault.code
 
 
 class TestChoosing:
-    """`test_selection` has the table of refusals, `live/test_versions` has it over sockets."""
+    """Selection in plans. All refusals are in test_selection.py, also over sockets in live/."""
 
     @MECHANISMS
     @pytest.mark.parametrize(("version", "service"), [("1", PERSON_V1), ("2", PERSON_V2)])
@@ -113,7 +113,7 @@ class TestChoosing:
         assert outcome.route.service is service
 
     @pytest.mark.parametrize("path", ["/person", "/v/person", "/person/", "/v1"])
-    def test_missing_from_the_path_is_no_path_at_all(self, path: str) -> None:
+    def test_a_path_without_its_version_is_not_found(self, path: str) -> None:
         outcome = plan(WORLD, head(path))
         assert isinstance(outcome, Refusal)
         assert (outcome.endpoint, outcome.fault.status) == (None, 404)
@@ -132,7 +132,7 @@ class TestChoosing:
             ("/person/accept?version=x", ("x", 1), ("1", "accept")),
         ],
     )
-    def test_what_the_other_mechanisms_say_is_ignored(
+    def test_versions_in_mechanisms_of_other_endpoints_are_ignored(
         self, target: str, others: tuple[object, object], expected: tuple[str, str]
     ) -> None:
         fields = ("X-API-VERSION", str(others[0])), ("Accept", VENDOR.format(others[1]))
@@ -140,7 +140,7 @@ class TestChoosing:
 
 
 class TestDefault:
-    """A default is for who says nothing, not for who says no."""
+    """A default serves requests that name no version, unless they exclude it."""
 
     @pytest.mark.parametrize(
         ("accept", "version"),
@@ -154,13 +154,15 @@ class TestDefault:
         ],
     )
     @pytest.mark.parametrize("path", ["/default/accept", "/default/header"])
-    def test_serves_who_names_no_version(self, path: str, accept: str, version: str) -> None:
+    def test_the_default_serves_a_request_that_names_no_version(
+        self, path: str, accept: str, version: str
+    ) -> None:
         chosen = served(plan(WORLD, head(path, ("Accept", accept))))
         assert chosen[0] == version
         assert chosen[1] == ("accept" if "q=0.001" in accept else "default")
 
     @pytest.mark.parametrize("accept", [VENDOR.format(1) + ";q=0", VENDOR.format(1) + ";q=0, */*"])
-    def test_serves_nobody_who_refuses_it(self, accept: str) -> None:
+    def test_the_default_does_not_serve_a_request_that_excludes_it(self, accept: str) -> None:
         outcome = plan(WORLD, head("/default/accept", ("Accept", accept)))
         assert refused(outcome) == (406, FaultCode.VERSION_MISSING)
         outcome = plan(WORLD, head("/default/header", ("Accept", accept)))
@@ -169,7 +171,9 @@ class TestDefault:
     @pytest.mark.parametrize(
         ("accept", "called"), [("*/*", None), (VENDOR.format(1), VENDOR.format(1))]
     )
-    def test_has_no_media_type_that_nobody_named(self, accept: str, called: str | None) -> None:
+    def test_a_response_has_the_media_type_of_the_version_only_if_the_request_accepts_it(
+        self, accept: str, called: str | None
+    ) -> None:
         endpoint = person("/typed", ACCEPT, QUERY, default=V1)
         routes = {
             version: replace(route, content_type=VENDOR.format(version))
@@ -186,7 +190,7 @@ class TestDefault:
         assert isinstance(todo, Plan)
         assert todo.content_type == VENDOR.format(1)
 
-    def test_has_the_media_type_of_the_only_pattern(self) -> None:
+    def test_a_response_has_the_media_type_of_the_only_pattern(self) -> None:
         endpoint = person("/typed", ACCEPT)
         routes = {
             version: replace(route, content_type=VENDOR.format(version))
@@ -197,17 +201,17 @@ class TestDefault:
         assert isinstance(todo, Plan)
         assert todo.content_type == VENDOR.format(2)
 
-    def test_a_version_that_is_named_elsewhere_is_no_default(self) -> None:
+    def test_a_version_named_in_a_header_is_served_even_if_accept_excludes_it(self) -> None:
         fields = ("X-API-VERSION", "1"), ("Accept", f"{VENDOR.format(1)};q=0")
         assert served(plan(WORLD, head("/default/header", *fields)))[:2] == ("1", "header")
 
-    def test_the_other_version_is_still_to_be_had(self) -> None:
+    def test_another_version_is_served_if_accept_excludes_the_default(self) -> None:
         accept = f"{VENDOR.format(1)};q=0, {VENDOR.format(2)}"
         assert served(plan(WORLD, head("/default/accept", ("Accept", accept))))[0] == "2"
 
 
 class TestMethods:
-    """HEAD where GET is, OPTIONS a 204, anything else a 405; Allow says what there is."""
+    """HEAD is planned like GET, OPTIONS gets a 204, any other method gets a 405 with Allow."""
 
     @MECHANISMS
     @pytest.mark.parametrize("method", ["GET", "HEAD"])
@@ -218,12 +222,12 @@ class TestMethods:
 
     @pytest.mark.parametrize("version", ["1", "2", "3", "x"])
     @pytest.mark.parametrize("mechanism", ["query", "header", "accept"])
-    def test_options_needs_no_version(self, mechanism: str, version: str) -> None:
+    def test_options_needs_no_supported_version(self, mechanism: str, version: str) -> None:
         outcome = plan(WORLD, ask(mechanism, version, method="OPTIONS"))
         assert outcome == Options(FOUR[mechanism], "GET, HEAD, OPTIONS", SUPPORTED.get(version))
 
     @pytest.mark.parametrize("version", ["1", "2"])
-    def test_options_of_a_path_that_exists(self, version: str) -> None:
+    def test_options_for_a_version_in_the_path_returns_the_version(self, version: str) -> None:
         outcome = plan(WORLD, ask("path", version, method="OPTIONS"))
         assert outcome == Options(BY_PATH, "GET, HEAD, OPTIONS", SUPPORTED[version])
 
@@ -231,12 +235,16 @@ class TestMethods:
     @pytest.mark.parametrize(
         ("version", "code"), [("3", FaultCode.VERSION_UNKNOWN), ("x", FaultCode.VERSION_MALFORMED)]
     )
-    def test_no_method_makes_a_path_exist(self, version: str, code: FaultCode, method: str) -> None:
+    def test_the_path_of_an_unsupported_version_is_not_found_for_any_method(
+        self, version: str, code: FaultCode, method: str
+    ) -> None:
         assert refused(plan(WORLD, ask("path", version, method=method))) == (404, code)
 
     @MECHANISMS
     @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "TRACE", "get", "X", ""])
-    def test_any_other_method(self, mechanism: str, method: str) -> None:
+    def test_a_method_that_the_endpoint_lacks_is_refused_with_405(
+        self, mechanism: str, method: str
+    ) -> None:
         outcome = plan(WORLD, ask(mechanism, "1", method=method))
         assert isinstance(outcome, Refusal)
         assert outcome.endpoint is FOUR[mechanism]
@@ -256,7 +264,7 @@ class TestMethods:
             ("/own", "POST", "GET, OPTIONS"),
         ],
     )
-    def test_allow_lists_the_methods_of_the_endpoint_but_the_refused_one(
+    def test_allow_lists_the_methods_of_the_endpoint(
         self, path: str, method: str, allow: str
     ) -> None:
         outcome = plan(WORLD, head(path, method=method))
@@ -278,8 +286,10 @@ class TestMethods:
             ("/traced", "TRACE", "OPTIONS"),
         ],
     )
-    def test_the_last_forward(self, path: str, method: str, allow: str) -> None:
-        """RFC 9110, section 7.6.2; only OPTIONS and TRACE are bounded."""
+    def test_a_request_with_max_forwards_zero_is_not_forwarded(
+        self, path: str, method: str, allow: str
+    ) -> None:
+        """RFC 9110, section 7.6.2: only OPTIONS and TRACE are limited."""
         world = snapshot([OWN_OPTIONS, FILES, USERS_POST, users("/traced", ("TRACE",))])
         last = "Max-Forwards", "0"
         outcome = plan(world, head(path, last, method=method))
@@ -294,20 +304,20 @@ class TestMethods:
         assert isinstance(plan(world, head("/files/a", ("Max-Forwards", "1"), method=method)), Plan)
 
     @pytest.mark.parametrize("method", ["GET", "POST", "OPTIONS", "PROPFIND"])
-    def test_a_service_may_decide_for_itself(self, method: str) -> None:
+    def test_any_method_is_forwarded_without_configured_methods(self, method: str) -> None:
         outcome = plan(WORLD, head("/files/a/b?", method=method))
         assert isinstance(outcome, Plan)
         assert (outcome.chosen_by, outcome.target) == (None, "/files/a/b?")
 
     @pytest.mark.parametrize("path", ["/open", "/own"])
-    def test_options_that_goes_to_a_service_goes_to_the_newest_version(self, path: str) -> None:
+    def test_options_without_a_version_is_forwarded_to_the_newest_version(self, path: str) -> None:
         assert served(plan(WORLD, head(path, method="OPTIONS"))) == ("2", "newest", "/person")
 
     @pytest.mark.parametrize(
         ("target", "fields", "version"),
         [("/open", (("X-API-VERSION", "1"),), "1"), ("/own?version=1", (), "1")],
     )
-    def test_but_to_the_version_that_it_names(
+    def test_options_that_names_a_version_is_forwarded_to_this_version(
         self, target: str, fields: tuple[tuple[str, str], ...], version: str
     ) -> None:
         assert served(plan(WORLD, head(target, *fields, method="OPTIONS")))[0] == version
@@ -319,10 +329,10 @@ class TestMethods:
             ("/own?version=x", FaultCode.VERSION_MALFORMED),
         ],
     )
-    def test_and_a_mistake_stays_one(self, target: str, code: FaultCode) -> None:
+    def test_options_with_an_invalid_version_is_refused(self, target: str, code: FaultCode) -> None:
         assert refused(plan(WORLD, head(target, method="OPTIONS"))) == (400, code)
 
-    def test_any_other_method_needs_its_version(self) -> None:
+    def test_any_method_other_than_options_needs_a_version(self) -> None:
         assert refused(plan(WORLD, head("/open", method="POST"))) == (
             400,
             FaultCode.VERSION_MISSING,
@@ -330,7 +340,7 @@ class TestMethods:
 
 
 class TestVary:
-    """Every response of an endpoint, refusals included, says what the choice depends on."""
+    """Vary of every response, including refusals, names the headers that select the version."""
 
     @pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "DELETE"])
     @pytest.mark.parametrize("version", ["1", "3", "01"])
@@ -338,7 +348,7 @@ class TestVary:
         ("mechanism", "vary"),
         [("path", None), ("query", None), ("header", b"X-API-VERSION"), ("accept", b"Accept")],
     )
-    def test_every_outcome_knows_its_endpoint(
+    def test_every_decision_has_the_vary_of_its_endpoint(
         self, mechanism: str, vary: bytes | None, version: str, method: str
     ) -> None:
         outcome = plan(WORLD, ask(mechanism, version, method=method))
@@ -348,7 +358,7 @@ class TestVary:
 
 
 class TestPaths:
-    """Paths match exactly."""
+    """Paths must match exactly."""
 
     @pytest.mark.parametrize(
         "path",
@@ -360,7 +370,7 @@ class TestPaths:
         ],
     )
     @pytest.mark.parametrize("method", ["GET", "OPTIONS", "DELETE"])
-    def test_a_path_of_no_endpoint_is_not_found_for_any_method(
+    def test_a_path_without_an_endpoint_is_not_found_for_any_method(
         self, path: str, method: str
     ) -> None:
         outcome = plan(WORLD, head(f"{path}?version=1", method=method))
@@ -372,7 +382,7 @@ class TestPaths:
 
 
 class TestTargets:
-    """What the service is asked for."""
+    """The path and query of the request to the service."""
 
     @pytest.mark.parametrize(
         ("target", "asked"),
@@ -388,7 +398,7 @@ class TestTargets:
             ("/v1/person?", "/person?"),
         ],
     )
-    def test_path_and_query_pass_byte_for_byte(self, target: str, asked: str) -> None:
+    def test_path_and_query_are_forwarded_byte_for_byte(self, target: str, asked: str) -> None:
         outcome = plan(WORLD, head(target))
         assert isinstance(outcome, Plan)
         assert outcome.target == asked
@@ -402,7 +412,7 @@ class TestTargets:
             (None, "/v1/x/a%2F?q", "/v1/x/a%2F?q"),
         ],
     )
-    def test_a_service_is_asked_for_the_version_that_it_speaks(
+    def test_the_path_to_the_service_names_the_service_version(
         self, upstream: str | None, target: str, asked: str
     ) -> None:
         link = VersionLink(V1, V2, ())
@@ -415,7 +425,7 @@ class TestTargets:
         outcome = plan(snapshot([endpoint]), head(target))
         assert outcome == Plan(endpoint, route, "path", asked)
 
-    def test_its_query_names_that_version_too(self) -> None:
+    def test_the_query_to_the_service_names_the_service_version(self) -> None:
         endpoint = person("/person", QUERY)
         route = replace(
             endpoint.routes[V1],
@@ -429,12 +439,12 @@ class TestTargets:
         assert isinstance(outcome, Plan)
         assert outcome.target == "/person?a&version=2"
 
-    def test_an_api_without_versions_has_one_leg(self) -> None:
+    def test_a_request_for_an_api_without_versions_takes_its_only_route(self) -> None:
         outcome = plan(WORLD, head("/users", method="POST"))
         assert outcome == Plan(USERS_POST, Route(None, None, USERS), None, "/users")
 
 
-def test_two_readers_of_one_mechanism_are_both_heard() -> None:
+def test_two_readers_of_the_same_mechanism_must_agree() -> None:
     world = snapshot([person("/two", HEADER, HeaderReader("X-Other"))])
     both = ("X-API-VERSION", "1"), ("X-Other", "1")
     assert served(plan(world, head("/two", *both)))[0] == "1"
@@ -449,30 +459,34 @@ texts = st.text(st.sampled_from('/v12.%{}?&=,;+- "\\é\0')) | st.text()
 
 
 class TestFields:
-    """What a route has to say is carried by every answer."""
+    """Every response has the header fields of its route."""
 
     SAID = ((b"Warning", b"1"),)
 
     def saying(self) -> Snapshot:
-        """Return a world in which version 1 has something to say."""
+        """Return a snapshot in which version 1 has a header field."""
         endpoint = person("/person", QUERY, methods=("GET",))
         route = replace(endpoint.routes[V1], fields=self.SAID)
         return snapshot([replace(endpoint, routes={**endpoint.routes, V1: route})])
 
     @pytest.mark.parametrize("method", ["GET", "OPTIONS", "PUT"])
-    def test_whatever_is_asked(self, method: str) -> None:
+    def test_the_header_fields_of_a_version_are_in_responses_to_all_methods(
+        self, method: str
+    ) -> None:
         for version, said in (("1", self.SAID), ("2", ())):
             outcome = plan(self.saying(), head(f"/person?version={version}", method=method))
             assert (outcome.version, outcome.fields) == (SUPPORTED[version], said)
 
     @pytest.mark.parametrize("method", ["GET", "OPTIONS", "PUT"])
-    def test_where_no_version_is_chosen_nothing_is_said(self, method: str) -> None:
+    def test_a_response_without_a_selected_version_has_no_header_fields_of_a_version(
+        self, method: str
+    ) -> None:
         outcome = plan(self.saying(), head("/person?version=3", method=method))
         assert (outcome.version, outcome.fields) == (None, ())
 
 
 class TestEnding:
-    """Versions that end: announced, browned out, over; each for who asks and when."""
+    """Versions that end: announcements, brownouts and refusals, by client and time."""
 
     TERMS = VersionLifecycle(V1, 50.0, 100.0, exempt={"acme": 200.0})
     NEXT = Successor(V2, None, parse_template("/v{version}/person"))
@@ -480,7 +494,7 @@ class TestEnding:
     LINK = ((b"Link", b'</v2/person>; rel="successor-version"'),)
 
     def ending(self, *windows: CompiledWindow, served: bool = True) -> Snapshot:
-        """Return a world in which version 1 ends at 100."""
+        """Return a snapshot in which version 1 ends at time 100."""
         endpoint = person("/v{version}/person", PATH, methods=("GET", "POST"))
         ending = self.TERMS.at_endpoint((self.NEXT,))
         brownout = VersionBrownout(("person", "1"), windows) if windows else None
@@ -494,7 +508,7 @@ class TestEnding:
 
     @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "OPTIONS"])
     @pytest.mark.parametrize("now", [0, 99, 100])
-    def test_every_answer_announces_it(self, now: float, method: str) -> None:
+    def test_every_response_announces_the_end_of_its_version(self, now: float, method: str) -> None:
         outcome = plan(self.ending(), head("/v1/person", method=method), RequestContext("", now))
         assert (outcome.version, outcome.fields) == (V1, self.SAID + self.LINK)
         outcome = plan(self.ending(), head("/v2/person", method=method), RequestContext("", now))
@@ -504,7 +518,7 @@ class TestEnding:
         ("client", "now", "over"),
         [("", 99, False), ("", 100, True), ("acme", 199, False), ("acme", 200, True)],
     )
-    def test_it_is_over(self, client: str, now: float, over: bool) -> None:
+    def test_a_version_is_refused_after_its_end(self, client: str, now: float, over: bool) -> None:
         outcome = plan(self.ending(), head("/v1/person"), RequestContext(client, now))
         assert isinstance(outcome, Refusal if over else Plan)
         if isinstance(outcome, Refusal):
@@ -513,7 +527,7 @@ class TestEnding:
             assert outcome.fault.successor == {"version": "2", "path": "/v2/person"}
             assert outcome.version == V1
 
-    def test_nobody_needs_to_serve_it_then(self) -> None:
+    def test_an_ended_version_without_a_route_is_refused_in_the_same_way(self) -> None:
         world = self.ending(served=False)
         outcome = plan(world, head("/v1/person"), RequestContext("", 100))
         assert isinstance(outcome, Refusal)
@@ -521,7 +535,7 @@ class TestEnding:
         allowed = plan(world, head("/v1/person", method="OPTIONS"), RequestContext("", 100))
         assert isinstance(allowed, Options)
 
-    def test_a_brownout_refuses(self) -> None:
+    def test_a_request_in_a_brownout_is_refused(self) -> None:
         world = self.ending(CompiledWindow(10, 20))
         for now in (9, 20):
             assert isinstance(plan(world, head("/v1/person"), RequestContext("", now)), Plan)
@@ -532,14 +546,14 @@ class TestEnding:
         assert outcome.fault.successor == {"version": "2", "path": "/v2/person"}
         assert (outcome.version, outcome.fields) == (V1, self.SAID + self.LINK)
 
-    def test_what_is_over_is_not_browned_out(self) -> None:
+    def test_the_end_of_a_version_takes_precedence_over_a_brownout(self) -> None:
         outcome = plan(
             self.ending(CompiledWindow(10, 200)), head("/v1/person"), RequestContext("", 150)
         )
         assert isinstance(outcome, Refusal)
         assert outcome.fault.code is FaultCode.VERSION_RETIRED
 
-    def test_a_brownout_needs_no_lifecycle(self) -> None:
+    def test_a_version_without_a_lifecycle_may_have_a_brownout(self) -> None:
         endpoint = person("/person", QUERY)
         route = replace(
             endpoint.routes[V1], brownout=VersionBrownout(("person", "1"), (CompiledWindow(0, 10),))
@@ -549,7 +563,7 @@ class TestEnding:
         assert isinstance(outcome, Refusal)
         assert outcome.fault.successor is None
 
-    def test_options_that_name_no_version_get_the_newest_that_is_left(self) -> None:
+    def test_options_without_a_version_gets_the_newest_version_that_has_not_ended(self) -> None:
         endpoint = person("/person", QUERY, methods=None)
         for over, version in ((("2",), V1), (("1",), V2), (("1", "2"), V2), ((), V2)):
             terms = {label: VersionLifecycle(SUPPORTED[label], sunset=100) for label in over}
@@ -568,7 +582,7 @@ class TestEnding:
         st.tuples(st.sampled_from(["X-API-VERSION", "Accept"]), st.just("1") | texts), max_size=3
     ),
 )
-def test_any_head_has_a_plan(
+def test_every_request_head_gets_a_decision(
     method: str, path: str, query: str | None, fields: list[tuple[str, str]]
 ) -> None:
     request = head("/", *fields)._replace(method=method, path=path, query=query)
@@ -582,7 +596,7 @@ def test_any_head_has_a_plan(
 
 
 def pinned() -> Snapshot:
-    """Return a world in which acme gets version 1 where it names none, and others version 2."""
+    """Return a snapshot in which acme is pinned to version 1 and the default is version 2."""
     endpoints = []
     for endpoint in (BY_QUERY, BY_ACCEPT):
         assert endpoint.selector is not None
@@ -592,7 +606,7 @@ def pinned() -> Snapshot:
 
 
 class TestPins:
-    """Who asks decides where the request does not."""
+    """If a request names no version, the client may determine it."""
 
     @pytest.mark.parametrize(
         ("target", "client", "version", "mechanism"),
@@ -604,14 +618,14 @@ class TestPins:
             ("/person/accept", "acme", V1, "pin"),
         ],
     )
-    def test_a_pin_beats_the_default_and_a_word_beats_both(
+    def test_a_pin_overrides_the_default_and_a_named_version_overrides_both(
         self, target: str, client: str, version: Version, mechanism: str
     ) -> None:
         chosen = plan(pinned(), head(target), RequestContext(client))
         assert isinstance(chosen, Plan)
         assert (chosen.version, chosen.chosen_by) == (version, mechanism)
 
-    def test_it_is_for_who_says_nothing_and_not_for_who_says_no(self) -> None:
+    def test_a_pin_does_not_serve_a_request_that_excludes_its_version(self) -> None:
         no = head("/person/accept", ("Accept", f"{VENDOR.format(1)};q=0"))
         assert refused(plan(pinned(), no, RequestContext("acme"))) == (
             406,
@@ -619,14 +633,14 @@ class TestPins:
         )
         assert isinstance(plan(pinned(), no, RequestContext("other")), Plan)
 
-    def test_options_is_asked_of_the_pinned_version(self) -> None:
+    def test_options_from_a_pinned_client_gets_the_pinned_version(self) -> None:
         chosen = plan(pinned(), head("/person/param", method="OPTIONS"), RequestContext("acme"))
         assert isinstance(chosen, Options)
         assert chosen.version == V1
 
 
 class TestMatched:
-    """A version that is not on offer is served from another one, where there is leave."""
+    """With matching configured, an unsupported version is served by a supported one."""
 
     def nearest(self, endpoint: Endpoint, **aliases: Version) -> Snapshot:
         assert endpoint.selector is not None
@@ -638,7 +652,7 @@ class TestMatched:
         selector = replace(endpoint.selector, matching=matching)
         return snapshot([replace(endpoint, selector=selector, routes=routes)])
 
-    def test_the_service_is_asked_for_its_own_version(self) -> None:
+    def test_the_path_to_the_service_names_the_matched_version(self) -> None:
         chosen = plan(self.nearest(BY_PATH), head("/v9/person"))
         assert isinstance(chosen, Plan)
         assert (chosen.version, chosen.chosen_by, chosen.target) == (V2, "path", "/v2/person")
@@ -653,7 +667,7 @@ class TestMatched:
             (f"{VENDOR.format('foo')}, {VENDOR.format('latest')};q=0.5", "latest"),
         ],
     )
-    def test_an_answer_has_the_name_of_its_version_that_was_accepted(
+    def test_the_media_type_of_a_response_has_the_accepted_name_of_its_version(
         self, wants: str, called: int | str
     ) -> None:
         routes = BY_ACCEPT.routes.items()
@@ -663,14 +677,14 @@ class TestMatched:
         assert isinstance(chosen, Plan)
         assert (chosen.version, chosen.content_type) == (V2, VENDOR.format(called))
 
-    def test_nobody_gets_what_he_refuses(self) -> None:
+    def test_a_matched_version_does_not_serve_a_request_that_excludes_it(self) -> None:
         wants = f"{VENDOR.format(9)}, {VENDOR.format(2)};q=0"
         outcome = plan(self.nearest(BY_ACCEPT), head("/person/accept", ("Accept", wants)))
         assert refused(outcome) == (406, FaultCode.VERSION_MISSING)
 
 
 class TestConverted:
-    """The query that the service is asked with is that of its version."""
+    """The query to the service is converted to the service's version."""
 
     LINK = VersionLink(
         V1, V2, (), query=(rename_parameter("page", "p"), add_parameter("size", "20"))

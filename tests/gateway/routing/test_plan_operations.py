@@ -1,4 +1,4 @@
-"""The plan where versions have other operations: for clients, cutovers and shadows."""
+"""The plan for versions with different operations: for clients, cutovers and shadows."""
 
 from dataclasses import replace
 from urllib.parse import unquote
@@ -38,7 +38,6 @@ KEY = ("person", "1")
 def operation(
     newer: str | None, older: str, substitute: Substitute | None = None
 ) -> MappedOperation:
-    """Declare an operation."""
     sides = (None if newer is None else parse_operation(newer)), parse_operation(older)
     return MappedOperation(*sides, {201: 200} if newer else {}, substitute)
 
@@ -79,7 +78,7 @@ OWN = Route(V1, V1, PERSON_V1, parse_template("/{rest}"))
 
 
 def decide(route: Route, asked: str, draw: float = 1.0, *fields: tuple[str, str]) -> Decision:
-    """Return the decision about a request of version 1."""
+    """Return the decision about a request for version 1."""
     method, _, target = asked.partition(" ")
     endpoint = Endpoint(
         "person",
@@ -95,7 +94,7 @@ def decide(route: Route, asked: str, draw: float = 1.0, *fields: tuple[str, str]
 
 
 def planned(route: Route, asked: str, draw: float = 1.0) -> Plan:
-    """Return the plan for a request of version 1."""
+    """Return the plan for a request for version 1."""
     decision = decide(route, asked, draw)
     assert isinstance(decision, Plan)
     return decision
@@ -160,7 +159,7 @@ def test_a_request_without_a_counterpart_is_refused(asked: str, status: int, det
     assert missing == (status != 400)
 
 
-def test_a_service_of_its_own() -> None:
+def test_an_operation_may_be_provided_by_another_service() -> None:
     found = planned(VIA_2, "GET /stats?a=1")
     assert found.route.service is USERS
     assert found.route.service_version == V1
@@ -181,7 +180,7 @@ def test_a_cutover_goes_to_the_path_of_the_new_version() -> None:
     ("asked", "repeated"),
     [
         ("GET /pay?id=7", "/payments/7?version=2"),
-        ("GET /find", None),  # a search that posts
+        ("GET /find", None),  # a search, which is a POST in version 2
         ("POST /pay", None),
         ("GET /stats", "/stats?version=1"),
     ],
@@ -195,28 +194,28 @@ def test_a_shadow_goes_to_the_path_of_its_version(asked: str, repeated: str | No
 
 
 @pytest.mark.parametrize(("asked", "status"), [("GET /fax", 410), ("GET /pay?id=..", 400)])
-def test_a_shadow_of_what_would_be_refused(asked: str, status: int) -> None:
+def test_a_shadow_request_without_a_counterpart_is_refused(asked: str, status: int) -> None:
     found = planned(replace(OWN, shadow=ShadowAlternative(VersionShadow(KEY), VIA_2)), asked)
     assert isinstance(found.shadow, Refusal)
     assert found.shadow.fault.status == status
 
 
-def test_a_read_that_the_other_version_writes_is_only_validated() -> None:
+def test_a_get_that_is_a_post_in_the_other_version_is_only_validated() -> None:
     rule = VersionShadow(KEY, document="v2.json")
     found = planned(replace(OWN, shadow=ShadowAlternative(rule, VIA_2)), "GET /find")
     assert isinstance(found.shadow, Plan)
     assert rule.mode(found.shadow.method("GET"), "/find") is ShadowMode.VALIDATE
 
 
-def test_a_shadow_that_may_post() -> None:
+def test_a_shadow_may_repeat_a_get_as_an_allowed_post() -> None:
     rule = VersionShadow(KEY, methods=frozenset({"GET", "POST"}))
     found = planned(replace(OWN, shadow=ShadowAlternative(rule, VIA_2)), "GET /find")
     assert isinstance(found.shadow, Plan)
     assert found.shadow.method("GET") == "POST"
 
 
-def test_the_path_of_each_version() -> None:
-    """Where the path of the service has the version in it, each operation has its own."""
+def test_operations_are_matched_with_the_service_path_of_each_version() -> None:
+    """The path of the service contains the version, so each version has its own path."""
     route = replace(VIA_2, upstream_path=parse_template("/v{version}/{rest}"), request_rewrite=None)
     link = VersionLink(V1, V2, (), operations=(operation("GET /v{version}/b", "GET /v1/a"),))
     up, down = (Conversion((link,), each) for each in (Direction.UP, Direction.DOWN))
@@ -227,12 +226,12 @@ def test_the_path_of_each_version() -> None:
 
 
 def asked_by(text: str, message: MessageView) -> str:
-    """Return what is known of the message."""
+    """Return the parameter with a description of the message."""
     return f"{text} {message.method} {message.path} {message.operation}"
 
 
 @pytest.mark.parametrize("operations", [None, (operation("GET /payments", "GET /pay"),)])
-def test_functions_of_the_query_are_shown_the_request(
+def test_functions_that_convert_the_query_receive_the_request(
     operations: tuple[MappedOperation, ...] | None,
 ) -> None:
     by = call_for_parameter("by", asked_by, asked_by)

@@ -1,4 +1,4 @@
-"""The plan of a version that has a shadow, or a cutover, or both."""
+"""The plan for a version with a shadow, a cutover, or both."""
 
 from dataclasses import replace
 
@@ -32,7 +32,7 @@ CUTOVER = CutoverAlternative(VersionCutover(SERVED, "2", 50.0, StickyBy.REQUEST)
 
 
 def planned(route: Route, context: RequestContext, method: str = "GET") -> Plan:
-    """Return the plan of a request to an endpoint that serves version 1 by a route."""
+    """Return the plan for a request to an endpoint that serves version 1 by this route."""
     endpoint: Endpoint = replace(
         person("/v{version}/person", PATH, methods=None), routes={V1: route}
     )
@@ -42,8 +42,8 @@ def planned(route: Route, context: RequestContext, method: str = "GET") -> Plan:
 
 
 @pytest.mark.parametrize(("draw", "route"), [(0.4, CutoverRoute.NEW), (0.6, CutoverRoute.OLD)])
-def test_a_cutover_picks_the_way(draw: float, route: CutoverRoute) -> None:
-    """The answer says of its version what it always says."""
+def test_a_cutover_selects_the_route(draw: float, route: CutoverRoute) -> None:
+    """The response has the header fields of the client's version in either case."""
     chosen = planned(replace(OLD, cutover=CUTOVER), RequestContext(cutover_draw=draw))
     assert chosen.cutover_route is route
     assert chosen.route.service is (PERSON_V2 if route is CutoverRoute.NEW else PERSON_V1)
@@ -52,7 +52,7 @@ def test_a_cutover_picks_the_way(draw: float, route: CutoverRoute) -> None:
     assert chosen.fields == OLD.fields
 
 
-def test_orders_decide() -> None:
+def test_an_override_of_the_percentage_selects_the_route() -> None:
     route = replace(OLD, cutover=CUTOVER)
     assert (
         planned(route, RequestContext(overrides=Overrides(percents={SERVED: 100}))).cutover_route
@@ -66,7 +66,7 @@ def test_orders_decide() -> None:
     )
 
 
-def test_a_shadow_is_a_plan_beside_the_plan() -> None:
+def test_a_plan_contains_the_plan_of_the_shadow() -> None:
     chosen = planned(replace(OLD, shadow=SHADOW), RequestContext())
     assert (chosen.route.service, chosen.target, chosen.cutover_route) == (
         PERSON_V1,
@@ -80,7 +80,7 @@ def test_a_shadow_is_a_plan_beside_the_plan() -> None:
 @pytest.mark.parametrize(
     ("method", "target"), [("POST", "/v2/person?q=1&try=yes"), ("GET", "/v2/person?q=1")]
 )
-def test_a_dry_run_is_marked(method: str, target: str) -> None:
+def test_a_dry_run_of_a_write_has_its_query_parameter(method: str, target: str) -> None:
     rule = VersionShadow(SERVED, dry_run=DryRunMark("try", "yes", in_query=True))
     chosen = planned(replace(OLD, shadow=ShadowAlternative(rule, NEW)), RequestContext(), method)
     assert chosen.target == "/old?q=1"
@@ -88,8 +88,8 @@ def test_a_dry_run_is_marked(method: str, target: str) -> None:
     assert chosen.shadow.target == target
 
 
-def test_what_cannot_be_asked_elsewhere_would_be_refused() -> None:
-    """The client's own answer does not depend on it."""
+def test_a_shadow_request_that_cannot_be_converted_is_refused() -> None:
+    """The plan for the client's request does not depend on this."""
     link = VersionLink(V1, V2, (), query=(rename_parameter("page", "q"),))
     strict = replace(NEW, request=Conversion((link,), Direction.UP))
     route = replace(OLD, shadow=ShadowAlternative(VersionShadow(SERVED), strict))
@@ -102,7 +102,7 @@ def test_what_cannot_be_asked_elsewhere_would_be_refused() -> None:
 
 
 @pytest.mark.parametrize(("method", "asked"), [("GET", True), ("HEAD", True), ("POST", False)])
-def test_what_may_be_asked_twice(method: str, asked: bool) -> None:
+def test_only_reads_are_repeated_by_default(method: str, asked: bool) -> None:
     chosen = planned(replace(OLD, shadow=SHADOW), RequestContext(), method)
     assert (chosen.shadow is not None) is asked
 
@@ -111,12 +111,14 @@ def test_what_may_be_asked_twice(method: str, asked: bool) -> None:
     ("percent", "draw", "asked"),
     [(0, 0.0, False), (5, 0.04, True), (5, 0.05, False), (100, 0.999, True)],
 )
-def test_how_many_are_asked_twice(percent: float, draw: float, asked: bool) -> None:
+def test_the_configured_percentage_of_requests_is_repeated(
+    percent: float, draw: float, asked: bool
+) -> None:
     route = replace(OLD, shadow=ShadowAlternative(VersionShadow(SERVED, percent), NEW))
     assert (planned(route, RequestContext(shadow_draw=draw)).shadow is not None) is asked
 
 
-def test_who_is_moved_casts_no_shadow() -> None:
+def test_a_request_that_a_cutover_moves_is_not_repeated() -> None:
     route = replace(OLD, shadow=SHADOW, cutover=CUTOVER)
     assert planned(route, RequestContext(cutover_draw=0)).shadow is None
     assert planned(route, RequestContext(cutover_draw=1)).shadow is not None

@@ -1,4 +1,4 @@
-"""The snapshot: whom it trusts, what is in it."""
+"""The snapshot: trusted proxies, routes, lifecycles and labels."""
 
 from dataclasses import FrozenInstanceError, replace
 from ipaddress import ip_network
@@ -32,25 +32,25 @@ WORLD = snapshot([users("/users"), users("/users/{id}"), person("/v{version}/per
         (["0.0.0.0/0"], "203.0.113.7", True),
     ],
 )
-def test_only_the_networks_that_are_named_are_trusted(
+def test_only_addresses_in_the_named_networks_are_trusted(
     networks: list[str], peer: str, trusted: bool
 ) -> None:
     world = replace(WORLD, trusted_proxies=tuple(map(ip_network, networks)))
     assert world.trusts(peer) is trusted
 
 
-def test_the_summary_counts() -> None:
+def test_the_summary_counts_services_and_endpoints() -> None:
     assert WORLD.summary == "3 services, 3 endpoints"
 
 
-def test_how_a_version_is_served_endpoint_by_endpoint() -> None:
+def test_the_routes_of_a_version_are_found_by_api_and_label() -> None:
     endpoint = person("/v{version}/person", PATH)
     assert list(WORLD.routes(("person", "1"))) == [endpoint.routes[V1]]
     assert list(WORLD.routes(("person", "9"))) == []
     assert list(WORLD.routes(("users", "1"))) == []
 
 
-def test_how_a_version_ends_still_served_or_not() -> None:
+def test_the_lifecycle_of_a_served_or_retired_version_is_found() -> None:
     kept, gone = (
         VersionLifecycle(version, sunset=7.0).at_endpoint(()) for version in (V1, Version(0))
     )
@@ -75,7 +75,7 @@ def test_how_a_version_ends_still_served_or_not() -> None:
         (3.0, (CompiledWindow(),), -inf),
     ],
 )
-def test_the_time_before_which_a_version_is_not_refused(
+def test_the_time_of_the_first_possible_refusal_is_computed(
     sunset: float, windows: tuple[CompiledWindow, ...] | None, begins: float
 ) -> None:
     route = person("/v{version}/person", PATH).routes[V1]
@@ -84,7 +84,7 @@ def test_the_time_before_which_a_version_is_not_refused(
     assert replace(route, lifecycle=ends, brownout=brownout).refuses_from == begins
 
 
-def test_which_versions_have_brownouts() -> None:
+def test_the_versions_with_brownouts_are_listed() -> None:
     endpoint = person("/v{version}/person", PATH)
     routes = {
         **endpoint.routes,
@@ -94,18 +94,18 @@ def test_which_versions_have_brownouts() -> None:
     assert WORLD.brownouts == frozenset()
 
 
-def test_the_labels_of_every_api() -> None:
+def test_the_labels_include_served_and_retired_versions() -> None:
     gone = VersionLifecycle(Version(0)).at_endpoint(())
     endpoint = replace(person("/v{version}/person", PATH), retired={Version(0): gone})
     world = snapshot([endpoint, person("/person", PATH), users("/users")])
     assert world.labels == {"person": ["0", "1", "2"], "users": []}
 
 
-def test_a_body_is_converted_up_to_sixteen_megabytes_unless_told_otherwise() -> None:
+def test_bodies_up_to_16_mib_are_converted_by_default() -> None:
     assert WORLD.limits == Limits(convert=16 * 1024 * 1024)
 
 
-def test_a_snapshot_never_changes() -> None:
+def test_a_snapshot_is_immutable() -> None:
     with pytest.raises(FrozenInstanceError):
         WORLD.limits = Limits()  # type: ignore[misc]
     with pytest.raises(FrozenInstanceError):

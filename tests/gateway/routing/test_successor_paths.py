@@ -1,4 +1,4 @@
-"""Links to later versions, and the routes of services that answer what a version lacks."""
+"""Links to later versions, and routes to services that provide operations a version lacks."""
 
 from pathlib import Path
 
@@ -18,7 +18,6 @@ BEFORE, AFTER = 1_780_272_000.0, 1_830_000_000.0
 
 
 def planned(target: str, method: str = "GET", now: float = BEFORE) -> Plan | Refusal:
-    """Return the plan for a request."""
     found = plan(SNAPSHOT, head(target, method=method), RequestContext(now=now))
     assert isinstance(found, Plan | Refusal)
     return found
@@ -35,7 +34,7 @@ def planned(target: str, method: str = "GET", now: float = BEFORE) -> Plan | Ref
         ("GET /v1/other", "/v2/other"),
         ("GET /v1/shop", "/only/7/v2"),
         ("GET /v1/old", "/v2/old"),
-        # what the next version lacks, or what can be no path of it
+        # the next version lacks the operation, or cannot express its path
         ("GET /v1/pay/stats", "/v2/pay/stats"),
         ("GET /v1/pay/find?id=..&n=1", "/v2/pay/find"),
         # parameters that do not fit the query of the next version
@@ -43,20 +42,20 @@ def planned(target: str, method: str = "GET", now: float = BEFORE) -> Plan | Ref
         ("GET /v2/payments/7?a=&n=x&n=1", "/v3/find?payment=7"),
     ],
 )
-def test_a_link_leads_to_the_operation(asked: str, link: str) -> None:
+def test_a_successor_link_leads_to_the_same_operation(asked: str, link: str) -> None:
     method, _, target = asked.partition(" ")
     links = [value.decode() for name, value in planned(target, method).fields if name == b"Link"]
     assert links == [f'<{link}>; rel="successor-version"']
 
 
-def test_a_retired_version_names_the_path_in_every_later_one() -> None:
+def test_the_refusal_of_a_retired_version_has_the_path_of_the_operation_in_its_successor() -> None:
     found = planned("/v1/pay/find?id=7", now=AFTER)
     assert isinstance(found, Refusal)
     assert isinstance(found.fault, Fault)
     assert found.fault.successor == {"version": "2", "path": "/v2/payments/7"}
 
 
-def test_services_that_answer_what_a_version_lacks() -> None:
+def test_an_operation_that_a_version_lacks_gets_the_route_of_another_service() -> None:
     first, second = planned("/v1/pay/stats"), planned("/v1/payments/stats")
     assert isinstance(first, Plan)
     assert isinstance(second, Plan)
@@ -68,10 +67,10 @@ def test_services_that_answer_what_a_version_lacks() -> None:
     assert native.route.tag_key is None
     assert second.route.service.name == "stats"
     assert str(second.route.service_version) == "2"
-    assert second.route.tag_key is None  # nothing between the two changes a body
+    assert second.route.tag_key is None  # the conversion changes no body
 
 
-def test_links_of_such_services_lead_back() -> None:
+def test_links_of_such_a_service_are_mapped_to_the_endpoint() -> None:
     found = planned("/v1/pay/stats")
     assert isinstance(found, Plan)
     service: Service = SNAPSHOT.services["stats"]
@@ -81,7 +80,7 @@ def test_links_of_such_services_lead_back() -> None:
     assert (served.endpoint, dict(captures)) == (found.endpoint, {"rest": "pay/stats"})
 
 
-def test_the_public_path_of_a_service() -> None:
+def test_the_public_path_of_a_path_of_the_service_is_found() -> None:
     endpoint, version, captures = planned("/v1/x").endpoint, Version(2), {"rest": "x"}
     assert endpoint is not None
     public = SNAPSHOT.links.public
