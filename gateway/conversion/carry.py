@@ -1,7 +1,7 @@
-"""Carry: a value that one version has in the body, and the other outside the body.
+"""Carry: moves a value that one version has in the body, and the other version outside the body.
 
-A location outside the body is a query parameter, a header field, or a link in a Link field (RFC
-8288).
+A location outside the body is a query parameter, a header field, or a link in a Link header field
+(RFC 8288).
 """
 
 import dataclasses
@@ -41,8 +41,9 @@ from gateway.versions.version import Version
 
 VALUE, PATH = "{value}", "{path}"
 _PRINTABLE = re.compile(r"[ -~]*\Z")
-# One link of a Link field, and its relation types (RFC 8288, section 3). An unclosed quote matches
-# up to the end of the value. Otherwise the regular expression would search for its end repeatedly.
+# One link of a Link header field, and its relation types (RFC 8288, section 3). A quoted string
+# without a closing quote matches up to the end of the value. Otherwise the regular expression would
+# search for the closing quote repeatedly.
 _LINK = re.compile(r"<([^<>]*)>((?:\"(?:[^\"\\]|\\.)*+(?:\"|\\?\Z)|[^,\"])*+),?", re.DOTALL)
 _REL = re.compile(r";\s*rel\s*=\s*(?:\"([^\"]*)\"|([^\s;,\"]+))", re.IGNORECASE)
 
@@ -87,14 +88,14 @@ class HeaderPlace:
     field: str
     text: str = VALUE
     is_link: bool = False
-    # The fixed strings around `{path}` and `{value}`, and the index of the string before `{value}`.
+    # The literal parts of the template, and the index of the part before `{value}`.
     _texts: tuple[str, ...] = dataclasses.field(init=False, repr=False, compare=False)
     _value: int = dataclasses.field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         before, _, behind = self.text.partition(VALUE)
         texts = before.split(PATH)
-        # The URL may be absolute, and the path of the service may begin with another prefix.
+        # Allow any prefix, because the URL may be absolute and the service may have another path.
         if self.is_link and before:
             texts.insert(0, "")
         object.__setattr__(self, "_value", len(texts) - 1)
@@ -128,10 +129,10 @@ class HeaderPlace:
         _given(message.headers, self.field, written, FIELDS, source)
 
     def _read(self, text: str) -> str | None:
-        """Return the value in a field value, or None if that does not match the template.
+        """Return the carried value in a field value, or None if the template does not match.
 
-        The fixed strings are searched from the end. A regular expression would give the same
-        result, but would take quadratic time for a field value that does not match.
+        The literal parts of the template are searched from the end. A regular expression would give
+        the same result, but would take quadratic time for a field value that does not match.
         """
         first, end, value = self._texts[0], len(text) - len(self._texts[-1]), None
         if end < len(first) or not (text.startswith(first) and text.endswith(self._texts[-1])):
@@ -149,7 +150,7 @@ class HeaderPlace:
 
 @dataclass(frozen=True, slots=True)
 class LinkPlace:
-    """A link of a response, by its relation (RFC 8288), or one query parameter of the link's URL.
+    """The URL of a link with a given relation (RFC 8288), or one query parameter of the URL.
 
     Attributes:
         parameter: The name of the query parameter in `version`; None for the whole URL.
@@ -172,7 +173,7 @@ class LinkPlace:
         return message.status is not None
 
     def take(self, message: Message) -> str | None:
-        """Return None also if the URL of the link lacks the parameter."""
+        """Remove the link; return its URL or parameter, or None if there is no such value."""
         found: list[str] = []
         kept = [each for line in message.headers for each in self._without(line, found)]
         if not found:
@@ -181,7 +182,7 @@ class LinkPlace:
         if self.parameter is None:
             return message.link(found[0])
         query = found[0].partition("#")[0].partition("?")[2]
-        # The URL is in the service's version, which may have another name for the parameter.
+        # Convert the query from the service's version, where the parameter may have another name.
         walk = QueryWalk(parse_query(query), tuple(message.back))
         for line in walk.at(self.version):
             if line.key == self.parameter:
@@ -189,7 +190,11 @@ class LinkPlace:
         return None
 
     def give(self, message: Message, text: str, source: Tokens) -> None:
-        """Add the link; a parameter replaces the same parameter in the query of the request."""
+        """Add the link to the response.
+
+        If `parameter` is set, the URL of the link is the request's URL with another value for this
+        query parameter.
+        """
         url = text
         if self.parameter is not None:
             lines = message.way.at(self.version)
@@ -197,7 +202,7 @@ class LinkPlace:
             rest = [line for line in lines if line.key != self.parameter]
             made = ParameterLine(self.parameter, QUERY.name(self.parameter), QUERY.write(text))
             rest.insert(len(rest) if place is None else place, made)
-            # The URL is in the service's version, and is converted later like the service's links.
+            # Write the URL in the service's version. It is converted later, as are all other links.
             url = f"{message.target}?{write_query(message.way.onward(self.version, rest))}"
         if not _PRINTABLE.match(url) or ">" in url:
             raise ConversionError(f"would be no URL as {self.beside}", source)
@@ -205,7 +210,7 @@ class LinkPlace:
         message.headers.append(ParameterLine("link", "Link", written))
 
     def _without(self, line: ParameterLine, found: list[str]) -> Iterator[ParameterLine]:
-        """Yield a header field without the link; yield nothing if it has no other links."""
+        """Yield a line of a header field without the link, or nothing if no other link remains."""
         if line.key != "link":
             yield line
             return
@@ -248,14 +253,15 @@ _BOOLEANS = {text: value for value, text in WORDS.items()}
 def carry(
     field: Keys, place: Place, kind: Type = TEXT, default: Document | Missing = MISSING
 ) -> Change:
-    """Return a change for a body value that the older version has outside the body.
+    """Return a change that moves a value out of the body for the older version.
 
-    A value that is absent in one version is absent in the other. Null is not carried. The change
-    applies to the whole body, held in the field BODY, since a message has the location only once.
+    A value that is absent in one version is absent in the other version. Null is not moved. The
+    change applies to the whole body, held in the field BODY, and not to each object in an array,
+    because the location outside the body can hold only one value.
 
     Args:
-        default: The body value if the location is empty; MISSING for no default. A PATCH request
-            gets no default, which would overwrite the stored value.
+        default: The value in the body if the location is empty; MISSING for no default. A PATCH
+            request gets no default, because a default would overwrite the stored value.
     """
     steps = _Carry(field, place, kind, default)
     return Change(

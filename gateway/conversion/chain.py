@@ -1,6 +1,6 @@
-"""Chains: links between adjacent versions, composed to the conversion between two versions.
+"""Chains: the conversion between any two versions, composed of links between adjacent versions.
 
-`compose` returns the `Conversion` between two versions, for messages of any method and status. A
+`compose` returns the `Conversion` between two versions, for messages with any method and status. A
 `BodyConversion` converts the bodies to which the same links apply.
 """
 
@@ -36,7 +36,7 @@ _PATCH = "PATCH"
 _OTHER_METHOD, _SUCCESS, _OTHER_STATUS = "", 299, 0
 _OK, _CREATED = 200, 201  # the most frequent statuses, precomputed to speed up the lookup
 _NO_ERRORS = frozenset({101, *range(300, 400)})  # statuses that mean neither success nor error
-# The conversions of bodies, by the ids of their links.
+# Body conversions that already exist. The key has the `id()` of each link.
 _Made = dict[tuple[int, ...], "BodyConversion | None"]
 
 
@@ -44,15 +44,15 @@ class BodyConversion:
     """The conversion of the bodies to which the same links apply.
 
     Attributes:
-        timeout: The maximum time in seconds for one body, summed over all links; None sets no
-            limit.
+        timeout: The maximum time in seconds for one body: the sum of the links' limits. None sets
+            no limit.
         needs_message: Whether a change reads or writes parts of the message besides the body. The
             query and the header fields are then converted together with the body.
         varies: Whether equal bodies may be converted to different bodies.
         convert: Converts a document. Changes that name fields apply to an object, or to each object
             in an array. Changes of the whole body apply to any document of the expected shape.
-            Raises ConversionError for a document that does not fit the declared changes, with the
-            location of the value in the original document; see `document.within`.
+            Raises ConversionError if the document does not fit the declared changes. The location
+            in the error refers to the original document; see `document.within`.
     """
 
     __slots__ = (
@@ -81,7 +81,7 @@ class BodyConversion:
         )
         self.convert: BodyConverting = composed(self._steps)
         carried, fitted = tuple(map(carrying, links)), tuple(map(fitting, links))
-        # None stands for this object itself, to avoid reference cycles: a snapshot without cycles
+        # None stands for this object itself and avoids a reference cycle. A snapshot without cycles
         # is freed as soon as its last reference is dropped.
         self._carrying: BodyConversion | None = None
         if not all(map(is_, carried, links)):
@@ -111,10 +111,9 @@ class _Part(NamedTuple):
 
 
 class _Parts(dict[tuple[str, int | None], _Part]):
-    """The parts of a conversion by method and status.
+    """The parts of a conversion by method and status; the status None stands for requests.
 
-    The status None stands for requests. A method or status that no link names uses the parts of a
-    placeholder such as `_OTHER_METHOD`.
+    A method or status that no link mentions has the parts of a placeholder such as `_OTHER_METHOD`.
     """
 
     def __missing__(self, key: tuple[str, int | None]) -> _Part:
@@ -132,11 +131,11 @@ class Conversion:
     Attributes:
         has_operations: Whether operations are declared; `operation_path` finds the operation of a
             request.
-        makes_bodies: Whether a request without a body may get one; see `made`.
-        goes_beyond_bodies: Whether a link converts more of a response than its body, or reads more
-            than that.
+        makes_bodies: Whether a request without a body may get a body; see `made`.
+        goes_beyond_bodies: Whether a link reads or converts parts of a response besides its body.
         shows_message: Whether a change of the query or of header fields reads the whole message.
-        parts: The parts that apply to messages, by method and status; see `for_response`.
+        parts: The parts of the conversion that apply to messages with a method and a status; the
+            status None stands for requests.
     """
 
     __slots__ = (
@@ -149,7 +148,7 @@ class Conversion:
         self.links = links
         self.direction = direction
         self.version_steps = tuple(version_steps_of(links, direction))
-        # Conversions of single operation paths, created on first use.
+        # Conversions for combinations of operations, created on first use.
         self._along: dict[tuple[tuple[OperationChoice, ...], int], Conversion] = {}
         self.has_operations = any(step.table is not None for step in self.version_steps)
         self.changes_query = any(link.query for link in links)
@@ -160,8 +159,8 @@ class Conversion:
         self.goes_beyond_bodies = any(link.goes_beyond_bodies for link in links)
         up, bodies = direction is Direction.UP, {link.body_in_newer for link in links}
         self.drops_body = (not up) in bodies
-        # The conversions that create a body for a request without one. The key is whether the
-        # request becomes a PATCH.
+        # Conversions that create a body for a request without a body. The key is True for a request
+        # that becomes a PATCH.
         self._made = {
             patch: BodyConversion(
                 tuple(making(self.version_steps, newer=up, patch=patch)), direction, True
@@ -181,19 +180,19 @@ class Conversion:
         self._query_steps = {method: tuple(self._steps_of(method)) for method in methods}
 
     def at(self, path: str) -> "Conversion":
-        """Return the conversion with only the links that apply at the endpoint with this path."""
+        """Return a conversion with only the links that apply to the endpoint with this path."""
         links = tuple(link for link in self.links if link.paths is None or path in link.paths)
         # Most links apply at every endpoint, and a conversion with many operations is slow to
         # create.
         return self if len(links) == len(self.links) else Conversion(links, self.direction)
 
     def along(self, choices: tuple[OperationChoice, ...], start: int = 0) -> "Conversion":
-        """Return the conversion with the links that apply to one request, or to its response.
+        """Return a conversion with only the links that apply to one request, or to its response.
 
         Args:
-            choices: The operation of the request in each version step.
-            start: The index of the first version step. Version steps before it, and those without
-                a choice, are left out.
+            choices: The operation of the request in successive version steps.
+            start: The index of the version step of the first choice. Version steps before this
+                index, and after the last choice, are left out.
         """
         made = self._along.get((choices, start))
         if made is None:
@@ -222,8 +221,8 @@ class Conversion:
         """Return the conversion of the body of a response, or None if no change applies to it.
 
         Changes describe the bodies of successful responses (2xx). The body of a redirect does not
-        describe the resource, and the body of an error has its own structure. Both are unchanged
-        unless the link lists their status.
+        describe the resource, and the body of an error has a structure of its own. A link does not
+        convert them unless it lists their status.
         """
         return self.parts[method, status].body
 
@@ -234,14 +233,14 @@ class Conversion:
         return status
 
     def loses_body(self, method: str, status: int) -> bool:
-        """Return whether a response loses its body because it is a 204 in a version in between."""
+        """Return whether the status becomes 204 in a version in between, which removes the body."""
         return self.changes_status and self.parts[method, status].loses_body
 
     def query(self, method: str, query: str | None, message: object = None) -> str | None:
-        """Return the converted raw query of a request or of a link; may raise ConversionError.
+        """Convert the raw query of a request or of a URL in a response; may raise ConversionError.
 
         Args:
-            message: The request, or LINK for a link.
+            message: The request, or LINK for a URL in a response.
         """
         rewrites = self.parts[method, None].query
         return rewrite_query(query, rewrites, message) if rewrites else query
@@ -260,10 +259,10 @@ class Conversion:
         fields: list[tuple[bytes, bytes]],
         message: Message | None = None,
     ) -> list[tuple[bytes, bytes]]:
-        """Return the converted header fields of a message; may raise ConversionError.
+        """Convert the header fields of a message; may raise ConversionError.
 
         Args:
-            status: The status of the response; None for the fields of a request.
+            status: The status of the response; None for the header fields of a request.
         """
         # Protocol switches and redirects are not errors. A 304 has the header fields that a 200
         # response would have (RFC 9110, section 15.4.5).
@@ -278,7 +277,7 @@ class Conversion:
         with_bodies = tuple(link for link in (*bare, *kept) if link.changes_bodies or needs)
         if method == _PATCH and status is None:
             with_bodies = tuple(link.for_patch() for link in with_bodies)
-        # Requests whose invalid values are kept need a separate conversion.
+        # If invalid values of requests are kept, requests need a separate conversion.
         asking = status is None and any(link.keeps_unfit for link in with_bodies)
         same = asking, *map(id, with_bodies)  # links can hold JSON values, which have no hash
         if same not in made:
@@ -309,8 +308,8 @@ def compose(
         links: The declared links by their older version, in the order of an upgrade.
 
     Raises:
-        LookupError: Two adjacent versions on the way have no declared link. The arguments of the
-            error are these two versions.
+        LookupError: No link is declared between two adjacent versions. The arguments of the error
+            are these two versions.
     """
     low, high = sorted((ladder.index(source), ladder.index(target)))
     for older, newer in zip(ladder[low:high], ladder[low + 1 : high + 1], strict=True):

@@ -1,11 +1,11 @@
 """Changes: the compiled form of a declared change of bodies, and combinations of changes.
 
-A change is declared from the newer version to the older one, by a model in
-`gateway.conversion.changes`. The model compiles to a `Change` with two directions. Each direction
-has a step for documents, an effect on schemas, and an Origin for locations in errors. Most changes
-convert one value; `value_change` creates them. The other functions derive a change from other
-changes: the inverse, a sequence, or a change of every element, of the whole body, or of the objects
-of a group.
+A model in `gateway.conversion.changes` declares a change from the newer version to the older one.
+The model compiles to a `Change` with two directions. Each direction converts documents (`step`),
+converts schemas of documents (`effect`), and maps locations in errors back (`origin`). Most changes
+convert one value; `value_change` creates them. Other functions derive a change from other changes:
+the inverse, a sequence, or a change of every element, of the whole body, or of the objects of a
+group.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -48,7 +48,7 @@ from gateway.conversion.schema import (
 from gateway.conversion.steps import BODY, ConversionStep, ConversionTask, Steps, fuse
 
 SchemaEffect = Callable[[Flat, SchemaImage], object]
-"""A function from the flat schema of an object or value to the schema after a step."""
+"""A function that maps the flat schema of an object or value to its schema after a change."""
 
 
 class DirectedChange(NamedTuple):
@@ -56,9 +56,9 @@ class DirectedChange(NamedTuple):
 
     Attributes:
         step: Converts an open object in place; may raise ConversionError.
-        effect: Returns the schema of the object after the step.
-        origin: Maps a location to the location before the step, or to the location of the value
-            from which the value there was created.
+        effect: Maps the schema of the object before the step to the schema after it.
+        origin: Maps a location after the step to the location before the step. If the step created
+            the value there from another value, the result is the location of that other value.
     """
 
     step: ConversionStep
@@ -70,7 +70,7 @@ class DirectedChange(NamedTuple):
 
 
 UNCHANGED = DirectedChange(lambda _fields, _form: None, lambda flat, _image: flat)
-"""A direction that changes nothing."""
+"""A direction without any effect."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,18 +81,19 @@ class Change:
         scopes: The scopes that select the objects to change, each relative to the previous scope.
         touches: The fields that the change reads or writes, including everything inside them.
         up: The direction to the newer version.
+        down: The direction to the older version.
         whole: Whether the change applies to the whole body, held in the field BODY of an object.
-        of_value: Whether the change converts one value. An invalid value can then be left
-            unchanged.
-        patch: The change for bodies of PATCH requests, which contain only the fields to change (RFC
-            7396); None if it equals this change.
-        lenient: Returns the variant that leaves invalid values unchanged; None for the default
-            variant, see `keeping_unfit`.
-        of_documents: The variant for the documents of a stream, where a change of the whole body
-            skips documents of another shape; None if it equals this change.
-        group: The group whose changes are applied; None for other changes.
-        carried: The value that moves between the body and a location outside it; None for other
-            changes.
+        of_value: Whether the change converts a single value. Only such a change can leave an
+            invalid value unchanged.
+        patch: The variant for bodies of PATCH requests, which contain only the fields to change
+            (RFC 7396). None if it equals this change.
+        lenient: Returns the variant that leaves invalid values unchanged. None for the default
+            variant; see `keeping_unfit`.
+        of_documents: The variant for the documents of a stream: a change of the whole body that
+            skips documents of another shape. None if it equals this change.
+        group: The group whose changes are applied; None if this change applies no group.
+        carried: The value that moves between the body and a location outside the body; None if no
+            value moves.
     """
 
     scopes: tuple[Scope, ...]
@@ -116,7 +117,11 @@ class Change:
     def task(
         self, scopes: tuple[Scope, ...] = (), *, upwards: bool, keeps: bool = False
     ) -> ConversionTask:
-        """Return one direction as a task; `scopes` are put before the change's own scopes."""
+        """Return one direction as a ConversionTask.
+
+        Args:
+            scopes: The scopes to put before the scopes of the change.
+        """
         step, _, origin = self.directed(upwards=upwards)
         return ConversionTask(
             (*scopes, *self.scopes), self.touches, step, self.whole, origin, keeps
@@ -124,17 +129,17 @@ class Change:
 
 
 def in_arrays(scopes: Iterable[Scope]) -> bool:
-    """Return whether scopes lead into an array, which PATCH replaces as a whole (RFC 7396)."""
+    """Return whether scopes lead into an array. PATCH replaces arrays as a whole (RFC 7396)."""
     return any(map(is_array, scopes))
 
 
 class ValueRewrite(NamedTuple):
-    """One direction of a change of a value.
+    """One direction of a change of a single value.
 
     Attributes:
         step: Returns the step, given the keys that lead to the value.
-        effect: Returns the schema of the value after the step.
-        origin: Returns the Origin for locations, given the same keys.
+        effect: Maps the schema of the value before the step to the schema after it.
+        origin: Returns the function that maps locations back, given the same keys.
     """
 
     step: Callable[[Keys], ConversionStep]
@@ -153,13 +158,13 @@ def value_change(
     *,
     nulls: bool = False,
 ) -> Change:
-    """Return a change of the value of one field; the field does not move.
+    """Return a change of the value of one field, which stays at its location.
 
     Args:
         field: The keys that lead to the field.
         up: The direction to the newer version; None if it changes nothing.
         down: The direction to the older version; None if it changes nothing.
-        nulls: Whether null is converted too; otherwise null is unchanged.
+        nulls: Whether null is converted too. If false, null stays null.
     """
 
     def directed(rewrite: ValueRewrite | None) -> DirectedChange:
@@ -176,7 +181,7 @@ def value_change(
 
 
 def _value_effect(rewrite: ValueRewrite, image: SchemaImage, flat: Flat) -> object:
-    """Return the schema of converted values; the values of an enum are converted one by one."""
+    """Return the schema of converted values. The values of an enum are converted one by one."""
     words = words_of(flat)
     if words is None or flat["type"] in ("object", "array"):
         return rewrite.effect(flat, image)
@@ -196,7 +201,7 @@ def _value_effect(rewrite: ValueRewrite, image: SchemaImage, flat: Flat) -> obje
 def rewrite_scalars(
     source: Type, target: Type, convert: Callable[[str], str | bool], effect: SchemaEffect
 ) -> ValueRewrite:
-    """Return a rewrite from a scalar of one type to a scalar of another; see `replace_scalar`."""
+    """Return a rewrite of a scalar to a scalar of another type; see `replace_scalar`."""
 
     def step_at(field: Keys) -> ConversionStep:
         def step(fields: JsonObject, form: JsonForm) -> None:
@@ -208,7 +213,7 @@ def rewrite_scalars(
 
 
 def rewrite_numbers(convert: Callable[[str], str], effect: SchemaEffect) -> ValueRewrite:
-    """Return a rewrite of a number, or of a string with a number; see `replace_number`."""
+    """Return a rewrite of a number, which may be written as a string; see `replace_number`."""
 
     def step_at(field: Keys) -> ConversionStep:
         def step(fields: JsonObject, form: JsonForm) -> None:
@@ -224,7 +229,7 @@ def rewrite_opened(
     effect: SchemaEffect,
     origin: Callable[[Keys], Origin] = one_value,
 ) -> ValueRewrite:
-    """Return a rewrite of an open value; see `change_value`."""
+    """Return a rewrite of a value that is parsed one level deep; see `change_value`."""
 
     def step_at(field: Keys) -> ConversionStep:
         def step(fields: JsonObject, form: JsonForm) -> None:
@@ -255,7 +260,7 @@ def inverse(change: Change) -> Change:
 
 
 def sequence(*changes: Change) -> Change:
-    """Combine changes with the same scopes into one; an upgrade applies them in their order."""
+    """Combine changes with the same scopes into one. An upgrade applies them in this order."""
     patches = [change.for_patch() for change in changes]
     return Change(
         changes[0].scopes,
@@ -291,7 +296,11 @@ def _origin(directions: Sequence[DirectedChange], place: ErrorPlace) -> ErrorPla
 
 
 def whole_body(change: Change, of_documents: Change | None = None) -> Change:
-    """Turn a change of the field BODY into a change of the whole body, which is any JSON value."""
+    """Turn a change of the field BODY into a change of the whole body, which may be any JSON value.
+
+    Args:
+        of_documents: The variant for the documents of a stream, as a change of the field BODY.
+    """
 
     def directed(one: DirectedChange) -> DirectedChange:
         return one._replace(effect=partial(held_effect, change.scopes, one.effect, BODY[0]))
@@ -311,14 +320,14 @@ def whole_body(change: Change, of_documents: Change | None = None) -> Change:
 def held_effect(
     scopes: tuple[Scope, ...], effect: SchemaEffect, key: str, schema: object, image: SchemaImage
 ) -> object:
-    """Return the schema of a value after a change of the field `key`, which holds the value."""
+    """Return the schema of a value after a change of the temporary field `key` that holds it."""
     made = image.inside(an_object({key: schema}), scopes, lambda flat: effect(flat, image))
     return union(field_of(one, key) for one in image.alternatives(made))
 
 
 _KEY = "element"
 ELEMENT: Keys = (_KEY,)
-"""The keys of the field that holds an element in a temporary object, for a change of an element."""
+"""The path of an element in the temporary object to which changes of elements are applied."""
 
 
 def elements(
@@ -326,8 +335,8 @@ def elements(
 ) -> Change:
     """Return a change of every element of an array, or of every member of an object.
 
-    An absent or null array or object is unchanged. In a PATCH request (RFC 7396), an array is
-    complete. An object has only the members to change; a null member, which removes the member,
+    An absent or null array or object is unchanged. An array in a PATCH request (RFC 7396) is
+    complete, but an object has only the members to change. A null member, which removes the member,
     stays null.
 
     Args:
@@ -335,7 +344,8 @@ def elements(
         depth: The number of nested arrays around the elements: 1 for a plain array, 0 for the
             members of an object.
         change: The change of an element, which is held in the field ELEMENT.
-        keeps: Whether a value that is not an array or object is left unchanged, not refused.
+        keeps: Whether a value that is not an array or object is left unchanged. If false, such a
+            value is an error.
     """
 
     def directed(one: DirectedChange) -> DirectedChange:
@@ -425,12 +435,12 @@ def _in_element(place: ErrorPlace) -> ErrorPlace:
 
 
 def keeping_unfit(change: Change) -> Change:
-    """Return a change that leaves invalid values unchanged, so that the service refuses them.
+    """Return the variant of a change that leaves invalid values unchanged.
 
-    A value that a change of one value cannot convert is unchanged, as is a value on the path to a
-    field that is not an object. Other changes still move the value to its field in the other
-    version. The service can therefore refuse the value in its own error format. A change of the
-    whole body is returned without modification.
+    A value that the change cannot convert is unchanged. The same holds for a value that is not an
+    object, although the path to a field leads through it. Other changes still move the value to its
+    field in the other version. The service then refuses the value in its own error format. For a
+    change of the whole body, the result is the same change.
     """
     if change.whole:
         return change
@@ -443,10 +453,11 @@ def keep_unfit(
     """Return a change that leaves an object unchanged if the object does not fit the change.
 
     Args:
-        of_value: Whether any invalid value leaves the object unchanged. If false, only a value on
-            the path to a field that is not an object does; all other errors are raised. The
-            default is the `of_value` of the change.
-        instead: The change to apply if a value on the path is not an object.
+        of_value: Whether every invalid value leaves the object unchanged. If false, the object is
+            unchanged only if the path to a field leads through a value that is not an object, and
+            all other errors are raised. The default is the `of_value` of the change.
+        instead: The change to apply if the path to a field leads through a value that is not an
+            object.
     """
     values = change.of_value if of_value is None else of_value
 
@@ -488,7 +499,7 @@ def keep_unfit(
 
 
 def _saved(value: Document) -> list[tuple[Any, Any]]:
-    """Return an open object and the open values inside it, each with a copy of its content."""
+    """Return an object and all parsed objects and arrays in it, each with a copy of its content."""
     if not isinstance(value, dict | list):
         return []
     held = value.values() if isinstance(value, dict) else value
@@ -503,12 +514,12 @@ def _restore(saved: list[tuple[Any, Any]]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class GroupUse:
-    """The changes of a group, applied to the objects at one or more locations.
+    """Applies the changes of a group to the objects at one or more locations.
 
     Attributes:
         name: The name of the group.
-        places: The scopes that lead to the objects; an empty tuple is the current object itself.
-        groups: The changes of each group, by its name; a group may use itself.
+        places: The scopes that lead to the objects. An empty tuple is the current object itself.
+        groups: The changes of each group by the group's name. A group may use itself.
         in_patch: Whether the body belongs to a PATCH request.
         keeps: Whether the changes leave invalid values unchanged.
     """
@@ -538,7 +549,7 @@ class GroupUse:
         )
 
     def _directed(self, *, upwards: bool) -> DirectedChange:
-        # Built on first use, since a group may use groups that are compiled later.
+        # Create the steps on first use, because a group may use groups that are compiled later.
         made: list[Steps[ConversionStep]] = []
 
         def steps() -> Steps[ConversionStep]:

@@ -28,16 +28,16 @@ class ConversionError(Exception):
     """A message does not fit the declared changes.
 
     A change raises the error with the location before the change. Code that applies several changes
-    maps the location back through the earlier changes, so that the sender of the message reads a
-    location in the message that it sent.
+    maps the location back through the earlier changes. The error response therefore shows a
+    location in the original message.
 
     Attributes:
         reason: The description of the error. It quotes no value, since bodies may contain secrets.
         place: The location of the error.
         cause: Further details, only for the log; may be empty.
-        is_missing: Whether the error is that a value is missing at the location.
-        is_on_way: Whether the error is that the value at the location, on the path to a field, is
-            not an object.
+        is_missing: Whether the cause of the error is that the location has no value.
+        is_on_way: Whether the cause of the error is that the value at the location is not an
+            object, although a field path leads through it.
     """
 
     def __init__(
@@ -59,14 +59,15 @@ class ConversionError(Exception):
 
     @property
     def pointer(self) -> str:
-        """The location in the body as a JSON Pointer; empty for the whole body and outside it."""
+        """The JSON Pointer of the location; empty for the whole body or a location outside it."""
         return "" if isinstance(self.place, Beside) else pointer(*self.place)
 
     @property
     def misfit(self) -> Mapping[str, str] | None:
-        """The name of the location as `field`, its `pointer` in the body, and the `reason`.
+        """The error as an entry of a problem detail: `field`, `pointer` and `reason`.
 
-        A name in the body looks like `lines[0].price`. None if the location is the whole body.
+        `field` is the name of the location, such as `lines[0].price` in the body. Locations outside
+        the body have no `pointer`. The entry is None if the error concerns the whole body.
         """
         if isinstance(self.place, Beside):
             name = ", ".join(self.place.names)
@@ -89,7 +90,7 @@ class ConversionError(Exception):
         )
 
     def under(self, *keys: str | int) -> "ConversionError":
-        """Return the same error with `keys` in front of its locations in the body."""
+        """Return the same error with `keys` put before its locations in the body."""
         return self.moved(lambda place: place if isinstance(place, Beside) else (*keys, *place))
 
 
@@ -98,7 +99,7 @@ def same_place(place: ErrorPlace) -> ErrorPlace:
 
 
 def moved_back(place: ErrorPlace, target: Tokens, source: Tokens) -> ErrorPlace:
-    """Map a location to the location before the value at `source` was moved to `target`."""
+    """Return the location that a value had before the value at `source` was moved to `target`."""
     if isinstance(place, Beside):
         return place
     if place[: len(target)] == target:
@@ -109,7 +110,7 @@ def moved_back(place: ErrorPlace, target: Tokens, source: Tokens) -> ErrorPlace:
 
 
 def is_within(place: ErrorPlace, keys: Tokens) -> bool:
-    """Return whether a location is the body value at `keys`, or inside that value."""
+    """Return whether a location is at or below `keys` in the body."""
     return isinstance(place, tuple) and place[: len(keys)] == keys
 
 
@@ -119,7 +120,11 @@ def one_value(field: Tokens) -> Origin:
 
 
 def inside(scopes: Iterable[Scope], place: ErrorPlace, origin: Origin) -> ErrorPlace:
-    """Map a location with the Origin of a step that applies to the objects in scopes."""
+    """Map a location to the location before a step that was applied to the objects in scopes.
+
+    Args:
+        origin: Maps a location relative to one of these objects.
+    """
     depth = None if isinstance(place, Beside) else depth_of(scopes, place)
     if depth is None or isinstance(place, Beside):
         return place

@@ -1,7 +1,7 @@
-"""Documents: JSON values in a form that may be parsed lazily, and access to their fields.
+"""Documents: JSON values that may be parsed lazily, and access to their fields.
 
-The functions in this module raise ConversionError if a value on the path to a field is not an
-object.
+The functions in this module raise ConversionError if the path to a field leads through a value that
+is not an object.
 """
 
 from collections.abc import Callable
@@ -15,17 +15,17 @@ from gateway.conversion.field_path import Keys
 
 Document = object
 JsonObject = dict[str, Document]
-"""An open JSON object, which changes may alter in place."""
+"""A JSON object that is parsed one level deep (*open*). Changes may alter it in place."""
 
 
 class Number(NamedTuple):
-    """An open JSON number: its digits as they are written (RFC 8259, section 6)."""
+    """A JSON number as it is written in the source text (RFC 8259, section 6)."""
 
     digits: str
 
 
 class LinkReceiver(Protocol):
-    """The message that contains a document; see `gateway.conversion.message`."""
+    """The type of a message that can convert URLs; see `gateway.conversion.message.Message`."""
 
     @property
     def link(self) -> Callable[[str], str]: ...
@@ -33,23 +33,22 @@ class LinkReceiver(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class JsonForm:
-    """The form in which a document holds its values: parsed completely, or *sealed* (unparsed).
+    """How a document stores its values: parsed completely, or *sealed* (not yet parsed).
 
     Attributes:
         open: Parses a value one level deep. The returned object or array is new and may be altered
             in place. The values inside it may be sealed. A number is returned as a Number.
-        close: Converts an open object or array back to this form when it is no longer altered.
+        close: Converts an open object or array back to this form after its last alteration.
         digits: Returns the digits of a value that is a number, or None for any other value.
-        number: Returns the number with exactly the given digits.
+        number: Creates a number from the given digits, without altering them.
         parse: Parses a value completely, into a new value with fractions as Decimal. Raises
             ConversionError for a number that Python cannot represent.
         take: Converts a Python value to a value of this form. Raises ValueError, TypeError or
             RecursionError for a value that JSON cannot represent.
         typed: Whether scalars have types. If false, every scalar is a string, as in HTML forms.
-        message: The message with the document as its body; None if the message is unknown.
-        of_places: Whether the document has only the locations of values, each shown as null, as in
-            a JSON Patch. Changes then fill in no defaults, since a new null would be a new
-            location.
+        message: The message that has the document as its body; None if the message is unknown.
+        of_places: Whether the document has only the locations of values, each shown as null, as for
+            a JSON Patch. Changes then fill in no defaults, because a default would add a location.
     """
 
     open: Callable[[Document], Document]
@@ -64,7 +63,7 @@ class JsonForm:
 
 
 class Missing:
-    """The type of MISSING, the marker for an absent field; it is not a JSON value."""
+    """The type of MISSING, which marks an absent field. MISSING is not a JSON value."""
 
 
 MISSING: Final = Missing()
@@ -102,13 +101,14 @@ PLAIN: Final = JsonForm(_open, lambda value: value, _digits, _number, deepcopy, 
 def reach(
     fields: JsonObject, keys: Keys, form: JsonForm, *, keeps: bool = False
 ) -> JsonObject | None:
-    """Return the object that holds the last of `keys`, and open the objects on the path in place.
+    """Open the objects on the path to a field in place, and return the object that holds the field.
 
     Args:
-        keeps: Whether to return None, not raise, for a value on the path that is not an object.
+        keeps: Whether the result is None, instead of an error, if the path leads through a value
+            that is not an object.
 
     Returns:
-        The object, or None if it or an object on the path is absent or null.
+        The object for the last key, or None if an object on the path is absent or null.
     """
     if len(keys) == 1:
         return fields
@@ -130,7 +130,7 @@ def reach(
 
 
 def get(fields: JsonObject, keys: Keys, form: JsonForm) -> Document:
-    """Return the open value at `keys`, or MISSING if it or an object on the path is absent."""
+    """Return the open value at `keys`, or MISSING if there is no value."""
     holder = reach(fields, keys, form)
     if holder is None or keys[-1] not in holder:
         return MISSING
@@ -148,9 +148,10 @@ def change_value(
     """Replace the value at `keys` by the result of `change`, unless the value is absent or null.
 
     Args:
-        change: Returns the new value for the open old value. It may raise ConversionError, with a
+        change: Returns the new value, given the open old value. It may raise ConversionError with a
             location relative to the value.
-        keeps: Whether a value on the path that is not an object is left unchanged, not refused.
+        keeps: Whether nothing changes, instead of an error, if the path leads through a value that
+            is not an object.
     """
     holder = reach(fields, keys, form, keeps=keeps)
     if holder is None or keys[-1] not in holder:
@@ -178,10 +179,10 @@ def change_elements(
     """Return an array with each element replaced by the result of `change`; null stays null.
 
     Args:
-        depth: The number of further nested arrays around the elements.
-        change: Returns the new value for the old value, which may be sealed. It may raise
-            ConversionError, with a location relative to the element.
-        keeps: Whether a value that is not an array is left unchanged, not refused.
+        depth: The number of nested arrays between `value` and the elements.
+        change: Returns the new element, given the old element, which may be sealed. It may raise
+            ConversionError with a location relative to the element.
+        keeps: Whether a value that is not an array is left unchanged; otherwise it is an error.
     """
     array = form.open(value)
     if array is None:
@@ -203,7 +204,7 @@ def change_elements(
 def change_members(
     value: Document, change: Callable[[Document], Document], *, keeps: bool = False
 ) -> Document:
-    """Return an open object with each member replaced by the result of `change`."""
+    """Replace each member of an open object by the result of `change`, and return the object."""
     if not isinstance(value, dict):
         return value if keeps else refuse("an object", value)
     for key, member in value.items():
@@ -270,10 +271,10 @@ def kind(value: Document) -> str:
 
 
 def within(error: ConversionError, document: Document, form: JsonForm) -> ConversionError:
-    """Return an error with each location cut back to the longest part that exists in a document.
+    """Return the error with its locations shortened to the part that exists in the document.
 
-    A location may not exist in the document because a change created the value that a later change
-    refused, such as a default.
+    A location does not exist in the document if one change created a value, such as a default, and
+    a later change refused that value.
     """
 
     def nearest(place: ErrorPlace) -> ErrorPlace:

@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 Keys = tuple[str, ...]
 Tokens = tuple[str | int, ...]
-"""A location in a document: the reference tokens of a JSON Pointer (RFC 6901), indices as int."""
+"""A location in a document: the tokens of a JSON Pointer (RFC 6901), with array indices as int."""
 
 _STEP = r"((?:[^.\[\]\\]|\\.)+)((?:\[\])*)"
 _STEPS = re.compile(rf"{_STEP}(?:\.|\Z)", re.DOTALL)
 _PATH = re.compile(rf"{_STEP}(?:\.{_STEP})*\Z", re.DOTALL)
-# A path such as `[].name`, which begins with the elements of a body that is an array.
+# A path such as `[].name`: a field of each element of a body that is an array.
 _OF_BODY = re.compile(r"(?:\[\])+\.(.+)\Z", re.DOTALL)
 
 
@@ -27,7 +27,7 @@ class Members:
 
 @dataclass(frozen=True, slots=True)
 class Inside:
-    """One nested object. If the object is absent or null, nothing is changed."""
+    """One nested object. An absent or null object is not converted."""
 
     keys: Keys
     """The keys that lead to the object."""
@@ -46,9 +46,10 @@ class FieldPath(NamedTuple):
     """The path to a field, through the arrays and objects that contain it.
 
     Attributes:
-        elements: The number of nested arrays in the field if the path names their elements; 0 if
-            it names the field itself.
-        members: Whether the path names the members of the object in the field (`prices.*`).
+        elements: The number of `[]` at the end of the path: how many nested arrays in the field
+            hold the values. 0 for a path to the field itself.
+        members: Whether the path ends in `.*`, as in `prices.*`, and names the members of the
+            object in the field.
     """
 
     scopes: tuple[Scope, ...]
@@ -60,11 +61,12 @@ class FieldPath(NamedTuple):
 def parse_path(text: str) -> FieldPath:
     r"""Parse a field path such as `lines[].price`, `prices.*.sum`, `tags[]` or `a.*`.
 
-    `*` matches any member. A backslash escapes a dot, bracket or backslash in a key, and a key that
-    is a star.
+    `*` matches any member. A backslash escapes a dot, a bracket or a backslash in a key. `\*` is
+    the key `*`.
 
     Raises:
-        ValueError: The string is not a path to a field; the message is a sentence for the operator.
+        ValueError: The string is not a path to a field. The message explains the mistake to the
+            operator.
     """
     if not _PATH.match(text):
         _refuse_elements_of_body(text)
@@ -99,7 +101,8 @@ def parse_scopes(text: str) -> tuple[Scope, ...]:
     """Parse a path to objects, such as `items[]`, `prices.*` or `result.item`.
 
     Raises:
-        ValueError: The string is not a path to objects; the message is a sentence for the operator.
+        ValueError: The string is not a path to objects. The message explains the mistake to the
+            operator.
     """
     if not _PATH.match(text):
         _refuse_elements_of_body(text)
@@ -131,7 +134,10 @@ def spell(key: str) -> str:
 
 
 def is_array(scope: Scope) -> bool:
-    """Return whether a scope is an array, which a PATCH request replaces as a whole (RFC 7396)."""
+    """Return whether a scope selects the elements of an array.
+
+    A PATCH request replaces an array as a whole (RFC 7396).
+    """
     return isinstance(scope, tuple)
 
 
@@ -140,7 +146,7 @@ def keys_of(scope: Scope) -> Keys:
 
 
 def pointers(scopes: Iterable[Scope]) -> str:
-    """Return the JSON Pointer of the objects that scopes select; `*` is any element or member."""
+    """Return the JSON Pointer of the selected objects, with `*` for any element or member."""
     return "".join(
         pointer(*keys_of(scope)) + ("" if isinstance(scope, Inside) else "/*") for scope in scopes
     )
@@ -152,7 +158,10 @@ def pointer(*keys: str | int) -> str:
 
 
 def depth_of(scopes: Iterable[Scope], place: Tokens) -> int | None:
-    """Return how many leading tokens of a location match the scopes; None if it is outside them."""
+    """Return how many leading tokens of a location match the scopes.
+
+    Returns None if the location is not inside an object that the scopes select.
+    """
     depth = 0
     for scope in scopes:
         keys = keys_of(scope)

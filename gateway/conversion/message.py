@@ -1,4 +1,4 @@
-"""Message: a body's query and header fields, which are converted together with the body."""
+"""Message: the query and header fields of a message, which are converted together with its body."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
@@ -30,8 +30,9 @@ class QueryStep(NamedTuple):
     """The changes of a query between two adjacent versions.
 
     Attributes:
-        dropped: The names of parameters that belong to the operation in the source version.
-        added: The parameters that belong to the operation in the target version.
+        dropped: The names of parameters that only the operation of the source version has. They
+            are removed.
+        added: Parameters that only the operation of the target version has. They are added.
     """
 
     source: Version
@@ -51,7 +52,7 @@ class QueryStep(NamedTuple):
             return place
         added = {line.key for line in self.added}
         kept = tuple(name for name in place.names if QUERY.key(name) not in added)
-        if kept != place.names and not kept:  # the path may have it, or parameters of its operation
+        if kept != place.names and not kept:  # the value came from the path or a dropped parameter
             return Beside(QUERY.what, tuple(self.dropped)) if self.dropped else Beside("path")
         return place_before(Beside(QUERY.what, kept), self.rewrites, QUERY)
 
@@ -65,14 +66,17 @@ class QueryWalk(NamedTuple):
 
     @property
     def service(self) -> ParameterLines:
-        """The query in the service's version; may raise ConversionError."""
+        """The query, converted to the service's version; may raise ConversionError."""
         lines = self.lines
         for version_step in self.version_steps:
             lines = version_step.passed(lines, self.spelling)
         return lines
 
     def at(self, version: Version) -> ParameterLines:
-        """Return the query in a version between client and service; may raise ConversionError."""
+        """Convert the client's query to a version on the way to the service's version.
+
+        May raise ConversionError.
+        """
         lines = self.lines
         for version_step in self.version_steps:
             if version_step.source == version:
@@ -81,7 +85,7 @@ class QueryWalk(NamedTuple):
         return lines
 
     def onward(self, version: Version, lines: ParameterLines) -> ParameterLines:
-        """Convert a query from the given version to the service's; may raise ConversionError."""
+        """Convert a query from `version` to the service's version; may raise ConversionError."""
         upwards = (
             bool(self.version_steps) and self.version_steps[0].source < self.version_steps[0].target
         )
@@ -104,17 +108,19 @@ _NO_WAY = QueryWalk([], ())
 class Message:
     """The request or response that a body belongs to.
 
-    The header fields and the query are lists, converted in place, link by link together with the
-    body. A change therefore always reads them in the newer of the two versions of its link. A
-    response has the query of its request, which no change alters.
+    The header fields and the query are lists that are converted in place together with the body,
+    one entry of `conversions` after the other. A change therefore always reads them in the newer of
+    the two versions that it converts between. A response has the query of its request, which no
+    change alters.
 
     Attributes:
         operation: The path of the endpoint, as written in the configuration.
         target: The path of the request to the service.
         status: The status of the response; None for a request.
-        link: Converts a URL for the receiver of the message.
+        link: Converts a URL in the message for the receiver of the message.
         way: The client's query, and the version steps that convert it for the service.
-        back: The steps that convert the query of a link from the service's version to the client's.
+        back: The steps that convert the query of a URL from the service's version to the client's
+            version.
     """
 
     method: str = "GET"
@@ -135,7 +141,7 @@ class Message:
 
     @property
     def given(self) -> "Message":
-        """The message before any change."""
+        """The message as it was before any change."""
         headers, query = self._given
         return self._with(headers, query)
 
@@ -170,7 +176,7 @@ def request_message(
     operation: str,
     captures: Mapping[str, str],
 ) -> Message:
-    """Return the message of a request, as the client sent it."""
+    """Return the Message of a client's request before any conversion."""
     lines = [ParameterLine(name.lower(), name, value) for name, value in fields]
     return Message(method, path, operation, captures, headers=lines, query=parse_query(query))
 
@@ -189,28 +195,33 @@ class Place(Protocol):
 
     @property
     def field_name(self) -> str | None:
-        """The name of the header field; None if the location is not in a header field."""
+        """The name of the header field, or None if the location is not in a header field."""
         ...
 
     def applies(self, message: Message) -> bool:
-        """Return whether a message of this kind (request or response) has this location."""
+        """Return whether the location exists in messages of this kind (request or response)."""
         ...
 
     def take(self, message: Message) -> str | None:
-        """Remove and return the string, or return None if it is absent."""
+        """Remove the string from the message and return it; return None if it is absent."""
         ...
 
     def give(self, message: Message, text: str, source: Tokens) -> None:
-        """Store the string of the body field at `source`; may raise ConversionError."""
+        """Write a string to this location; may raise ConversionError.
+
+        Args:
+            source: The location of the body field that held the string.
+        """
         ...
 
 
 class CarriedValue(NamedTuple):
-    """A value that one version has in the body, and the other outside the body.
+    """A value that one version has in the body, and the other version outside the body.
 
     Attributes:
         field: The location of the value in the body.
-        in_newer: Whether the newer version has the value in the body; otherwise the older one.
+        in_newer: Whether the newer version has the value in the body. If false, the older version
+            has it there.
     """
 
     field: Keys
@@ -223,7 +234,7 @@ class CarriedValue(NamedTuple):
 
     @property
     def names(self) -> tuple[MovedNames, ...]:
-        """The header field that replaces the body field in one of the versions, if any."""
+        """The header field that replaces the body field in one version; empty if there is none."""
         name = self.place.field_name
         if name is None:
             return ()
@@ -232,10 +243,10 @@ class CarriedValue(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MessageView:
-    """A read-only view of the message that a value belongs to, for Python functions.
+    """A read-only view of the message for a Python function that converts a value of the message.
 
-    The query and the header fields are those of the newer of the two versions between which the
-    function converts.
+    The query and the header fields have the form of the newer one of the two versions between which
+    the function converts.
 
     Attributes:
         direction: `up` (to the newer version) or `down`.
@@ -244,12 +255,12 @@ class MessageView:
     direction: str
     _message: Message
     _fields: Callable[[], Document]
-    # The query and the header fields by name, parsed once. A function for a parameter is called for
-    # each of its values, and a query may have thousands.
+    # A cache of the query parameters and header fields by name. A function is called for each value
+    # of a parameter, and a query may have thousands of values.
     _read: dict[str, dict[str, list[str]]] = field(default_factory=dict, repr=False, compare=False)
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickle the public parts, for a function that runs in another process."""
+        """Pickle the public attributes, for functions that run in another process."""
         known = self._message
         names = known.method, known.path, known.operation, dict(known.captures)
         read = {QUERY.what: dict(self.query), FIELDS.what: dict(self.headers)}
@@ -272,7 +283,7 @@ class MessageView:
 
     @property
     def path_parameters(self) -> Mapping[str, str]:
-        """The decoded values of the captures in the endpoint's path, by name."""
+        """The decoded values of the parameters in the endpoint's path, by name."""
         return {name: unquote(raw) for name, raw in self._message.captures.items()}
 
     @property
@@ -292,7 +303,10 @@ class MessageView:
 
     @property
     def fields(self) -> Document:
-        """A copy of the object with the converted field; empty if the value is the whole body."""
+        """A copy of the object that holds the converted field.
+
+        The copy is an empty object if the function converts the whole body.
+        """
         return self._fields()
 
     def _by_name(self, lines: ParameterLines, spelling: Spelling) -> Mapping[str, list[str]]:

@@ -18,15 +18,15 @@ _VALUE = re.compile(r"([^{}]*)\{([A-Za-z_][A-Za-z0-9_]*)\}([^{}]*)\Z")
 Captures = Mapping[str, str]
 """The raw (percent-encoded) values of the captures in a path, by name."""
 END = "/"
-"""The key in Captures for a slash at the end of a path, if the operation's path has no such
-slash."""
+"""The key in Captures for a final slash of the requested path that the operation's path lacks."""
 
 
 class QueryPart(NamedTuple):
     """A query parameter that belongs to an operation, with a captured or a fixed value.
 
     Attributes:
-        capture: The name of the capture for the value or a part of it; None for a fixed value.
+        capture: The name of the capture for the value, or for a part of the value; None for a fixed
+            value.
         value: The fixed value, or the prefix before the captured part.
         suffix: The suffix after the captured part.
     """
@@ -45,7 +45,10 @@ class QueryPart(NamedTuple):
         return f"{self.value}{captured}{self.suffix}"
 
     def read(self, value: str) -> str | None:
-        """Return the captured part of a value (empty for a fixed value); None without a match."""
+        """Return the captured part of a value, or None if the value does not match.
+
+        The captured part of a fixed value is an empty string.
+        """
         if self.capture is None:
             return "" if value == self.value else None
         if not (value.startswith(self.value) and value.endswith(self.suffix)):
@@ -73,11 +76,11 @@ class OperationPattern(NamedTuple):
         return path if self.method is None else f"{self.method} {path}"
 
     def takes(self, method: str) -> bool:
-        """Return whether requests with a method match this operation; HEAD counts as GET."""
+        """Return whether the operation applies to requests with this method; HEAD counts as GET."""
         return self.method is None or self.method == ("GET" if method == "HEAD" else method)
 
     def read(self, lines: ParameterLines) -> tuple[Captures, ParameterLines] | None:
-        """Return the captures from the query, and the other parameters; None without a match."""
+        """Return the captures from a query and its other parameters, or None without a match."""
         found: dict[str, str] = {}
         for part in self.query:
             values = [line.value or "" for line in lines if line.key == part.name]
@@ -92,9 +95,10 @@ class OperationPattern(NamedTuple):
         return found, [line for line in lines if line.key not in names]
 
     def path(self, captures: Captures, version: Version) -> str:
-        """Fill captures into the path; raises ConversionError for a dot segment.
+        """Return the path with the captures filled in; with `END` in them, it ends with a slash.
 
-        If the captures contain `END`, the path ends with a slash.
+        Raises:
+            ConversionError: A capture would become a dot segment.
         """
         for part in self.template.segments:
             if part.capture is not None and part.capture != "version":
@@ -106,7 +110,7 @@ class OperationPattern(NamedTuple):
         return path if END not in captures or path.endswith("/") else f"{path}/"
 
     def written(self, captures: Captures, lines: ParameterLines) -> ParameterLines:
-        """Return the query with the parameters of the operation before the others."""
+        """Return a query: the parameters of the operation, followed by `lines`."""
         own = [
             ParameterLine(
                 part.name,
@@ -122,7 +126,8 @@ def parse_operation(text: str) -> OperationPattern:
     """Parse an operation such as `GET /users/{id}`.
 
     Raises:
-        ValueError: The string is not an operation; the message is a sentence for the operator.
+        ValueError: The string is not an operation. The message explains the mistake to the
+            operator.
     """
     match = _PATTERN.match(text)
     if match is None:
@@ -156,10 +161,11 @@ class Substitute(NamedTuple):
     """The service or the refusal that responds to an operation that the other version lacks.
 
     Attributes:
-        service: A service that speaks the version with the operation; None to refuse the request.
-        detail: The configured detail of the refusal; empty for the default.
-        code: The configured code of the refusal; None for the default.
-        usual: The default detail.
+        service: A service that implements the version with the operation; None to refuse the
+            request.
+        detail: The configured `detail` of the refusal; empty for the default.
+        code: The configured `code` of the refusal; None for the default.
+        usual: The default `detail`.
         methods: The methods that the client's version has at the path, for a refusal with 405.
     """
 
@@ -183,9 +189,9 @@ class MappedOperation:
     Attributes:
         newer: The operation in the newer version; None if the newer version lacks it.
         older: The operation in the older version; None if the older version lacks it.
-        statuses: Response statuses that differ: maps the newer version's to the older version's.
-        body_in_newer: True if only the newer version's requests have a body, False if only the
-            older version's have one; None if both versions agree.
+        statuses: Maps statuses of the newer version to different statuses of the older version.
+        body_in_newer: True if only requests of the newer version have a body, False if only
+            requests of the older version have a body. None if the versions do not differ.
     """
 
     newer: OperationPattern | None
@@ -199,12 +205,14 @@ class MappedOperation:
 
 
 def converted_status(statuses: Mapping[int, int], status: int, *, upwards: bool) -> int:
-    """Return the status in the other version.
+    """Convert the status of a response to the other version.
+
+    If several statuses of the newer version map to the same older status, the conversion to the
+    newer version returns the first of them.
 
     Args:
-        statuses: Maps the newer version's statuses to the older version's.
-        upwards: Whether the response is converted to the newer version. If several statuses of the
-            newer version map to the same older status, an upgrade returns the first of them.
+        statuses: Maps statuses of the newer version to statuses of the older version.
+        upwards: Whether the response is converted to the newer version.
     """
     if not upwards:
         return statuses.get(status, status)
@@ -212,7 +220,7 @@ def converted_status(statuses: Mapping[int, int], status: int, *, upwards: bool)
 
 
 class FoundOperation(NamedTuple):
-    """The operation of a request; `rest` has the query parameters outside the operation."""
+    """The operation of a request. `rest` has the query parameters that do not belong to it."""
 
     operation: MappedOperation
     captures: Captures
@@ -220,22 +228,22 @@ class FoundOperation(NamedTuple):
     template: Template
 
 
-# Escapes of letters, digits, hyphen, underscore and tilde. Escaped dots may form a dot segment, so
-# they are not decoded.
+# Percent-encoded letters, digits, hyphens, underscores and tildes. An encoded dot is not decoded,
+# because it could form a dot segment.
 _UNRESERVED = re.compile(r"%(?:2[Dd]|3[0-9]|[46][1-9A-Fa-f]|[57][0-9Aa]|5[Ff]|7[Ee])")
 _Entry = tuple[OperationPattern, MappedOperation]
 
 
 class OperationTable:
-    """The operations declared between two adjacent versions, for lookups in one of the two.
+    """The operations declared between two adjacent versions, for requests in one of the versions.
 
     If several operations match a request, the first of these criteria that differs decides:
 
-    1. operations with query parameters before those without;
+    1. operations with query parameters before operations without;
     2. more literal text in the path before less;
     3. more literal text in the query before less;
-    4. operations with a method before those for all methods;
-    5. operations in both versions before those that one version lacks.
+    4. operations with a method before operations for all methods;
+    5. operations that both versions have before operations that one version lacks.
     """
 
     __slots__ = ("_all", "_both", "_by_method", "_without_get")
@@ -264,8 +272,8 @@ class OperationTable:
         """Return the operation of a request, or None if no operation is declared for it.
 
         Percent-encoded unreserved characters match the plain characters (RFC 3986, section
-        6.2.2.2). A slash at the end of the path is ignored if the operation has no such slash,
-        since many services ignore it.
+        6.2.2.2). A final slash of the requested path is ignored if the path of the operation has no
+        final slash, because many services ignore it.
         """
         if "%" in path:
             path = _UNRESERVED.sub(lambda match: unquote(match[0]), path)
@@ -292,11 +300,11 @@ class OperationTable:
     def methods(
         self, path: str, query: ParameterLines, within: Template | None = None
     ) -> tuple[str, ...]:
-        """Return the methods with an operation at a path, without refused operations.
+        """Return the methods that have an operation at a path. Refused operations do not count.
 
         Args:
-            within: Only operations with more literal text in the path than this one count; None
-                for all operations.
+            within: If given, only operations with more literal text in the path than this template
+                count.
         """
         found = {method: self.find(method, path, query) for method in sorted(self._by_method)}
         return tuple(
@@ -316,7 +324,10 @@ class OperationTable:
         return "GET" if found is None else found[0]
 
     def _hidden_by_get(self, sides: Iterable[OperationPattern]) -> Router[str] | None:
-        """Return the methods of paths that GET operations match only with less literal text."""
+        """Return the paths that another method's operation matches with more literal text than GET.
+
+        The router finds the method of that operation. None if there are no such paths.
+        """
         hidden: dict[object, tuple[Template, str]] = {}
         for method, template, query in sides:
             if method is not None and not query:
@@ -327,13 +338,14 @@ class OperationTable:
         return Router(hidden.values()) if hidden else None
 
     def above(self, prefix: str, version: Version, other: Version) -> str | None:
-        """Return the longest common path, in the other version, of the operations below a prefix.
+        """Convert a path prefix to the other version.
 
         Args:
-            prefix: A path of this version, without a slash at its end.
+            prefix: A path of `version`, without a final slash.
 
         Returns:
-            The path, without a slash at its end; None if no operation is at or below the prefix.
+            The longest common path in the version `other` of all operations below the prefix,
+            without a final slash. None if no operation is at or below the prefix.
         """
         below = [
             _literal(there, other)
@@ -347,7 +359,7 @@ class OperationTable:
 
 
 def _literal(template: Template, version: Version) -> list[str]:
-    """Return the segments of a path before the first segment with a capture."""
+    """Return the segments of a path up to the first segment with a capture."""
     segments = template.text.replace(_VERSION, str(version)).split("/")
     return list(takewhile(lambda segment: "{" not in segment, segments))
 

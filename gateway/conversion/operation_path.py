@@ -1,4 +1,4 @@
-"""Operation path: one request's operations from the client's version to the service's version.
+"""Operation path: the operations of one request from the client's to the service's version.
 
 In each version step, the operation of the request is looked up. The operation determines the
 method, path and query of the request in the next version, and the links that apply to the request
@@ -38,7 +38,7 @@ class OperationPath(NamedTuple):
         version: The version of the converted request.
         operations: The operation of the request in each version step; None in a step without a
             declared operation for the request.
-        path_of: Returns the path of the request, given the version to fill into it.
+        path_of: Returns the path of the request for a service that implements the given version.
         substitute: The service or refusal that responds if the next version lacks the operation;
             otherwise None.
         meant: The method, in the service's version, that an OPTIONS request asks about. None for
@@ -73,11 +73,11 @@ def find_operation_path(
     operation do not apply to the OPTIONS request itself.
 
     Args:
-        path: Returns the path of the request to a service of a version, if no operation is declared
-            for the request.
-        message: The client's request, or LINK for a link; None if neither is known.
-        meant: The method that an OPTIONS request asks about (Fetch, section 4.8). None if the
-            request names no method; the first method with an operation is then used.
+        path: Returns the path of a request without a declared operation, for a service that
+            implements the given version.
+        message: The client's request, or LINK for a URL in a response; None if unknown.
+        meant: The method that an OPTIONS request asks about (Fetch, section 4.8). If it is None,
+            the first method with an operation at the path is used.
 
     Raises:
         ConversionError: The request does not fit the operations or the changes of its query.
@@ -149,11 +149,11 @@ def _found(
     *,
     newer: bool,
 ) -> tuple[FoundOperation | None, OperationPattern | None, Substitute | None]:
-    """Return the operation of a request, its side in the next version, and its substitute.
+    """Return the operation of a request, its pattern in the next version, and its substitute.
 
     Args:
         methods: The methods that the operation may have.
-        newer: Whether the next version is the newer one.
+        newer: Whether the next version is newer.
     """
     path, found, target = asked(version_step.source), None, None
     if version_step.table is not None:
@@ -180,9 +180,9 @@ def _sent(version_steps: Sequence[QueryStep], place: ErrorPlace) -> ErrorPlace:
 def _about(
     table: OperationTable, methods: Iterable[str], path: str, lines: ParameterLines
 ) -> FoundOperation | None:
-    """Return the first operation for one of the methods.
+    """Return the operation for the first of the methods that has one.
 
-    An operation that the next version has is preferred to one that the next version lacks.
+    Operations that exist in the next version are preferred.
     """
     lacking = None
     for method in methods:
@@ -202,9 +202,9 @@ def _foreign(
     found: FoundOperation | None,
     target: OperationPattern | None,
 ) -> MappedOperation | None:
-    """Return the operation that the request would reach in the next version, if only that has it.
+    """Return an operation that exists only in the next version and that the request would reach.
 
-    The value of a capture may turn a path into that of another operation. For example,
+    The value of a capture may turn a path into the path of another operation. For example,
     `/orders/7:cancel` matches `/orders/{id}` in the client's version, and another operation in the
     next version.
     """
@@ -228,8 +228,8 @@ def _of_another_version(
 ) -> Substitute:
     """Return the refusal of an operation that the client's version never had.
 
-    If the configuration refuses all methods of a path, but the client's version has operations
-    with other methods there, the refusal is a 405 with these methods.
+    The refusal is a 405 with the allowed methods if the configuration refuses all methods at a
+    path, but the client's version has operations at the path.
     """
     given = operation.substitute or Substitute(None)
     given = given._replace(service=None, usual="This operation is of another version.")
@@ -248,8 +248,8 @@ def _lacking(
 ) -> Substitute:
     """Return the substitute for an operation that the next version lacks.
 
-    If the configuration refuses everything below a path, such as `/rest/{rest*}`, but declares
-    operations with other methods there, the refusal is a 405 with these methods.
+    The refusal is a 405 with the allowed methods if the configuration refuses everything below a
+    path, as with `/rest/{rest*}`, but declares operations with other methods there.
     """
     given, table = found.operation.substitute or Substitute(None), version_step.table
     if given.service is not None or table is None:
@@ -263,14 +263,16 @@ def _lacking(
 def find_link(
     conversion: Conversion, back: Conversion, path: Callable[[Version], str], query: str | None
 ) -> OperationPath | None:
-    """Return the operation path of a URL, or None if the target version lacks the operation.
+    """Return the operation path of a URL in a response.
 
-    Clients usually request a URL with GET. Another method is used if more version steps declare an
-    operation for it, or if its operation has more literal text in the path.
+    Returns None if the target version lacks the operation. Clients usually request a URL with GET.
+    Another method is used if more version steps declare an operation for that method, or if its
+    operation has more literal text in the path.
 
     Args:
-        conversion: The conversion from the version in which the URL was written.
-        path: Returns the path of the URL, given the version to fill into it.
+        conversion: The conversion from the version of the URL.
+        back: The conversion in the opposite direction.
+        path: Returns the path of the URL with the given version in it.
 
     Raises:
         ConversionError: The URL does not fit the operations or the changes of queries.

@@ -1,7 +1,7 @@
-"""Changes of query parameters and header fields, which are lines with a name and a value.
+"""Changes of query parameters and header fields, both represented as lines: a name and a value.
 
-Lines keep their order, and a line that no change names keeps its bytes. Values are strings. A
-change applies to all lines with its name.
+Values are strings. A change applies to all lines with its name. Lines keep their order, and a line
+that no change names keeps its bytes.
 """
 
 import re
@@ -14,10 +14,11 @@ from gateway.conversion.conversion_error import Beside, ConversionError, ErrorPl
 
 
 class ParameterLine(NamedTuple):
-    """One query parameter or header field line.
+    """One query parameter or one line of a header field.
 
     Attributes:
         key: The normalized name, for comparison.
+        name: The name as it is written.
         value: The raw value; None for a query parameter without an equals sign.
     """
 
@@ -27,12 +28,17 @@ class ParameterLine(NamedTuple):
 
 
 class Spelling(NamedTuple):
-    """The syntax of lines: of query parameters, or of header fields.
+    """The syntax of query parameters, or of header fields.
 
     Attributes:
         what: The term for a line in error messages.
-        message: The `gateway.conversion.message.Message` that the lines belong to; LINK for the
-            query of a link, which nobody has requested yet; None if the message is unknown.
+        key: Normalizes a name for comparison.
+        name: Encodes a name.
+        read: Decodes a value.
+        write: Encodes a value.
+        message: The `gateway.conversion.message.Message` that the lines belong to. LINK for the
+            query of a URL in a response, which no client has requested yet. None if the message is
+            unknown.
     """
 
     what: str
@@ -47,7 +53,7 @@ class Spelling(NamedTuple):
 
 
 LINK = "link"
-"""The placeholder for a message if the query is that of a link."""
+"""The value of `Spelling.message` for the query of a URL in a response."""
 
 
 def _quoted(text: str) -> str:
@@ -63,8 +69,9 @@ QUERY = Spelling(
 )
 """The syntax of query parameters (WHATWG URL, section 5), whose names are case-sensitive."""
 
-# A field value (RFC 9110, section 5.5). A line end in a value, which a Python function may have
-# read from a query, would allow a client to inject a field or a message.
+# The characters of a field value (RFC 9110, section 5.5). A Python function may copy a client's
+# query parameter to a header field. With a line end, the client could then inject other header
+# fields or messages.
 _FIELD_VALUE = re.compile(r"[\t -~\x80-\xff]*\Z")
 
 
@@ -87,19 +94,19 @@ ParameterLines = list[ParameterLine]
 
 
 LineStep = Callable[[ParameterLines, Spelling], ParameterLines]
-"""A function that returns changed lines; it may raise ConversionError."""
+"""A function that returns lines after a change; it may raise ConversionError."""
 ParameterValues = Mapping[str, str]
-"""The decoded values of some parameters, by name; absent ones are left out."""
+"""The decoded values of parameters, by name, without the absent parameters."""
 ConvertValues = Callable[[ParameterValues], ParameterValues]
-"""A function that converts values to the other version. It raises ValueError with a message that
-quotes no value."""
+"""A function that converts values to the other version. The message of its ValueError must not
+quote a value."""
 Unfit = Callable[[ParameterValues], ParameterValues | None]
-"""A function that passes on invalid values as the other version's, for the service to refuse. It
-returns None for values that the service could misinterpret."""
+"""A function that converts invalid values to the other version as far as possible, so that the
+service refuses them. It returns None for values that the service could misinterpret."""
 
 
 class Rewrite(NamedTuple):
-    """A change of lines in one direction."""
+    """A change of query parameters or header fields in one direction."""
 
     call: LineStep
     change: "ParameterChange"
@@ -107,7 +114,7 @@ class Rewrite(NamedTuple):
 
 
 class MovedNames(NamedTuple):
-    """The names of the same parameters in two adjacent versions."""
+    """The names that the same parameters have in two adjacent versions."""
 
     newer: tuple[str, ...]
     older: tuple[str, ...]
@@ -118,11 +125,11 @@ class ParameterChange:
     """One declared change of query parameters or header fields between two adjacent versions.
 
     Attributes:
-        names: The names that the change reads or writes, by version.
+        names: The names that the change reads or writes in each version.
         up: Converts the lines to the newer version.
         down: Converts the lines to the older version.
-        lenient: The variant of the change that leaves invalid values unchanged; None if it equals
-            this change.
+        lenient: The variant of the change that leaves invalid values unchanged. None if there is no
+            such variant.
     """
 
     names: tuple[MovedNames, ...]
@@ -135,14 +142,14 @@ class ParameterChange:
 
 
 def same_name(name: str) -> tuple[MovedNames, ...]:
-    """Return the names of a parameter that has the same name in both versions."""
+    """Return the MovedNames of a parameter that has the same name in both versions."""
     return (MovedNames((name,), (name,)),)
 
 
 def _lenient(
     names: tuple[MovedNames, ...], up: LineStep, down: LineStep, *, keeps: bool = True
 ) -> ParameterChange:
-    """Return a change; with `keeps`, its lenient variant leaves lines unchanged on an error."""
+    """Return a change. If `keeps` is true, its lenient variant leaves lines unchanged on errors."""
 
     def kept(step: LineStep) -> LineStep:
         def rewrite(lines: ParameterLines, spelling: Spelling) -> ParameterLines:
@@ -163,9 +170,9 @@ def rewritten(
     """Return the change of a parameter whose value is written differently in the two versions.
 
     Args:
-        to_newer: Converts a value to the newer version. It raises ValueError with a message that
-            quotes no value.
-        to_older: Converts a value to the older version, with the same kind of error.
+        to_newer: Converts a value to the newer version. The message of its ValueError must not
+            quote the value.
+        to_older: Converts a value to the older version. The same applies to its ValueError.
     """
     return _lenient(same_name(name), _rewriting(name, to_newer), _rewriting(name, to_older))
 
@@ -174,7 +181,7 @@ def _rewriting(name: str, convert: Callable[[str], str]) -> LineStep:
     def changed(line: ParameterLine, spelling: Spelling) -> ParameterLine:
         known = spelling.read(line.value or "")
         made = convert(known)
-        # An unchanged value keeps its bytes; decoding and encoding might not restore them.
+        # Keep the bytes of an unchanged value. To decode and encode it could alter them.
         return line if made == known else line._replace(value=spelling.write(made))
 
     def rewrite(lines: ParameterLines, spelling: Spelling) -> ParameterLines:
@@ -203,12 +210,13 @@ def recombined(
         older: The names of the parameters in the older version.
         to_newer: Converts the values to the newer version.
         to_older: Converts the values to the older version.
-        unfit: Two functions for invalid values, to the newer and to the older version.
+        unfit: The functions that convert invalid values to the newer and to the older version, for
+            the lenient variant of the change.
     """
     names = (MovedNames(newer, older),)
     up, down = _recombining(older, to_newer), _recombining(newer, to_older)
     if unfit is None:
-        # The names are the same in both versions only for an amount with its currency.
+        # Only an amount with its currency has the same names in both versions.
         return _lenient(names, up, down, keeps={*newer} == {*older})
     lenient = ParameterChange(
         names,
@@ -271,7 +279,7 @@ def inverse_parameter(change: ParameterChange) -> ParameterChange:
 
 
 def parameter_sequence(*changes: ParameterChange) -> ParameterChange:
-    """Combine changes into one, which `up` applies in order and `down` in reverse order."""
+    """Combine changes into one. `up` applies them in order, and `down` in reverse order."""
     up, down = (in_direction(changes, upwards=upwards) for upwards in (True, False))
     lenient = [change.keeping_unfit() for change in changes]
     return ParameterChange(
@@ -292,7 +300,7 @@ def in_direction(changes: Sequence[ParameterChange], *, upwards: bool) -> tuple[
 def rewrite_query(
     query: str | None, rewrites: Sequence[Rewrite], message: object = None
 ) -> str | None:
-    """Apply changes to a raw query; None means that the URL has no query."""
+    """Apply changes to a raw query, which is None for a URL without a query."""
     lines = parse_query(query)
     changed = rewrite_lines(lines, rewrites, QUERY.of(message))
     return query if changed == lines else write_query(changed)
@@ -307,7 +315,7 @@ def parse_query(query: str | None) -> ParameterLines:
 
 
 def write_query(lines: ParameterLines) -> str | None:
-    """Return the raw query with these parameters; None if there are no parameters."""
+    """Return the raw query for parameters, or None if there are no parameters."""
     pairs = (line.name if line.value is None else f"{line.name}={line.value}" for line in lines)
     return "&".join(pairs) or None
 
@@ -315,7 +323,7 @@ def write_query(lines: ParameterLines) -> str | None:
 def rewrite_fields(
     fields: Iterable[tuple[bytes, bytes]], rewrites: Sequence[Rewrite], message: object = None
 ) -> list[tuple[bytes, bytes]]:
-    """Apply changes to header field lines; may raise ConversionError."""
+    """Apply changes to header fields; may raise ConversionError."""
     return write_fields(rewrite_lines(parse_fields(fields), rewrites, FIELDS.of(message)))
 
 
@@ -354,7 +362,7 @@ def rewrite_lines(
 
 
 def place_before(place: ErrorPlace, rewrites: Sequence[Rewrite], spelling: Spelling) -> ErrorPlace:
-    """Map a location to the location before changes of lines."""
+    """Map a query parameter or header field to the one it had been before the changes."""
     if not isinstance(place, Beside) or place.what != spelling.what:
         return place
     return Beside(place.what, _before(place.names, rewrites, spelling))
@@ -366,7 +374,7 @@ def _before(
     for _, change, upwards in reversed(rewrites):
         for newer, older in change.names[:: -1 if upwards else 1]:
             made, given = (newer, older) if upwards else (older, newer)
-            # Names that did not exist before this change are replaced by the names before it.
+            # Replace names that did not exist before this change by the names that existed then.
             keys = {spelling.key(name) for name in made if given}
             keys -= {spelling.key(name) for name in given}
             found = (given if spelling.key(name) in keys else (name,) for name in names)

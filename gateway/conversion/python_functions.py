@@ -19,7 +19,7 @@ from gateway.base.mistakes import suggest
 
 
 def load_function(name: str, given: Sequence[str] = ()) -> Callable[..., object]:
-    """Import the function that is named as `module:function`.
+    """Import a function by its name in the form `module:function`.
 
     A process imports a module only once, so edits to a module take effect at a restart.
 
@@ -27,8 +27,8 @@ def load_function(name: str, given: Sequence[str] = ()) -> Callable[..., object]
         given: The keyword parameters that the function may have besides the value.
 
     Raises:
-        ValueError: The function cannot be imported or called; the message is the reason, for the
-            operator.
+        ValueError: The function cannot be imported or called. The message explains the reason to
+            the operator.
     """
     module, _, path = name.partition(":")
     try:
@@ -53,9 +53,12 @@ def load_function(name: str, given: Sequence[str] = ()) -> Callable[..., object]
 
 
 def module_hash(name: str) -> str:
-    """Return a hash of the module of a `module:function` name; empty if the module has no file.
+    """Return a hash of the source file of a function; empty if its module has no file.
 
-    The hash is cached: it describes the file at the first call, as the module is imported once.
+    The hash is cached at the first call, because a module is imported only once.
+
+    Args:
+        name: The name of the function in the form `module:function`.
     """
     return _hash_of(name.partition(":")[0])
 

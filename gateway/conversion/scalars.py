@@ -1,4 +1,4 @@
-"""Scalars: strings, numbers and booleans, and the replacement of a scalar in a field."""
+"""Scalars: the conversion of a string, number or boolean in a field of a document."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -40,13 +40,18 @@ def replace_scalar(
     target: Type,
     convert: Callable[[str], str | bool],
 ) -> None:
-    """Replace the scalar in a field by the result of `convert`; may raise ConversionError.
+    """Replace the scalar in a field by the result of `convert`.
 
     An absent field stays absent, and null stays null.
 
     Args:
-        convert: Returns the new value for the old one as a string (the digits of a number); may
-            raise ValueError.
+        source: The type of the scalar before the conversion.
+        target: The type of the scalar after the conversion.
+        convert: Converts the scalar, given as a string (for a number, its digits). May raise
+            ValueError.
+
+    Raises:
+        ConversionError: The scalar does not have the type `source`, or `convert` refused it.
     """
     holder = fields if len(keys) == 1 else reach(fields, keys, form)
     key = keys[-1]
@@ -72,12 +77,12 @@ def replace_scalar(
 def replace_number(
     fields: JsonObject, keys: Keys, form: JsonForm, convert: Callable[[str], str]
 ) -> None:
-    """Replace the number in a field; a string with a number becomes another string.
+    """Replace the number in a field. If the number is written as a string, it stays a string.
 
     An absent field stays absent, and null stays null.
 
     Args:
-        convert: Returns the digits of the new number for the digits of the old one; may raise
+        convert: Returns the digits of the new number, given the digits of the old number. May raise
             ValueError.
 
     Raises:
@@ -102,7 +107,7 @@ def replace_number(
 
 
 def exact(digits: str) -> Decimal | None:
-    """Return a number as a Decimal; None if its exponent exceeds the limits of Decimal."""
+    """Return a number as a Decimal, or None if its exponent exceeds the limits of Decimal."""
     try:
         return Decimal(digits)
     except ArithmeticError:  # the exponent is out of range
@@ -110,7 +115,7 @@ def exact(digits: str) -> Decimal | None:
 
 
 def is_same_number(one: str, other: str) -> bool:
-    """Return whether two numbers are equal, such as 1, 1.0 and 1e0."""
+    """Return whether two numbers are equal, even if they are written differently (1.0 and 1e0)."""
     return one == other or ((number := exact(one)) is not None and number == exact(other))
 
 
@@ -135,7 +140,7 @@ WORDS: Mapping[bool, str] = {False: "false", True: "true"}
 
 
 def spelt(word: Scalar) -> str:
-    """Return a scalar as a string."""
+    """Return a scalar as JSON would show it; a string is returned without quotes."""
     if word is None:
         return "null"
     if isinstance(word, bool):
@@ -144,7 +149,7 @@ def spelt(word: Scalar) -> str:
 
 
 def number(text: str) -> Document:
-    """Return a JSON number as a value for comparison; a fraction keeps every digit."""
+    """Parse a JSON number into a value for comparisons, without loss of digits."""
     try:
         return Decimal(text) if set(text) & {".", "e", "E"} else int(text)
     except (InvalidOperation, ValueError):
@@ -153,6 +158,6 @@ def number(text: str) -> Document:
 
 @dataclass(frozen=True, slots=True)
 class Huge:
-    """A JSON number that is too large for Python; it is compared as a string."""
+    """A JSON number that is too large for Python. Two such numbers are compared as strings."""
 
     text: str

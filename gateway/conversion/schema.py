@@ -1,12 +1,12 @@
-"""Schemas of documents: how to read them, and how conversions change them.
+"""Schemas of documents: how to analyse them, and how conversions change them.
 
 A schema is a JSON Schema (draft 2020-12) with the referenced schemas in `components.schemas`. It is
 never expanded as a whole: `Schemas.alternatives` resolves one level, and the schemas inside remain
 unresolved. A schema may therefore be recursive.
 
-Each change has an *effect*: a function from the schema of an object before the change to the schema
-after the change. An effect may return a schema that allows more than the change can produce. Such
-a schema is marked as wide. The effect also records whether the change may refuse documents.
+Each change has an *effect*: a function that maps the schema of an object before the change to the
+schema after it. The resulting schema may allow more than the change can produce, and is then marked
+as wide. The effect also records whether the change may refuse documents.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,15 +21,16 @@ from gateway.conversion.field_path import Inside, Keys, Members, Scope
 
 Schema = dict[str, object]
 Flat = dict[str, Any]
-"""A schema with exactly one type, without $ref, anyOf and oneOf. Members of `allOf` are constraints
-that are not analysed."""
+"""A flat schema: it has exactly one type, and no $ref, anyOf or oneOf. Members of `allOf` are
+constraints that are not analysed."""
 Effect = Callable[[Flat], object]
-"""A function from the flat schema before a change to the schema after the change."""
+"""A function that maps the flat schema before a change to the schema after the change."""
 
 PLACE = "#/components/schemas/"
 TYPES = ("object", "array", "string", "number", "boolean", "null")
 WIDE = "x-wide"
-"""The keyword of a schema that allows more than can occur: WIDE_VALUES or WIDE_TYPES."""
+"""The keyword that marks a schema as wide: it allows more than can occur. The value is WIDE_VALUES
+or WIDE_TYPES."""
 WIDE_VALUES = 1
 """The schema allows more values of the same type than can occur."""
 WIDE_TYPES = 2
@@ -40,7 +41,7 @@ MADE = "x-made"
 """The keyword that marks an object created by a change."""
 
 
-# A schema with more alternatives than this raises UndecidedError.
+# The maximum number of alternatives of a schema; more raise UndecidedError.
 _MANY = 200
 _OF_TYPE: Mapping[str, frozenset[str]] = {
     "object": frozenset(
@@ -68,7 +69,7 @@ _UPPER = frozenset(
     {"maxLength", "maximum", "exclusiveMaximum", "maxItems", "maxProperties", "maxContains"}
 )
 _OPAQUE = ("not", "if", "$dynamicRef", "$recursiveRef")
-# Constraints that may no longer hold once the fields of an object have changed.
+# Constraints that may no longer hold after a change of an object's fields.
 _OF_FIELDS = frozenset(
     {
         *("allOf", "patternProperties", "propertyNames", "minProperties", "maxProperties"),
@@ -87,7 +88,7 @@ JSON_TYPES: Mapping[str, frozenset[str]] = {
 
 
 class UndecidedError(Exception):
-    """A schema is too complex to be analysed; the message is the reason."""
+    """A schema is too complex to be analysed. The message is the reason."""
 
 
 class Taken(NamedTuple):
@@ -114,12 +115,12 @@ def definitions(schema: Schema) -> Mapping[str, object]:
 
 
 def text_of(schema: object) -> bytes:
-    """Return the canonical JSON of a schema, equal for equal schemas."""
+    """Return a schema as canonical JSON, which is the same for equal schemas."""
     return _encode(schema)
 
 
 def type_of(value: object) -> str:
-    """Return the JSON Schema type of a value; `integer` for a whole number."""
+    """Return the JSON Schema type of a value. The type of a whole number is `integer`."""
     match value:
         case None:
             return "null"
@@ -138,7 +139,7 @@ def type_of(value: object) -> str:
 
 
 def same(one: object, other: object) -> bool:
-    """Whether two JSON values are equal. The boolean true differs from the number 1."""
+    """Return whether two JSON values are equal. The boolean true differs from the number 1."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, dict) and isinstance(other, dict):
@@ -168,7 +169,7 @@ def _members(schema: object) -> list[object]:
 
 
 def wide(schema: Flat, width: int = WIDE_VALUES) -> Flat:
-    """Mark a schema with WIDE: it allows more than can occur."""
+    """Return a schema with the mark WIDE, which means that it allows more than can occur."""
     return {**schema, WIDE: max(width, schema.get(WIDE, 0))}
 
 
@@ -177,13 +178,13 @@ ANYTHING: Flat = {WIDE: WIDE_TYPES}
 
 
 def words_of(flat: Flat) -> list[Any] | None:
-    """Return the values that a schema lists (or both booleans); None if it lists no values."""
+    """Return the values of a schema with an enum, or both booleans; None for other schemas."""
     words: list[Any] | None = flat.get("enum", [False, True] if flat["type"] == "boolean" else None)
     return words
 
 
 def rest_of(flat: Flat) -> object:
-    """Return the schema of undeclared fields; False forbids them.
+    """Return the schema of undeclared fields, or False if undeclared fields are forbidden.
 
     An object schema that declares fields and has no keyword for other fields is assumed to forbid
     other fields.
@@ -195,22 +196,22 @@ def rest_of(flat: Flat) -> object:
 
 
 def properties_of(flat: Flat) -> dict[str, object]:
-    """Return the schemas of the declared fields, without forbidden fields (schema False)."""
+    """Return the schemas of the declared fields by name. Forbidden fields (False) are left out."""
     return {name: one for name, one in flat.get("properties", {}).items() if one is not False}
 
 
 def field_of(flat: Flat, name: str) -> object:
-    """Return the schema of a field of an object; False if the object has no such field."""
+    """Return the schema of one field of an object, or False if the field is forbidden."""
     return flat.get("properties", {}).get(name, rest_of(flat))
 
 
 def requires(flat: Flat, name: str) -> bool:
-    """Whether a field is always present."""
+    """Return whether an object schema requires a field."""
     return name in flat.get("required", ())
 
 
 def an_object(fields: Mapping[str, object], required: Iterable[str] | None = None) -> Flat:
-    """Return the schema of an object with exactly these fields; all are required by default."""
+    """Return the schema of an object with exactly these fields. By default, all are required."""
     names = list(fields if required is None else required)
     return {
         "type": "object",
@@ -222,7 +223,7 @@ def an_object(fields: Mapping[str, object], required: Iterable[str] | None = Non
 
 
 def with_field(flat: Flat, name: str, schema: object, *, required: bool) -> Flat:
-    """Return an object with another schema for a field."""
+    """Return an object schema with the schema of one field added or replaced."""
     if schema is False:
         return _without(flat, name)
     properties = {**flat.get("properties", {}), name: schema}
@@ -230,7 +231,7 @@ def with_field(flat: Flat, name: str, schema: object, *, required: bool) -> Flat
     made = _loosened(flat)
     if "additionalProperties" not in made and "unevaluatedProperties" not in made:
         rest = rest_of(flat)
-        if rest is not False:  # without this keyword, declared fields would forbid other fields
+        if rest is not False:  # without the keyword, `rest_of` would forbid other fields
             made["additionalProperties"] = rest
     return {**made, "properties": properties, "required": [*names, name] if required else names}
 
@@ -242,19 +243,19 @@ def _without(flat: Flat, name: str) -> Flat:
     if rest is not False:
         made["additionalProperties"] = rest
     if rest is not False or not (properties or "additionalProperties" in flat):
-        properties[name] = False  # an object without any declared field would allow all fields
+        properties[name] = False  # `rest_of` allows all fields if no field is declared
     required = [one for one in flat.get("required", ()) if one != name]
     return {**made, "properties": properties, "required": required}
 
 
 def _loosened(flat: Flat) -> Flat:
-    """Return an object schema without constraints that may no longer hold for changed fields."""
+    """Return an object schema without the constraints that a change of its fields may violate."""
     made = {key: value for key, value in flat.items() if key not in _OF_FIELDS}
     return made if len(made) == len(flat) else wide(made)
 
 
 def listed(values: Iterable[object]) -> object:
-    """Return the schema of exactly these values."""
+    """Return a schema that allows exactly these values."""
     found = [_plain(value) for value in values]
     return {"enum": found} if found else False
 
@@ -304,7 +305,7 @@ def counts_of(flat: Flat) -> tuple[int, int | None]:
 
 
 def an_array(items: object, least: int = 0, most: int | None = None) -> Flat:
-    """Return the schema of an array with `least` to `most` elements."""
+    """Return the schema of an array with `least` to `most` elements; None sets no maximum."""
     made: Flat = {"type": "array", "items": items}
     if least:
         made["minItems"] = least
@@ -315,7 +316,7 @@ class Schemas:
     """Schemas that may refer to each other.
 
     Args:
-        components: The schemas that references can name.
+        components: The schemas that `$ref` can refer to, by name.
     """
 
     def __init__(self, components: Mapping[str, object]) -> None:
@@ -325,14 +326,15 @@ class Schemas:
         self._opening: set[str] = set()
 
     def alternatives(self, schema: object) -> list[Flat]:
-        """Return flat schemas such that each value of the schema fits at least one of them.
+        """Split a schema into flat schemas. Each of its values fits at least one of them.
 
         If members of `oneOf` may overlap, their flat schemas are marked as wide.
 
         Raises:
-            UndecidedError: The schema has too many alternatives, or is defined by itself.
+            UndecidedError: The schema has too many alternatives, is defined only by itself, or
+                refers to an unknown schema.
         """
-        # Encoding a large schema as JSON is slow, and the same object is often requested again.
+        # To encode a large schema as JSON is slow, and many calls have the same object.
         held, known = self._seen.get(id(schema), (None, []))
         if held is schema:
             return known
@@ -380,7 +382,7 @@ class Schemas:
                 yield [wide(flat) for some in opened for flat in some]
 
     def _apart(self, members: Sequence[Sequence[Flat]]) -> bool:
-        """Whether no value fits two of the schemas, judged by their types and listed values."""
+        """Return whether the types and listed values show that no value fits two of the schemas."""
         return all(
             self._differ(flat, each)
             for index, one in enumerate(members)
@@ -411,7 +413,7 @@ class Schemas:
 
 
 def _flats(schema: Schema) -> Iterator[Flat]:
-    """Yield one flat schema for each type, from the schema's own keywords."""
+    """Yield a flat schema for each type of a schema, from its keywords without references."""
     given = schema.get("type")
     types = [given] if isinstance(given, str) else given if isinstance(given, list) else TYPES
     words = [schema["const"]] if "const" in schema else schema.get("enum")
@@ -445,7 +447,7 @@ def _is_of(word: object, name: str) -> bool:
 
 
 def _merged(one: Flat, other: Flat) -> Flat | None:
-    """Return the schema of the values that both flat schemas allow; None if there are none."""
+    """Return the schema of the values that both flat schemas allow, or None if none exist."""
     types = {one["type"], other["type"]}
     if len(types) > 1 and types != {"integer", "number"}:
         return None
@@ -494,7 +496,7 @@ def _merge_fields(one: Flat, other: Flat, made: Flat) -> None:
 
 
 def both(one: object, other: object) -> object:
-    """Return the schema of the values that both schemas allow."""
+    """Return a schema that allows the values that both schemas allow."""
     if one is True or one == {} or same(one, other):
         return other
     if other is True or other == {}:
@@ -506,7 +508,7 @@ class SchemaImage(Schemas):
     """Applies the effects of changes to the schemas of documents.
 
     Attributes:
-        refusals: The reasons why documents may be refused; empty if every document is converted.
+        refusals: Reasons why the changes may refuse a document; empty if they refuse none.
     """
 
     def __init__(self, components: Mapping[str, object]) -> None:
@@ -519,10 +521,13 @@ class SchemaImage(Schemas):
 
     @contextmanager
     def keeping(self, *, values: bool) -> Iterator[None]:
-        """Treat values on the path to a field that are not objects as unchanged, not as refused.
+        """Apply effects of lenient changes within the `with` block.
+
+        A value that is not an object, although the path to a field leads through it, is unchanged
+        and not refused.
 
         Args:
-            values: Whether values that do not fit a change are also unchanged.
+            values: Whether other values that do not fit a change are also unchanged.
         """
         before = self._keeps_way, self._keeps_values
         self._keeps_way, self._keeps_values = True, values
@@ -532,7 +537,7 @@ class SchemaImage(Schemas):
             self._keeps_way, self._keeps_values = before
 
     def refused(self, flat: object, reason: str, made: object = False) -> object:
-        """Return the schema after a change that may refuse some of the values.
+        """Record that a change may refuse values, and return the schema after the change.
 
         Args:
             flat: The schema of the values before the change.
@@ -556,8 +561,8 @@ class SchemaImage(Schemas):
         Args:
             schema: The schema whose alternatives are converted.
             effect: The effect on one flat schema.
-            key: Identifies the effect if it may reach the same schema again inside the schema; None
-                if it cannot.
+            key: An identifier of the effect for recursive schemas, where the effect may reach the
+                same schema again. None if it cannot.
         """
         if key is None:
             return self._each(schema, effect)
@@ -585,7 +590,7 @@ class SchemaImage(Schemas):
         return union(made)
 
     def objects(self, schema: object, effect: Effect, key: object) -> object:
-        """Apply an effect to a body that is an object, or to the objects in a body's array."""
+        """Apply an effect to the schema of a body: to the object, or to each object in an array."""
 
         def of(flat: Flat) -> object:
             if flat["type"] == "object":
@@ -601,7 +606,7 @@ class SchemaImage(Schemas):
     def inside(
         self, flat: Flat, scopes: Sequence[Scope], effect: Effect, key: object = None
     ) -> object:
-        """Apply an effect to the objects that the scopes select in an object."""
+        """Apply an effect to the schemas of the objects that scopes select inside an object."""
         if not scopes:
             return effect(flat)
         first, rest = scopes[0], scopes[1:]
@@ -619,7 +624,7 @@ class SchemaImage(Schemas):
         return self.elements(flat, lambda each: self._at(each, scopes, effect, key))
 
     def _at(self, schema: object, scopes: Sequence[Scope], effect: Effect, key: object) -> object:
-        """Apply an effect below a value: a nested array, or an object that the scopes start at."""
+        """Apply an effect to the objects that scopes select in an element or a member."""
 
         def of(flat: Flat) -> object:
             if flat["type"] == "null":
@@ -633,7 +638,7 @@ class SchemaImage(Schemas):
         return self.each(schema, of, None if scopes else key)
 
     def elements(self, flat: Flat, convert: Callable[[object], object]) -> object:
-        """Convert the schema of an array's elements; values that are not arrays are refused."""
+        """Convert the schema of the elements of an array. Values of other types are refused."""
         if flat["type"] != "array":
             return self._astray(flat)
         items = elements_of(flat)
@@ -652,7 +657,7 @@ class SchemaImage(Schemas):
         return made
 
     def reach(self, flat: Flat, keys: Keys, effect: Effect) -> object:
-        """Apply an effect to the object at `keys`; a null or absent object is unchanged."""
+        """Apply an effect to the object at `keys`. A null or absent object is unchanged."""
         if not keys:
             return effect(flat)
 
@@ -670,8 +675,8 @@ class SchemaImage(Schemas):
             flat: The schema of the object.
             keys: The keys of the field; an absent field stays absent.
             effect: The effect on the value.
-            nulls: Whether the effect also applies to null; otherwise null is unchanged.
-            parts: Whether the effect itself records the parts of the value that it reads.
+            nulls: Whether the effect also applies to null. If false, null is unchanged.
+            parts: Whether the effect itself records which parts of the value the change reads.
         """
         key, *inner = keys
         schema = field_of(flat, key)
@@ -695,7 +700,7 @@ class SchemaImage(Schemas):
         return with_field(flat, key, made, required=requires(flat, key))
 
     def may_have(self, flat: Flat, keys: Keys) -> bool:
-        """Whether an object may have a field."""
+        """Return whether an object schema allows a field at `keys`."""
         schema = field_of(flat, keys[0])
         if len(keys) == 1:
             return schema is not False and bool(self.alternatives(schema))
@@ -705,27 +710,27 @@ class SchemaImage(Schemas):
         )
 
     def field(self, flat: Flat, key: str) -> object:
-        """Return the schema of a field of an object; False if the object has no such field."""
+        """Return the schema of one field of an object, or False if the field is forbidden."""
         return field_of(flat, key)
 
     def looks(self, *fields: Keys) -> None:
-        """Record the fields that the change reads; see `field_use`."""
+        """Record the fields that a change reads. Only the subclass in `field_use` records them."""
 
     def makes(self, keys: Keys, schema: object) -> None:
-        """Record the values that the change writes to a field."""
+        """Record the schema of the values that a change writes to a field; see `looks`."""
 
     def seeks(
         self, key: str, *, prefix: str | None = None, but: frozenset[str] = frozenset()
     ) -> None:
-        """Record a field, or all fields with a prefix, that the change reads if present."""
+        """Record a field, or all fields with a prefix, that a change reads if present."""
 
     def seeks_anywhere(self, *keys: str) -> None:
-        """Record keys that the change searches for at any depth."""
+        """Record keys that a change searches for at any depth."""
 
     def take(self, flat: Flat, keys: Keys, *, keep: bool = False) -> Taken:
-        """Remove a field from an object, and objects on the path that become empty.
+        """Remove a field from the schema of an object, with objects on the path that become empty.
 
-        With `keep`, the object keeps the field.
+        If `keep` is true, the object keeps the field.
         """
         if keep:
             return Taken(flat, *self.take(flat, keys)[1:])
@@ -762,13 +767,14 @@ class SchemaImage(Schemas):
         return Taken(made, union(values), required and always)
 
     def put(self, schema: object, keys: Keys, value: object, *, required: bool) -> object:
-        """Set a field of objects, and create absent objects on the path.
+        """Set a field in the schema of objects, and create absent objects on the path.
 
         Args:
             schema: The schema of the objects.
             keys: The keys of the field.
             value: The schema of the value.
-            required: Whether the field is always set; otherwise an existing value may remain.
+            required: Whether the change always sets the field. If false, an existing value may
+                remain.
         """
         if value is False:
             return schema
@@ -796,7 +802,7 @@ class SchemaImage(Schemas):
 
 
 def _of_elements(flat: Flat, items: object) -> Flat:
-    """Return an array schema with `items` as the schema of its elements."""
+    """Return an array schema with `items` as the new schema of its elements."""
     dropped = ("prefixItems", "unevaluatedItems", "contains", "minContains", "maxContains", "allOf")
     made = {key: one for key, one in flat.items() if key not in (*dropped, "uniqueItems", "enum")}
     if len(made) < len(flat):
@@ -807,7 +813,10 @@ def _of_elements(flat: Flat, items: object) -> Flat:
 
 
 def renamed_fields(flat: Flat, write: Callable[[str], str], image: SchemaImage) -> Flat:
-    """Rename the fields of an object schema with `write`; omit names that `write` refuses."""
+    """Rename the fields of an object schema with `write`.
+
+    Fields are omitted if `write` refuses their names.
+    """
     properties: dict[str, object] = {}
     required: list[str] = []
     for name, schema in flat.get("properties", {}).items():

@@ -1,4 +1,4 @@
-"""Checks whether every document of one schema is valid for another, using only the two schemas.
+"""Checks from two schemas alone whether every document of the first is valid for the second.
 
 The result may be "unknown". The caller then tests example documents.
 """
@@ -33,7 +33,7 @@ from gateway.conversion.version_step import Direction
 
 
 class Verdict(IntEnum):
-    """The result of a check whether a schema fits another, from best to worst."""
+    """The result of a check whether one schema fits another, from best to worst."""
 
     PROVED = 0
     UNKNOWN = 1
@@ -41,13 +41,12 @@ class Verdict(IntEnum):
 
 
 class Fit(NamedTuple):
-    """Whether a schema fits another, and the first difference if it does not.
+    """Whether one schema fits another, and the first difference if it does not.
 
     Attributes:
-        verdict: Whether the schema fits.
-        field: The location of the difference, as a JSON Pointer with `*` for any element or key.
-        keyword: The keyword of the other schema that is violated there.
-        reason: The rest of a sentence that starts with the field, such as "may be null".
+        field: The location of the difference: a JSON Pointer with `*` for any element or key.
+        keyword: The keyword of the other schema that documents may violate at this location.
+        reason: The predicate of a sentence whose subject is the field, such as "may be null".
     """
 
     verdict: Verdict
@@ -57,7 +56,7 @@ class Fit(NamedTuple):
 
 
 _PROVED, _UNKNOWN = Fit(Verdict.PROVED), Fit(Verdict.UNKNOWN)
-# The verdict is UNKNOWN after this many comparisons of subschemas.
+# After this many comparisons of subschemas, the result is UNKNOWN.
 _MANY = 20_000
 
 
@@ -65,9 +64,9 @@ class ConvertedSchema(NamedTuple):
     """The schema of documents after a conversion.
 
     Attributes:
-        schemas: The schemas that references can name.
+        schemas: The schemas that `$ref` can refer to.
         root: The schema of the converted documents.
-        refusals: The reasons why documents may be refused; empty if every document is converted.
+        refusals: Reasons why the conversion may refuse a document; empty if it refuses none.
     """
 
     schemas: Schemas
@@ -76,12 +75,15 @@ class ConvertedSchema(NamedTuple):
 
 
 def convert_schema(conversion: BodyConversion | None, schema: Schema) -> ConvertedSchema:
-    """Return the schema of converted documents; raises UndecidedError.
+    """Return the schema of documents after a conversion.
 
     Args:
-        conversion: The conversion of the bodies, whose changes read only the body. None if bodies
-            are not converted.
+        conversion: The conversion of the bodies, whose changes must read only the body. None if
+            bodies are not converted.
         schema: The schema before the conversion, with the schemas that it refers to.
+
+    Raises:
+        UndecidedError: The schema is too complex to be analysed.
     """
     image = SchemaImage(definitions(schema))
     made: object = {key: value for key, value in schema.items() if key != "components"}
@@ -110,8 +112,8 @@ def fits(
     Args:
         given: The schema of the converted documents.
         wanted: The other schema, with the schemas that it refers to.
-        differs: Returns whether two object schemas must be tested with examples, given their
-            location.
+        differs: Given a location and the object schemas there, returns whether they must be tested
+            with examples.
     """
     target = {key: value for key, value in wanted.items() if key != "components"}
     walk = _Walk(given.schemas, Schemas(definitions(wanted)), differs)
@@ -135,7 +137,7 @@ class _Walk:
         self._steps = 0
 
     def fit(self, given: object, wanted: object, at: str) -> Fit:
-        """Check whether a schema fits another, both at the same location."""
+        """Check whether one schema fits another at the location `at`."""
         if wanted is True or wanted == {}:
             return _PROVED
         key = text_of(given), text_of(wanted)
@@ -145,10 +147,10 @@ class _Walk:
         if self._steps > _MANY:
             raise UndecidedError("the schemas have too many places")
         before = len(self._known)
-        self._known[key] = _PROVED  # a recursive schema fits if all other parts fit
+        self._known[key] = _PROVED  # assumed for recursive references to the same two schemas
         found = self._fit(given, wanted, at)
         if found.verdict is not Verdict.PROVED:
-            for later in list(self._known)[before:]:  # some may depend on that assumption
+            for later in list(self._known)[before:]:  # these results may rest on the assumption
                 del self._known[later]
         self._known[key] = found
         return found
@@ -162,7 +164,7 @@ class _Walk:
         )
 
     def _one(self, flat: Flat, others: list[Flat], at: str) -> Fit:
-        """Check whether one alternative fits another schema."""
+        """Check whether one alternative of a schema fits another schema."""
         words = flat.get("enum")
         if words is not None and len(words) > 1:
             return _worst(self._one({**flat, "enum": [word]}, others, at) for word in words)
@@ -171,7 +173,7 @@ class _Walk:
             return self._of_no_type(flat, others, at)
         found = [self._covered(flat, one, at) for one in meant]
         best = min(found, key=lambda one: one.verdict)
-        # Several alternatives may take a part of the values each.
+        # Several alternatives may together allow all values, although no single one does.
         return best if best.verdict is Verdict.PROVED or len(meant) == 1 else _UNKNOWN
 
     def _of_no_type(self, flat: Flat, others: list[Flat], at: str) -> Fit:
@@ -187,7 +189,7 @@ class _Walk:
         return Fit(Verdict.FAILS, at, keyword, what)
 
     def _covered(self, flat: Flat, wanted: Flat, at: str) -> Fit:
-        """Check whether an alternative fits another one of the same type."""
+        """Check whether a flat schema fits another flat schema of the same type."""
         found = _worst(self._checks(flat, wanted, at))
         if WIDE in wanted and found.verdict is Verdict.PROVED:
             return _UNKNOWN
@@ -226,7 +228,7 @@ class _Walk:
 
     @staticmethod
     def _of_word(flat: Flat, word: object, wanted: Flat) -> Iterator[Fit]:
-        """Check a single value against a schema without an enum."""
+        """Check whether a single value is valid for a schema without an enum."""
         if isinstance(word, dict | list):
             yield _UNKNOWN
             return
@@ -269,13 +271,13 @@ class _Walk:
                 yield self._undeclared(own, wanted, at + pointer(name))
         more = rest_of(flat)
         if "additionalProperties" not in flat and _is_closed(wanted):
-            yield _UNKNOWN  # the schema leaves it open whether the object may have other fields
+            yield _UNKNOWN  # the schema does not state whether the object may have other fields
         if more is not False:
             yield self._softened(flat, None, self._undeclared(more, wanted, f"{at}/*"))
 
     @staticmethod
     def _softened(flat: Flat, name: str | None, found: Fit) -> Fit:
-        """Weaken a failure to UNKNOWN if it is uncertain that any document has the field."""
+        """Replace a failure by UNKNOWN if possibly no document has the field."""
         unsure = WIDE in flat or "allOf" in flat or name is None
         return _UNKNOWN if unsure and found.verdict is Verdict.FAILS else found
 
@@ -299,7 +301,7 @@ class _Walk:
         return found
 
     def is_empty(self, schema: object) -> bool:
-        """Whether no value fits a schema, as far as its own bounds and required fields show."""
+        """Return whether the bounds and the required fields of a schema exclude every value."""
         key = text_of(schema)
         if key not in self._empty:
             self._empty[key] = False  # provisional: the schema may be recursive
@@ -316,7 +318,7 @@ class _Walk:
         )
 
     def _is_filled(self, flat: Flat) -> bool:
-        """Whether some value fits the schema, as far as `_is_empty` can determine."""
+        """Return whether `_is_empty` found no reason why the schema excludes every value."""
         return not self._is_empty(flat)
 
 
@@ -351,11 +353,11 @@ def _expected(others: Iterable[Flat]) -> str:
     return " or ".join(map(_named, names)) or "nothing"
 
 
-# The formats that restrict nothing beyond the type.
+# Values of `format` that add no restriction to the type.
 _NO_FORMATS = frozenset(
     {*("int32", "int64", "float", "double", "password", "byte", "binary", "decimal")}
 )
-# Keywords that are only compared for equality.
+# Keywords whose values are only compared for equality.
 _EQUAL = frozenset(
     {
         *("format", "pattern", "multipleOf", "uniqueItems", "contains", "minContains"),
@@ -378,7 +380,7 @@ _LEAST = frozenset({"minLength", "minItems"})
 
 
 def _is_bounded(flat: Flat, key: str, bound: Any, *, upper: bool) -> bool:
-    """Whether all values of a schema are within a bound of another schema."""
+    """Return whether all values of a schema are within one bound of another schema."""
     if key in _LEAST and not bound:
         return True
     beside = _OTHER.get(key, key)

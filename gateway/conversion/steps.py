@@ -1,8 +1,8 @@
-"""Steps: the changes of one direction, fused so that a document is traversed only once.
+"""Steps: changes of a document in one direction, fused so that the document is traversed once.
 
-Changes of the elements of one array are fused into one step. The step opens each element once,
-applies all changes to the element, and closes it before the next element. Changes of all members of
-one object, and changes inside one object, are fused in the same way.
+All changes of the elements of an array are fused into one step. The step opens each element once,
+applies all changes to it, and closes it before it opens the next element. Changes of the members of
+an object, and changes inside a nested object, are fused in the same way.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -35,7 +35,7 @@ ConversionStep = Callable[[JsonObject, JsonForm], None]
 BodyConverting = Callable[[Document, JsonForm], Document]
 """A function that converts a whole body; it may raise ConversionError."""
 BODY: Keys = ("",)
-"""The keys of the field that holds the body in a temporary object, for changes of a whole body."""
+"""The path of the body in the temporary object to which changes of a whole body are applied."""
 
 
 class ConversionTask(NamedTuple):
@@ -43,11 +43,12 @@ class ConversionTask(NamedTuple):
 
     Attributes:
         scopes: The scopes that lead to the objects to change.
-        whole: Whether the change applies to the whole body, held in the field BODY, instead of
+        touches: The fields that the change reads or writes.
+        whole: Whether the change applies to the whole body, held in the field BODY, and not to
             objects in the body.
         origin: Maps a location in the changed object to the location before the change.
-        keeps: Whether a value is left unchanged, not refused, if it is neither an object nor an
-            array where one is expected.
+        keeps: Whether a value of another type is left unchanged where the scopes lead to an object
+            or array. If false, such a value raises ConversionError.
     """
 
     scopes: tuple[Scope, ...]
@@ -67,7 +68,7 @@ class BodyStep(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Steps(Generic[T]):
-    """Steps that are applied in sequence; for `keeps`, see ConversionTask."""
+    """Steps that are applied one after the other. For `keeps`, see ConversionTask."""
 
     calls: tuple[T, ...] = ()
     origins: tuple[Origin, ...] = ()
@@ -79,13 +80,13 @@ class Steps(Generic[T]):
         return place
 
     def refused(self, error: ConversionError, step: T) -> ConversionError:
-        """Return the error of a step with its location mapped back to before the first step."""
+        """Return the error of a step with its location mapped to the location before all steps."""
         index = next(index for index, each in enumerate(self.calls) if each is step)
         return error.moved(Steps((), self.origins[:index]).origin)
 
 
 def composed(steps: Steps[BodyConverting]) -> BodyConverting:
-    """Return one function that applies all steps to a body."""
+    """Combine steps into one function that applies all of them to a body."""
     calls = steps.calls
     if len(calls) == 1:
         return calls[0]
@@ -102,9 +103,13 @@ def composed(steps: Steps[BodyConverting]) -> BodyConverting:
 
 
 def _of_array(keys: Keys, depth: int, steps: Steps[ConversionStep]) -> ConversionStep:
-    """Return a step for every object in an array, which contains `depth` levels of nested arrays.
+    """Return a step for every object in an array, or in arrays that are nested in it.
 
     An absent array, a null array and null elements are unchanged.
+
+    Args:
+        keys: The path of the array.
+        depth: The number of levels of nested arrays inside the array.
     """
     keeps, key = steps.keeps, keys[-1]
 
@@ -121,9 +126,10 @@ def _of_array(keys: Keys, depth: int, steps: Steps[ConversionStep]) -> Conversio
 
 
 def _of_members(keys: Keys, depth: int, steps: Steps[ConversionStep]) -> ConversionStep:
-    """Return a step for every member of an object, or for the elements of arrays in the members.
+    """Return a step for every member of an object.
 
-    An absent or null object is unchanged.
+    An absent or null object is unchanged. If `depth` is not 0, the members are arrays, and the step
+    applies to the elements of these arrays.
     """
     keeps, to_member = steps.keeps, (*keys, "")
 
@@ -146,7 +152,7 @@ def _of_members(keys: Keys, depth: int, steps: Steps[ConversionStep]) -> Convers
 
 
 def _inside(keys: Keys, steps: Steps[ConversionStep]) -> ConversionStep:
-    """Return a step for one nested object; an absent or null object is unchanged."""
+    """Return a step for one nested object. An absent or null object is unchanged."""
     to_field = (*keys, "")
 
     def change(fields: JsonObject, form: JsonForm) -> None:
@@ -241,7 +247,10 @@ def _whole_body(task: ConversionTask) -> BodyStep:
 
 
 def body_steps(tasks: Iterable[ConversionTask]) -> list[BodyStep]:
-    """Return steps that apply all tasks to a body, in their order as far as the order matters."""
+    """Return steps that together apply all tasks to a body.
+
+    Tasks that touch the same fields are applied in the given order.
+    """
     steps: list[BodyStep] = []
     for whole, some in groupby(tasks, lambda task: task.whole):
         if whole:
@@ -252,7 +261,10 @@ def body_steps(tasks: Iterable[ConversionTask]) -> list[BodyStep]:
 
 
 def fuse(tasks: Iterable[ConversionTask]) -> Steps[ConversionStep]:
-    """Return fused steps that apply all tasks, in their order as far as the order matters."""
+    """Return steps that together apply all tasks to an object, with tasks of one array fused.
+
+    Tasks that touch the same fields are applied in the given order.
+    """
     groups: list[tuple[tuple[Scope, ...], tuple[Keys, ...], list[ConversionTask]]] = []
     for task in tasks:
         array = _array(task.scopes)
@@ -267,13 +279,13 @@ def fuse(tasks: Iterable[ConversionTask]) -> Steps[ConversionStep]:
         else:
             groups.append((array, touches, [task]))
     made = [_step(array, members) for array, _, members in groups]
-    # If one of the fused changes refuses a value, all of them do.
+    # If one of the fused changes refuses a value of another type, all of them do.
     keeps = all(task.keeps for _, _, members in groups for task in members)
     return Steps(tuple(step for step, _ in made), tuple(origin for _, origin in made), keeps)
 
 
 def _array(scopes: tuple[Scope, ...]) -> tuple[Scope, ...]:
-    """Return the first scope, and the following scopes if they are directly nested arrays."""
+    """Return the first scope, followed by the scopes of arrays that are directly nested in it."""
     end = 1
     while end < len(scopes) and scopes[end] == ():
         end += 1

@@ -39,7 +39,7 @@ class FormTypes:
     """The form fields that are not plain strings. Every other field is a single string.
 
     Attributes:
-        in_newer: Whether the newer version is the one that accepts forms; otherwise the older one.
+        in_newer: Whether the newer version accepts forms. If false, the older version does.
         lists: The names of fields that are lists even if they occur only once.
     """
 
@@ -52,10 +52,10 @@ class FormTypes:
         """Return the fields of a form, converted from strings to their declared types.
 
         Args:
-            keeps: Whether a string that does not have the declared type stays a string.
+            keeps: Whether a string that cannot be converted to its type stays a string.
 
         Raises:
-            ConversionError: A string does not have the declared type, and `keeps` is false.
+            ConversionError: A string cannot be converted to its type, and `keeps` is false.
         """
         return {name: self._value(name, value, keeps) for name, value in fields.items()}
 
@@ -104,18 +104,18 @@ class VersionLink:
     Attributes:
         changes: The changes of bodies, in the order of an upgrade. A downgrade reverses the order.
         statuses: The error statuses whose bodies the changes apply to.
-        status: Response statuses that differ: maps the newer version's to the older version's.
-        digest: A digest of the link's configuration; equal for equal configurations.
+        status: Maps statuses of the newer version to different statuses of the older version.
+        digest: A hash of the link's configuration.
         varies: Whether equal bodies may be converted to different bodies, because a change depends
             on the request or on a Python function.
         needs_message: Whether a change reads or writes parts of the message besides the body.
         timeout: The maximum time in seconds for the changes of one body; None sets no limit.
-        body_in_newer: True if only the newer version's requests have a body, False if only the
-            older version's have one; None if both versions agree.
-        forms: The types of form fields if only one version accepts forms, and the other one JSON;
-            None if a form stays a form.
-        events: Names of server-sent events that differ: maps the newer version's to the older
-            version's.
+        body_in_newer: True if only requests of the newer version have a body, False if only
+            requests of the older version have a body. None if the versions do not differ.
+        forms: The types of form fields if one version accepts forms and the other version JSON.
+            None if forms are not converted to JSON.
+        events: Maps names of server-sent events in the newer version to different names in the
+            older version.
     """
 
     older: Version
@@ -146,16 +146,16 @@ class VersionLink:
 
     @property
     def goes_beyond_bodies(self) -> bool:
-        """Whether the link converts more of a response than its body, or reads more than that."""
+        """Whether the link reads or converts parts of a response besides its body."""
         return bool(self.headers or self.status or self.needs_message or self.maps_links)
 
     def applies(self, method: str, status: int | None) -> bool:
-        """Return whether the link applies to a request, or to a response where status is given.
+        """Return whether the link applies to a request or response, judged by method and status.
 
-        A link with `operations` never applies here; `VersionStep.chosen` selects such links.
+        The result is False for a link with `operations`; `VersionStep.chosen` selects such links.
 
         Args:
-            status: The status of the response in the newer version; None for the request.
+            status: The status of the response in the newer version; None for a request.
         """
         if self.operations is not None or (self.methods is not None and method not in self.methods):
             return False
@@ -208,13 +208,13 @@ def is_success(status: int) -> bool:
 def rewrites(
     changes: Iterable[Sequence[ParameterChange]], direction: Direction
 ) -> tuple[Rewrite, ...]:
-    """Return the parameter changes of several links, in the order of the given direction."""
+    """Return the parameter changes of several links as one tuple for the given direction."""
     upwards = direction is Direction.UP
     return tuple(one for some in changes if some for one in in_direction(some, upwards=upwards))
 
 
 class _MessageStep(NamedTuple):
-    """The step before or after a link's changes of the body that converts query and headers."""
+    """Converts the query and the header fields before or after the body changes of a link."""
 
     source: Version
     target: Version
@@ -230,7 +230,8 @@ class _MessageStep(NamedTuple):
     def convert(self, document: Document, form: JsonForm) -> Document:
         message = message_of(form)
         if message is not None:
-            # A change reads the message as it was before its conversion, with or without a body.
+            # Changes of the query and header fields read the message as it was before its
+            # conversion, whether or not it has a body.
             given = message.given if self.headers or self.query else None
             if self.headers:
                 message.headers[:] = rewrite_lines(message.headers, self.headers, FIELDS.of(given))
@@ -253,7 +254,11 @@ _NO_CONTENT = 204
 
 
 class OperationChoice(NamedTuple):
-    """The operation of a request in one version step, and its methods that links name."""
+    """The operation of a request in one version step.
+
+    Attributes:
+        methods: The methods of the request, in either version, to which links are restricted.
+    """
 
     operation: MappedOperation | None
     methods: frozenset[str]
@@ -264,7 +269,7 @@ class VersionStep(NamedTuple):
 
     Attributes:
         table: The operations in the source version; None if no operations are declared.
-        lacked: The operations that only the target version has; None without such operations.
+        lacked: The operations that only the target version has; None if there are none.
     """
 
     source: Version
@@ -279,9 +284,10 @@ class VersionStep(NamedTuple):
         return OperationChoice(operation, known & named)
 
     def chosen(self, choice: OperationChoice) -> Iterator[VersionLink]:
-        """Yield the links that apply to a request, without restrictions to methods or operations.
+        """Yield the links that apply to one request, without their `methods` and `operations`.
 
-        A link for the statuses and the body of the operation itself comes first, if they differ.
+        If the operation itself declares different statuses or a body in only one version, a link
+        with these differences comes first.
         """
         operation, methods = choice
         if operation is not None:
@@ -319,10 +325,14 @@ def version_steps_of(links: tuple[VersionLink, ...], direction: Direction) -> It
 def applying(
     version_steps: Sequence[VersionStep], method: str, status: int | None
 ) -> tuple[list[VersionLink], int | None]:
-    """Return the links that apply to a message, and how many of the first ones skip its body.
+    """Return the links that apply to a message, and how many of them do not convert its body.
 
-    That number is None if every link converts the body. A response that is a 204 in a version
-    between source and target loses its body there. Later versions have only what changes create.
+    A response whose status becomes 204 in a version between source and target loses its body there.
+    The links up to that version do not convert the body, and later links start without a body. The
+    number is None if no version has the status 204.
+
+    Args:
+        status: The status of the response in the source version; None for a request.
     """
     found: list[VersionLink] = []
     lost: int | None = None
@@ -341,9 +351,11 @@ def applying(
 def status_kinds(
     links: Sequence[VersionLink], others: Iterable[int | None]
 ) -> dict[int | None, object]:
-    """Return the kind of each status that the links name, and of the `others`.
+    """Group the statuses that the links name, and the `others`, by the links that apply to them.
 
-    The same links apply to all statuses of one kind. The status None stands for requests.
+    Returns:
+        The group of each status. The same links apply to all statuses of a group. The status None
+        stands for requests.
     """
     moved = frozenset().union(*({*link.status, *link.status.values()} for link in links))
     listed = {link.statuses for link in links}
@@ -356,9 +368,9 @@ def status_kinds(
 
 
 def path_moved(version_steps: Sequence[VersionStep], prefix: str) -> str:
-    """Return the path prefix that replaces `prefix` after several version steps.
+    """Convert a path prefix through several version steps.
 
-    The prefix is unchanged if no operation is declared below it.
+    A version step without an operation below the prefix does not change the prefix.
     """
     for version_step in version_steps:
         moved = (
@@ -373,11 +385,11 @@ def path_moved(version_steps: Sequence[VersionStep], prefix: str) -> str:
 def making(
     version_steps: Sequence[VersionStep], *, newer: bool, patch: bool
 ) -> Iterator[VersionLink]:
-    """Yield the links that create the body of a request that the first version sends without one.
+    """Yield the links that create a body for a request that has no body in the first version.
 
-    Before the step that creates the body, only changes that carry a value into the body apply. The
-    created body is complete. If the request becomes a PATCH (`patch`), the body is treated as a
-    patch from the next link on.
+    Up to the version step that creates the body, only changes that move a value into the body
+    apply. The created body is complete. If the request becomes a PATCH (`patch`), later links treat
+    the body as a patch.
     """
     made = False
     for version_step in version_steps:
@@ -391,19 +403,19 @@ def making(
 
 
 def carrying(link: VersionLink) -> VersionLink:
-    """Return a link with only the changes that carry values out of or into the body.
+    """Return a link with only the changes that move values out of or into the body.
 
-    These changes set no defaults.
+    The returned changes fill in no defaults.
     """
     changes = tuple(change.for_patch() for change in link.changes if change.carried)
     return link if changes == link.changes else replace(link, changes=changes)
 
 
 def fitting(link: VersionLink) -> VersionLink:
-    """Return a link whose changes of the whole body skip documents of another shape.
+    """Return a link for the documents of a stream.
 
-    These changes describe a complete response. A stream at the same path may contain documents of
-    another shape.
+    A change of the whole body describes a complete response. A stream at the same path may contain
+    documents of another shape, which the changes of the returned link leave unchanged.
     """
     changes = tuple(change.of_documents or change for change in link.changes)
     return link if changes == link.changes else replace(link, changes=changes)
@@ -412,10 +424,11 @@ def fitting(link: VersionLink) -> VersionLink:
 def message_steps(
     links: Sequence[VersionLink], direction: Direction, of_request: bool
 ) -> Iterator[BodyStep]:
-    """Yield the steps for bodies, with the steps for the query and the header fields of each link.
+    """Yield the steps that convert the body, the query and the header fields, link by link.
 
-    The query and the header fields are converted first in an upgrade and last in a downgrade.
-    Changes of bodies therefore always read the newer version's query and header fields.
+    An upgrade converts the query and the header fields before the body; a downgrade converts them
+    after the body. Changes of bodies therefore always read the query and the header fields of the
+    newer version.
     """
     up = direction is Direction.UP
     for index, link in enumerate(links):

@@ -1,1 +1,1 @@
-"""The kinds of changes, one module each: the model, and the steps that it compiles to."""
+"""The kinds of changes, one module for each: its model in gateway.yaml, and its conversion."""

@@ -10,18 +10,18 @@ from gateway.conversion.scalars import NUMBER_TEXT, Type
 
 
 class AffixForm(SectionModel):
-    """How one version writes the value: a text with a prefix and a suffix, or a number."""
+    """The form of the value in one version: a string with a prefix and a suffix, or a number."""
 
     prefix: str = ""
-    """The text before the value. The default is the empty text."""
+    """The string before the value. The default is the empty text."""
     suffix: str = ""
-    """The text after the value. The default is the empty text."""
+    """The string after the value. The default is the empty text."""
     type: Literal["text", "number"] = "text"
-    """The type of the value; a number has no prefix and no suffix. The default is text."""
+    """The type of the value. A number cannot have a prefix or suffix. The default is text."""
 
 
 class Affix(RewriteSection):
-    """Write a value with another prefix and suffix, such as E12 for the number 12."""
+    """Write a value with another prefix and suffix, such as the string E12 for the number 12."""
 
     keyword = "affix"
 
@@ -55,7 +55,10 @@ class Affix(RewriteSection):
 def rewrite_affixes(
     prefix: str, suffix: str, new_prefix: str, new_suffix: str, target: Type = Type.TEXT
 ) -> Callable[[str], str]:
-    """Return a function that replaces a prefix and a suffix; it raises ValueError."""
+    """Return a function that replaces the prefix and the suffix of a string.
+
+    The function raises ValueError for a string without the old prefix and suffix.
+    """
 
     def rewrite(text: str) -> str:
         end = len(text) - len(suffix)

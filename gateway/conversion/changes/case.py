@@ -1,4 +1,4 @@
-"""`case` and `key_case`: words and keys that the older version writes in another case."""
+"""`case` and `key_case`: values and keys that the older version writes in another case."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -33,14 +33,15 @@ CaseName = Literal["camel", "pascal", "snake", "kebab", "upper_snake"]
 
 
 class _CasesSection(ChangeSection):
-    """What `case` and `key_case` have in common."""
+    """The common base of `case` and `key_case`."""
 
     newer: CaseName
     """The case of the newer version: camel, pascal, snake, kebab or upper_snake."""
     older: CaseName
     """The case of the older version: camel, pascal, snake, kebab or upper_snake."""
     unknown: Literal["refuse", "keep"] = "refuse"
-    """The result for a word that already has the other version's case. The default is refuse."""
+    """Whether a word that already has the case of the other version is refused or kept. The default
+    is refuse."""
 
     def _kept(self, what: str, *, in_patch: bool) -> Iterable[Loss]:
         if self.unknown == "keep":
@@ -49,7 +50,10 @@ class _CasesSection(ChangeSection):
                 yield Loss(newer, text, in_patch)
 
     def _ways(self, context: BuildContext) -> tuple[Write, Write] | None:
-        """Return the functions that write the newer version's case and the older one's, or None."""
+        """Return two functions, which convert words to the newer and to the older version's case.
+
+        Returns None after a mistake in the configuration.
+        """
         if self.newer == self.older:
             context.complain("is the case that it has already; remove the change", "older")
             return None
@@ -62,7 +66,7 @@ class _CasesSection(ChangeSection):
 
 
 class Case(_CasesSection, RewriteSection):
-    """Write a word in another case, such as IN_TRANSIT for inTransit."""
+    """Write a value in another case, such as IN_TRANSIT for inTransit."""
 
     keyword = "case"
 
@@ -75,14 +79,14 @@ class Case(_CasesSection, RewriteSection):
 
 
 class KeyCase(_CasesSection, BodySection):
-    """Write all keys of an object in another case, and those of the objects and arrays in it."""
+    """Write all keys of an object in another case, including keys of nested objects and arrays."""
 
     keyword = "key_case"
 
     field: str | None = None
-    """The field whose value has the keys; without it, the whole object has them."""
+    """The field whose value has the keys; without it, the keys are those of the whole object."""
     but: tuple[str, ...] = ()
-    """The newer version's keys of objects whose own keys are data and stay unchanged, such as
+    """The names, in the newer version, of objects whose keys are data and stay unchanged, such as
     metadata."""
 
     def own_losses(self) -> Iterable[Loss]:
@@ -112,10 +116,11 @@ _NAMES: Mapping[CaseName, re.Pattern[str]] = {
 
 
 def rewrite_case(source: CaseName, target: CaseName, *, keep: bool = False) -> Write:
-    """Return a function that rewrites names of one case in another; it raises ValueError.
+    """Return a function that converts names from one case to another.
 
-    A name in neither case stays as it is. A name in the target's case alone is refused; with
-    `keep`, it stays as it is too, although the way back changes it.
+    A name in neither of the two cases is unchanged. A name that is only in the target case raises
+    ValueError. If `keep` is true, such a name is unchanged, although the opposite conversion would
+    change it.
     """
 
     def rewrite(name: str) -> str:
@@ -133,7 +138,8 @@ def _rewritten(name: str, source: CaseName, target: CaseName, keep: bool) -> str
     return name
 
 
-# Names come from clients too, and are not to fill the memory: few are remembered, and short ones.
+# Names may come from clients. The cache has few entries, and only for short names, so that clients
+# cannot exhaust the memory.
 _LONGEST = 64
 _known = lru_cache(maxsize=4096)(_rewritten)
 
@@ -169,13 +175,13 @@ def key_case(
     to_older: Write,
     but: frozenset[str] = frozenset(),
 ) -> Change:
-    """Return the change of keys to another case, however deep in objects and arrays.
+    """Return a change that converts keys to another case at any depth of objects and arrays.
 
     Args:
         field: The keys that lead to the object or array; None for the whole object.
-        to_newer: Writes a key as the newer version does.
-        to_older: Writes a key as the older version does.
-        but: The newer version's keys of objects whose own keys are data, and stay.
+        to_newer: Converts a key to the case of the newer version.
+        to_older: Converts a key to the case of the older version.
+        but: The names, in the newer version, of objects whose keys are data and stay unchanged.
     """
     older_but = frozenset(map(to_older, but))
     return Change(
@@ -254,7 +260,7 @@ def _origin(begin: Keys, write: Write, but: frozenset[str], place: ErrorPlace) -
 def _value(
     value: Document, form: JsonForm, write: Callable[[str], str], but: frozenset[str]
 ) -> Document:
-    """Return a value with its keys rewritten: the same one where none differs."""
+    """Return a value with its keys rewritten, or the same value if no key changes."""
     if isinstance(value, RepeatedValue):
         return value._replace(value=_value(value.value, form, write, but))
     opened = form.open(value)

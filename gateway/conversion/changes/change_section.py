@@ -1,7 +1,7 @@
 """The base classes of the models of changes, and the context in which the models compile.
 
-A change of bodies is a `BodySection`; a change of query parameters and header fields is a
-`ParameterSection`. One model may be both. `registry` finds them all.
+A change of bodies is a `BodySection`, and a change of query parameters and header fields is a
+`ParameterSection`. A model may be both. `registry` lists all models.
 """
 
 import re
@@ -36,9 +36,9 @@ from gateway.versions.version import Version
 
 _NAME = re.compile(shape.FIELD_NAME)
 _TEXT = re.compile(r"[ -~]*\Z")
-# Header fields that the gateway writes itself.
+# Header fields that only the gateway writes.
 _OURS = HOP_BY_HOP | {b"content-length", b"content-encoding", b"host"}
-# The elements of arrays, nested in each other, or the members of an object.
+# The end of a path that stands for the elements of (nested) arrays or the members of an object.
 _LEVEL = re.compile(r"(?:\[\])+\Z|(?<=[^\\])\.\*\Z|\A\*\Z")
 _ANY_TWO = (Version(1), Version(2))
 T = TypeVar("T")
@@ -47,12 +47,14 @@ S = TypeVar("S", bound="ChangeSection")
 
 @dataclass(frozen=True, slots=True)
 class BuildContext:
-    """The place of a change in gateway.yaml; its mistakes go to `mistakes`.
+    """The surroundings in which the model of a change compiles.
 
     Attributes:
-        groups: The groups of changes that it may use, by name.
-        between: The older and the newer version; None in a group, which has none.
-        header: Whether it is a change of header fields, whose values are printable ASCII.
+        at: The location of the change in gateway.yaml.
+        mistakes: Collects the mistakes of the change.
+        groups: The groups of changes that the change may use, by name.
+        between: The older and the newer version. None in a group, which belongs to no version.
+        header: Whether the change converts header fields, whose values are printable ASCII.
     """
 
     at: Location
@@ -62,18 +64,18 @@ class BuildContext:
     header: bool = False
 
     def complain(self, text: str, *location: str | int) -> None:
-        """Record a mistake at a place within the change."""
+        """Record a mistake at a location within the change."""
         self.mistakes.add(text, *self.at, *location)
 
     def warn(self, text: str) -> None:
         self.mistakes.warn(text, *self.at)
 
     def attempt(self, make: Callable[[], T], *location: str | int) -> T | None:
-        """Return the result of `make`, or None after recording the ValueError that it raises."""
+        """Return the result of `make`, or None after recording a ValueError of `make`."""
         return self.mistakes.attempt(make, *self.at, *location)
 
     def path(self, text: str, *location: str | int) -> FieldPath | None:
-        """Return the path to a field, or None after a mistake."""
+        """Parse the path to a field; return None after recording a mistake."""
         found = self.attempt(partial(parse_path, text), *location)
         if found is not None and found.members:
             text = f"'{text}' ends in any member; name a field of the members"
@@ -90,14 +92,14 @@ class BuildContext:
         make: Callable[[tuple[Scope, ...], Keys], Change],
         *location: str | int,
     ) -> Change | None:
-        """Return the change of one value, or None after a mistake in its path.
+        """Return the change of all values at a path; return None after recording a mistake.
 
         Args:
-            text: The path, of a field, of the elements of an array, `tags[]`, or of the members of
-                an object with free keys, `prices.*`; or of both, `sizes.*[]`. Without a key before
-                them, they are those of the body, `[]`, or of the object itself, `*`.
-            make: Returns the change of a field, given its scopes and keys.
-            location: The place of the path within the change.
+            text: The path to a field, to the elements of an array (`tags[]`), to the members of an
+                object with free keys (`prices.*`), or a combination (`sizes.*[]`). `[]` alone is
+                the elements of the body, and `*` alone is the members of the object itself.
+            make: Returns the change of one field, given its scopes and keys.
+            location: The location of the path within the change.
         """
         levels: list[int] = []
         while match := _LEVEL.search(text):
@@ -119,7 +121,7 @@ class BuildContext:
         return whole_body(all_of_body(), all_of_body(keeps=True))
 
     def keys(self, text: str, *location: str | int) -> Keys | None:
-        """Return the keys of a field that no array leads to, or None after a mistake."""
+        """Parse a path without arrays or free keys; return None after recording a mistake."""
         path = self.path(text, *location)
         if path is not None and path.scopes:
             self.complain("has neither '[]' nor '*' here; write keys joined by dots", *location)
@@ -127,10 +129,10 @@ class BuildContext:
         return None if path is None else path.keys
 
     def paths(self, *named: tuple[str, tuple[str | int, ...]]) -> list[FieldPath] | None:
-        """Return field paths through the same arrays, or None after a mistake.
+        """Parse paths to fields in the same objects; return None after recording a mistake.
 
         Args:
-            named: Each path, with its place within the change.
+            named: Each path, with its location within the change.
         """
         found = [self.path(text, *location) for text, location in named]
         paths = [path for path in found if path is not None]
@@ -145,7 +147,7 @@ class BuildContext:
         return paths
 
     def apart(self, keys: tuple[Keys, ...]) -> bool:
-        """Whether no field is another, or lies in another; False after recording the mistake."""
+        """Return whether all fields differ and none is inside another; if not, record a mistake."""
         for index, one in enumerate(keys):
             for other in keys[index + 1 :]:
                 if one[: len(other)] == other[: len(one)]:
@@ -156,7 +158,7 @@ class BuildContext:
         return True
 
     def name(self, name: str, key: str) -> str:
-        """Return the name of a parameter, after recording its mistakes."""
+        """Check the name of a query parameter or header field, record mistakes, and return it."""
         if not self.header:
             if not name:
                 self.complain("must not be empty", key)
@@ -167,21 +169,22 @@ class BuildContext:
         return name
 
     def text(self, text: str, key: str) -> str:
-        """Return the value of a parameter, after recording its mistakes."""
+        """Check the value of a query parameter or header field, record mistakes, and return it."""
         if self.header and not _TEXT.match(text):
             self.complain("a header holds printable ASCII only", key)
         return text
 
 
 class Loss(NamedTuple):
-    """What one direction of a change loses.
+    """Data that one direction of a change loses.
 
     Attributes:
-        newer: Whether it is lost on the way to the newer version, else to the older one.
-        text: What is lost, with the name of the field.
-        in_patch: Whether a PATCH of the field, as the other version has it, replaces it too.
-        overwrites: Whether a client that writes back what it has read destroys a value. It does not
-            where only an absent, null or empty value differs afterwards.
+        newer: Whether the conversion to the newer version loses the data. If false, the conversion
+            to the older version does.
+        text: A description of the lost data, with the name of the field.
+        in_patch: Whether a PATCH of the field in the other version also overwrites the data.
+        overwrites: Whether a client destroys a value if it writes a document back as it read it.
+            False if only absent, null and empty values are confused.
     """
 
     newer: bool
@@ -191,11 +194,11 @@ class Loss(NamedTuple):
 
 
 class ChangeSection(SectionModel):
-    """What changes of bodies and of parameters have in common.
+    """The common base of all models of changes.
 
     Attributes:
-        keyword: The name of the change in gateway.yaml; empty for a base of changes.
-        inverse: Whether the change is the inverse of the one that `compile_body`,
+        keyword: The name of the change in gateway.yaml; empty for an abstract base class.
+        inverse: Whether the model declares the inverse of the change that `compile_body`,
             `compile_parameter` and `own_losses` describe; see `opposite`.
     """
 
@@ -204,12 +207,12 @@ class ChangeSection(SectionModel):
 
     @property
     def varies(self) -> bool:
-        """Whether equal bodies may become bodies that differ."""
+        """Whether equal bodies may be converted to different bodies."""
         return False
 
     @property
     def code(self) -> str:
-        """A hash of the code that the change calls, if equal rules may have other code."""
+        """A hash of the Python code that the change calls; empty if it calls no such code."""
         return ""
 
     @property
@@ -222,61 +225,64 @@ class ChangeSection(SectionModel):
 
     @property
     def linked(self) -> tuple[str, str] | None:
-        """The version of a link, `newer` or `older`, and a parameter of its query."""
+        """The version (`newer` or `older`) of a carried link, and the carried query parameter.
+
+        None if the change carries no query parameter of a link.
+        """
         return None
 
     def seconds(self) -> float | None:
-        """Return the longest time that the change of one body may take."""
+        """Return the maximum time in seconds for the change of one body; None sets no limit."""
         return None
 
     def own_losses(self) -> Iterable[Loss]:
-        """Yield what each direction loses, whatever `inverse` is."""
+        """Yield the data that each direction loses, without regard to `inverse`."""
         return ()
 
     def losses(self) -> Iterator[Loss]:
-        """Yield what each direction loses: `check` warns of it."""
+        """Yield the data that each direction loses. The command `check` warns of these losses."""
         for loss in self.own_losses():
             yield loss._replace(newer=loss.newer != self.inverse)
 
     def overwritten(self) -> Iterable[Loss]:
-        """Return the values that a client destroys if it writes back what it has read.
+        """Return the values that a client destroys if it writes a document back as it read it.
 
-        `newer` of each is the direction in which the client's version is read.
+        `Loss.newer` then refers to the conversion of the document that the client reads.
         """
         return (loss for loss in self.losses() if loss.overwrites)
 
 
 class BodySection(ChangeSection):
-    """A change that may stand among the `changes` of a conversion."""
+    """A change that `changes` of a conversion may contain."""
 
     @abstractmethod
     def compile_body(self, context: BuildContext) -> Change | None:
-        """Return the change, whatever `inverse` is, or None after recording a mistake."""
+        """Return the change without regard to `inverse`, or None after recording a mistake."""
 
     def body_change(self, context: BuildContext) -> Change | None:
-        """Return the change, or None after a mistake, which `context` records."""
+        """Return the change, or None after recording a mistake in `context`."""
         change = self.compile_body(context)
         return inverse(change) if self.inverse and change is not None else change
 
     @cached_property
     def field_use(self) -> FieldUse:
-        """The fields that the change reads and writes; `check` finds conflicts by them."""
+        """The fields that the change reads and writes, from which `check` finds conflicts."""
         change = self.body_change(BuildContext((), Mistakes(), between=_ANY_TWO))
         return FieldUse() if change is None else field_use(change)
 
 
 class ParameterSection(ChangeSection):
-    """A change that may stand in the `query` and `headers` of a conversion."""
+    """A change that `query` and `headers` of a conversion may contain."""
 
     @abstractmethod
     def compile_parameter(self, context: BuildContext) -> ParameterChange | None:
-        """Return the change, whatever `inverse` is, or None after recording a mistake.
+        """Return the change without regard to `inverse`, or None after recording a mistake.
 
-        The text of a header field has one character a byte (RFC 9110, section 5.5).
+        Each character in the value of a header field stands for one byte (RFC 9110, section 5.5).
         """
 
     def parameter_change(self, context: BuildContext) -> ParameterChange | None:
-        """Return the change, or None after a mistake, which `context` records."""
+        """Return the change, or None after recording a mistake in `context`."""
         change = self.compile_parameter(context)
         return inverse_parameter(change) if self.inverse and change is not None else change
 
@@ -288,11 +294,11 @@ class ParameterSection(ChangeSection):
 
 
 def opposite(model: type[S], keyword: str, description: str) -> type[S]:
-    """Return the model of the inverse of a change, which has the same keys.
+    """Return a model for the inverse of a change. Both models have the same keys in gateway.yaml.
 
     Args:
-        keyword: The name of the inverse in gateway.yaml.
-        description: The sentence about it in the reference.
+        keyword: The name of the inverse change in gateway.yaml.
+        description: Describes the inverse change in the reference documentation.
     """
     kind = "" if issubclass(model, BodySection) else "Parameter"
     name = "".join(word.capitalize() for word in keyword.split("_")) + kind
@@ -302,12 +308,15 @@ def opposite(model: type[S], keyword: str, description: str) -> type[S]:
 
 
 class FormWays(NamedTuple):
-    """The functions that write a value as each version does, and its types there.
+    """The functions that convert a value to each version, and the type of the value there.
 
     Attributes:
-        to_newer: Writes a text, or the digits of a number, as the newer version does; it may raise
+        to_newer: Converts a string, or the digits of a number, to the newer version. May raise
             ValueError.
-        to_older: Writes it as the older version does.
+        to_older: Converts a string, or the digits of a number, to the older version. May raise
+            ValueError.
+        newer: The type of the value in the newer version.
+        older: The type of the value in the older version.
     """
 
     to_newer: Callable[[str], str]
@@ -316,7 +325,7 @@ class FormWays(NamedTuple):
     older: Type = Type.TEXT
 
     def change(self, scopes: tuple[Scope, ...], field: Keys) -> Change:
-        """Return the change of the value of a field."""
+        """Return a change that converts the value of a field."""
         to_newer = rewrite_scalars(
             self.older, self.newer, self.to_newer, scalar_effect(self.older, self.newer)
         )
@@ -327,7 +336,7 @@ class FormWays(NamedTuple):
 
 
 def scalar_effect(source: Type, target: Type) -> SchemaEffect:
-    """Return the effect on a schema of a scalar that may have no form in the other version."""
+    """Return the effect on schemas of a scalar that the other version cannot always express."""
 
     def effect(flat: Flat, image: SchemaImage) -> object:
         if flat["type"] not in JSON_TYPES[source]:
@@ -339,14 +348,14 @@ def scalar_effect(source: Type, target: Type) -> SchemaEffect:
 
 
 class RewriteSection(BodySection, ParameterSection):
-    """A change of the form of one value."""
+    """A change of how a single value is written."""
 
     field: str
     """The field, query parameter or header field, which has the same name in both versions."""
 
     @abstractmethod
     def ways(self, context: BuildContext) -> FormWays | None:
-        """Return the functions that write the value, or None after recording a mistake."""
+        """Return the functions that convert the value, or None after recording a mistake."""
 
     def compile_body(self, context: BuildContext) -> Change | None:
         ways = self.ways(context)

@@ -1,4 +1,4 @@
-"""`default` and `remove`: a field, query parameter or header field that one version alone has."""
+"""`default` and `remove`: a field, query parameter or header field that only one version has."""
 
 from collections.abc import Iterable
 from copy import deepcopy
@@ -44,12 +44,13 @@ from gateway.conversion.schema import (
 
 
 class _DefaultSection(ChangeSection):
-    """What `default` of a body and of parameters have in common."""
+    """The common base of `default` for bodies and for parameters."""
 
     field: str
-    """The newer version's name of the field that the older version lacks."""
+    """The name of the field, which only the newer version has."""
     keep: bool = False
-    """Whether the older version may also have the field, so that it stays. The default is false."""
+    """Whether a downgrade keeps the field because the older version may have it too. The default is
+    false."""
 
     def own_losses(self) -> Iterable[Loss]:
         if self.keep:
@@ -59,10 +60,10 @@ class _DefaultSection(ChangeSection):
 
 
 class _RemoveSection(ChangeSection):
-    """What `remove` of a body and of parameters have in common."""
+    """The common base of `remove` for bodies and for parameters."""
 
     field: str
-    """The older version's name of the field that the newer version lacks."""
+    """The name of the field, which only the older version has."""
 
     inverse = True
 
@@ -71,12 +72,12 @@ class _RemoveSection(ChangeSection):
 
 
 class Default(_DefaultSection, BodySection):
-    """Leave out, for the older version, a field that only the newer version has."""
+    """Remove, for the older version, a field that only the newer version has."""
 
     keyword = "default"
 
     value: JsonValue
-    """The JSON value of the field in documents that come from the older version."""
+    """The JSON value of the field in documents that are converted from the older version."""
 
     def compile_body(self, context: BuildContext) -> Change | None:
         path = context.path(self.field, "field")
@@ -89,7 +90,8 @@ class Remove(_RemoveSection, BodySection):
     keyword = "remove"
 
     value: JsonValue = None
-    """The JSON value of the field in documents of the newer version; without it, none is added."""
+    """The JSON value of the field in documents that are converted from the newer version; without
+    it, the field is not added."""
 
     def compile_body(self, context: BuildContext) -> Change | None:
         path = context.path(self.field, "field")
@@ -98,12 +100,13 @@ class Remove(_RemoveSection, BodySection):
 
 
 class DefaultParameter(_DefaultSection, ParameterSection):
-    """Leave out, for the older version, a parameter or header that only the newer version has."""
+    """Remove, for the older version, a parameter or header that only the newer version has."""
 
     keyword = "default"
 
     value: str | None = None
-    """The value if the older version's message has none; without it, none is added."""
+    """The value to add if a message of the older version lacks the parameter or header; without it,
+    nothing is added."""
 
     def compile_parameter(self, context: BuildContext) -> ParameterChange:
         return _added(self.field, self.value, context, keep=self.keep)
@@ -115,7 +118,8 @@ class RemoveParameter(_RemoveSection, ParameterSection):
     keyword = "remove"
 
     value: str | None = None
-    """The value if the newer version's message has none; without it, none is added."""
+    """The value to add if a message of the newer version lacks the parameter or header; without it,
+    nothing is added."""
 
     def compile_parameter(self, context: BuildContext) -> ParameterChange:
         return _added(self.field, self.value, context)
@@ -133,13 +137,15 @@ def default(
 ) -> Change:
     """Return the change of a field that only the newer version has.
 
-    Upwards, it is added with `value` where it is absent, in containers that are made if need be;
-    where a container is null, it stays so. Downwards, the field is removed, and with it a
-    container that this empties. Without a value (MISSING), nothing is added. Where the older
-    version may have the field as well (`keep`), it stays.
+    An upgrade adds the absent field with `value`, and creates absent objects on the path to it. It
+    adds nothing if an object on the path is null, or if `value` is MISSING. A downgrade removes the
+    field, and the objects on the path that become empty.
 
-    A PATCH request that lacks the field does not change it, unless the request has it in an array,
-    which it holds as a whole (RFC 7396).
+    No field is added to a PATCH request, which does not change the fields that it lacks. Objects in
+    an array are an exception, because a PATCH request replaces an array as a whole (RFC 7396).
+
+    Args:
+        keep: Whether a downgrade keeps the field, because the older version may have it too.
     """
 
     def up(fields: JsonObject, form: JsonForm) -> None:
@@ -151,7 +157,7 @@ def default(
             for depth in range(1, len(field)):
                 if get(fields, field[:depth], form) is None:
                     return
-        # Each gets its own, since a later change may look into it and alter it.
+        # Insert a copy, because a later change may alter the value.
         own = deepcopy(value) if isinstance(value, dict | list) else value
         put(fields, field, own, form)
 
@@ -207,8 +213,10 @@ def _added_effect(field: Keys, value: Document, *, keep: bool) -> SchemaEffect:
 def add_parameter(name: str, value: str | None, *, keep: bool = False) -> ParameterChange:
     """Return the change of a parameter that only the newer version has.
 
-    Upwards, `value` is added where it is absent, unless None. Where the older version may have it
-    as well (`keep`), it stays.
+    Args:
+        value: The value that an upgrade gives to the absent parameter. If None, an upgrade adds
+            nothing.
+        keep: Whether a downgrade keeps the parameter, because the older version may have it too.
     """
 
     def up(lines: ParameterLines, spelling: Spelling) -> ParameterLines:

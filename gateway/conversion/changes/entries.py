@@ -23,17 +23,17 @@ from gateway.conversion.schema import (
 
 
 class Entries(BodySection):
-    """List the members of a map: the older version has a list of objects with the keys in them."""
+    """List the members of a map: the older version has a list of objects that contain the keys."""
 
     keyword = "entries"
 
     field: str
     """The field, which has the same name in both versions."""
     key: NonEmptyText
-    """The field of each object of the list that holds its key in the map."""
+    """The field of each listed object that holds its key from the map."""
     value: NonEmptyText | None = None
-    """The field of each object of the list that holds the value in the map. The default is the
-    object itself, without its key."""
+    """The field of each listed object that holds the value from the map. The default is the object
+    itself, without its key."""
 
     def compile_body(self, context: BuildContext) -> Change | None:
         if self.key == self.value:
@@ -52,14 +52,14 @@ Index = opposite(
 def list_entries(
     scopes: tuple[Scope, ...], field: Keys, key: str, value: str | None = None
 ) -> Change:
-    """Return the change of a map that the older version has as a list of objects with the keys.
+    """Return a change that converts a map to a list of objects for the older version.
 
-    The order stays. Null stays null, and an absent field stays absent, both ways.
+    The order is kept. In both directions, null stays null, and an absent field stays absent.
 
     Args:
-        key: The field of each object that holds the key.
-        value: The field of each object that holds the value; None where the value is the object
-            itself, without its key.
+        key: The field of each listed object that holds the key.
+        value: The field of each listed object that holds the value. If None, the value is the
+            object itself, without its key.
     """
     return value_change(
         scopes,

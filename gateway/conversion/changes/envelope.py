@@ -1,4 +1,4 @@
-"""`envelope` and `extract`: a bare value in one version, in an object in the other."""
+"""`envelope` and `extract`: a value in one version, an object that holds it in the other."""
 
 from collections.abc import Iterable
 from functools import partial
@@ -43,13 +43,14 @@ from gateway.conversion.steps import BODY, ConversionStep
 
 
 class _EnvelopeSection(BodySection):
-    """What `envelope` and `extract` have in common."""
+    """The common base of `envelope` and `extract`."""
 
     field: str | None = None
-    """The field that has the value in both versions, or the elements of an array: `tags[]`; the
+    """The field with the value in both versions, or the elements of an array, as in `tags[]`; the
     default is the whole body."""
     count: str | None = None
-    """The field of the envelope that has the number of elements; without it, there is none."""
+    """The field of the envelope with the number of elements of an array; without it, the envelope
+    has no such field."""
     others: Literal["drop", "refuse"] = "drop"
     """Whether other fields of the envelope are dropped (the default) or refused."""
 
@@ -73,7 +74,7 @@ class _EnvelopeSection(BodySection):
 
 
 class Envelope(_EnvelopeSection):
-    """Put a value into an envelope: the older version has an object that holds the bare value."""
+    """Put a value into an envelope: the older version has an object that contains the value."""
 
     keyword = "envelope"
 
@@ -85,13 +86,13 @@ class Envelope(_EnvelopeSection):
 
 
 class Extract(_EnvelopeSection):
-    """Take a value out of an envelope: the older version has it bare, as an array or an id."""
+    """Take a value out of an envelope: the older version has only the value, such as an array."""
 
     keyword = "extract"
     inverse = True
 
     key: str
-    """The field of the envelope that holds the value, such as data, or id."""
+    """The field of the envelope that holds the value, such as data or id."""
 
     def compile_body(self, context: BuildContext) -> Change | None:
         return self._in_envelope(self.key, "key", context)
@@ -105,16 +106,16 @@ def envelope(
     *,
     strict: bool = False,
 ) -> Change:
-    """Return the change of a value that the older version has inside an object.
+    """Return a change that puts a value into an object, its envelope, for the older version.
 
-    Downwards, the object is made. Upwards, the value is taken out of it; its other fields are
-    refused if `strict`, else lost. Null stays null, and an absent field stays absent, both ways.
+    An upgrade takes the value out of the envelope. In both directions, null stays null, and an
+    absent field stays absent.
 
     Args:
-        field: The place of the value, in both versions.
-        into: Its place in the envelope.
-        count: The place of the number of elements in the envelope, of a value that is an array.
-        strict: Whether other fields of the envelope are refused.
+        field: The path of the bare value in the newer version, and of the envelope in the older.
+        into: The path of the value in the envelope.
+        count: The path in the envelope for the number of elements, if the value is an array.
+        strict: Whether an upgrade refuses other fields of the envelope. If false, they are dropped.
     """
 
     def origin_of_bare(field: Keys) -> Origin:
@@ -186,7 +187,7 @@ def _enclosing(field: Keys, into: Keys, count: Keys | None) -> ConversionStep:
         if value is None:
             return
         envelope: JsonObject = {}
-        # What was opened for a look at it is closed by its holder.
+        # An opened object or array is closed together with the object that holds it.
         put(envelope, into, value if isinstance(value, dict | list) else holder[key], form)
         if count is not None:
             if not isinstance(value, list):

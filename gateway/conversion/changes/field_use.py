@@ -1,9 +1,10 @@
-"""What a change does with fields, derived from its effect on the schema of any object.
+"""The fields that a change reads and writes, derived from its effect on schemas.
 
-`check` and the search for clashing changes use it: which fields an upgrade and a downgrade look
-for, which values they can read, what they leave, and which values only move. Effects run on the
-schema of an unknown object. Each field that they ask for is recorded; the schema of its value has
-its name, so that a value that moves to another field is recognised there.
+The command `check` and the search for conflicting changes need to know which fields an upgrade and
+a downgrade read, which values they can read, which values they write, and which values only move.
+To find out, the effect of the change is applied to the schema of an unknown object, which records
+each access to a field. The schema of a field's value contains the name of the field, so that the
+value is recognised if it moves to another field.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -29,7 +30,7 @@ from gateway.conversion.schema import (
 )
 
 WHOLE = ""
-"""The name, among those of fields, of the object that holds them all."""
+"""The name of the object itself, where other names are names of its fields."""
 _NAME = "x-field"
 _BOOLEANS = ({"false", "true"}, {"0", "1"})
 _KINDS = {
@@ -46,18 +47,18 @@ _ALL = len({*_KINDS.values()})
 
 @dataclass(frozen=True, slots=True)
 class ValueKinds:
-    """The values that a field may have besides null, which is always possible.
+    """The values that a field may have. Null is always possible and not listed.
 
     Attributes:
-        types: What JSON calls their types.
-        words: All of the values, where they are known.
+        types: The names of the JSON types of the values, with an article.
+        words: All possible values; None if they are not known.
     """
 
     types: frozenset[str]
     words: frozenset[Scalar] | None = None
 
     def meets(self, other: "ValueKinds") -> bool:
-        """Whether some value is among both."""
+        """Return whether a value may be in both sets."""
         if self.words is not None and other.words is not None:
             return bool(self.words & other.words)
         return bool(self.types & other.types)
@@ -67,13 +68,13 @@ class ValueKinds:
 
 
 class SoughtField(NamedTuple):
-    """A field that a change looks for.
+    """A field, or all fields with a prefix, that a change reads if present.
 
     Attributes:
-        name: As gateway.yaml has it; of the members beside an object, their prefix and `*`.
-        prefix: That of members beside an object; None for one field.
-        but: The fields that begin so as well, and are no such members.
-        anywhere: Whether it is a key that may be at any place.
+        name: The name as in gateway.yaml. For all fields with a prefix, the prefix and `*`.
+        prefix: The prefix of the fields; None for a single field.
+        but: Fields with the prefix that the change does not read.
+        anywhere: Whether the change searches for the field at any depth.
     """
 
     name: str
@@ -84,16 +85,16 @@ class SoughtField(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldUse:
-    """What a change does with fields, by their names in gateway.yaml.
+    """The fields that a change reads and writes, by their names in gateway.yaml.
 
     Attributes:
-        takes: The fields of the older version that an upgrade looks for.
-        makes: The fields of the newer version that a downgrade looks for.
-        reads: The values that an upgrade can read, for the fields where not every value will do.
-        leaves: The values that an upgrade leaves, for the fields where that is known.
-        moves: For a field whose value is moved, the field that it is moved from. The value stays,
-            but for what is taken out of it or made in it.
-        beside: What else each direction looks for, an upgrade (True) or a downgrade.
+        takes: The fields of the older version that an upgrade reads.
+        makes: The fields of the newer version that a downgrade reads.
+        reads: The values that an upgrade can read, for fields with only some readable values.
+        leaves: The values that an upgrade writes, for fields where these are known.
+        moves: Maps the new field of a moved value to its old field. The value itself is unchanged,
+            although other changes may alter parts of it.
+        beside: Other fields that an upgrade (True) or a downgrade (False) reads if present.
     """
 
     takes: tuple[str, ...] = ()
@@ -104,7 +105,7 @@ class FieldUse:
     beside: Mapping[bool, tuple[SoughtField, ...]] = field(default_factory=dict)
 
     def at(self, place: str) -> "FieldUse":
-        """Return the same with the names that fields have from outside the object at a place."""
+        """Return the same FieldUse with `place` put before all names of fields."""
         if not place:
             return self
 
@@ -129,8 +130,8 @@ class FieldUse:
 def field_use(change: Change) -> FieldUse:
     """Return the fields that a change reads and writes."""
     up, down = _traced(change, upwards=True), _traced(change, upwards=False)
-    # What one direction leaves as it is, such as digits that are rounded downwards alone, has the
-    # same name in both versions.
+    # If only one direction changes a field, such as a number that only a downgrade rounds, the
+    # field has the same name in both versions.
     takes = [*up.looked, *(name for name in down.looked if down.stays(name, up))]
     makes = [*down.looked, *(name for name in up.looked if up.stays(name, down))]
     reads = {
@@ -162,7 +163,7 @@ def parameter_use(change: ParameterChange) -> FieldUse:
 
 
 def _looked_for(way: Iterable[MovedNames]) -> tuple[str, ...]:
-    """Return the names that changes, in their order, look for and have not made themselves."""
+    """Return the names that a sequence of changes reads, without names that earlier ones wrote."""
     found: dict[str, None] = {}
     made = set[str]()
     for newer, older in way:
@@ -187,15 +188,16 @@ def _traced(change: Change, *, upwards: bool) -> "_Trace":
 
 
 class _Trace(SchemaImage):
-    """The fields that the effect of a change asks for, in one direction.
+    """Records the fields that the effect of one direction of a change reads and writes.
 
     Attributes:
-        looked: Those that it looks for.
-        left: The schemas of the values that it leaves, by name.
-        refused_types: The types of values that it refuses, by name, and whether it takes some.
-        moves: The field that a value comes from, by the field that it comes to.
-        beside: What it looks for that is not one field.
-        noted: How often it has noted something.
+        looked: The names of the fields that the effect reads.
+        left: The schemas of the values that the effect writes, by name of the field.
+        refused_types: For each field, the types with refused values, and whether some values of the
+            type are accepted.
+        moves: Maps the new field of a moved value to its old field.
+        beside: Other fields that the effect reads if present.
+        noted: The number of accesses recorded so far.
     """
 
     def __init__(self) -> None:
@@ -210,13 +212,13 @@ class _Trace(SchemaImage):
         self.noted = 0
 
     def stays(self, name: str, other: "_Trace") -> bool:
-        """Whether this direction replaces a value, and the other one does not look at it."""
+        """Return whether this direction writes a field that the other neither reads nor writes."""
         return name in self.left and name not in other.looked and name not in other.left
 
     def of_body(self) -> None:
-        """Move the fields of a whole body to `beside`, where each is looked up alone.
+        """Move the fields of a whole body from `looked` to `beside`.
 
-        The body may be an array, whose elements may have fields of the same names.
+        The body may be an array whose elements have fields with the same names.
         """
         self.beside += (SoughtField(name) for name in self.looked if name != WHOLE)
         self.looked, self.left, self.refused_types = {WHOLE: None}, {}, {}
@@ -224,7 +226,7 @@ class _Trace(SchemaImage):
         self.moves = dict(zip(ends, ends, strict=True))
 
     def kinds(self, name: str) -> ValueKinds | None:
-        """Return the values that are left in a field; None where they may be any."""
+        """Return the values that the effect writes to a field, or None if any value is possible."""
         flats = [one for one in self.alternatives(self.left[name]) if one["type"] != "null"]
         if not flats or any(one.get(WIDE) == WIDE_TYPES for one in flats):
             return None
@@ -234,14 +236,18 @@ class _Trace(SchemaImage):
         words: frozenset[Scalar] | None = None
         if all("enum" in one for one in flats):
             words = frozenset(_scalar(word) for one in flats for word in one["enum"])
-        # What booleans become is shorter by its type.
+        # For values that represent booleans, the type is the shorter description.
         of_booleans = words is not None and {*map(spelt, words)} in _BOOLEANS
         return ValueKinds(types, None if of_booleans else words)
 
     def readable(self, name: str, back: "_Trace") -> ValueKinds | None:
-        """Return the values of a field that this direction can read; None for all of them.
+        """Return the values of a field that this direction can read, or None if it can read all.
 
-        If the change refuses some values of a type, only those that the way back keeps can be read.
+        If only some values of a type are accepted, they are the values that the opposite direction
+        writes.
+
+        Args:
+            back: The record of the opposite direction.
         """
         refused = self.refused_types.get(name)
         if not refused:
@@ -276,7 +282,7 @@ class _Trace(SchemaImage):
     def each(self, schema: object, effect: Effect, key: object = None) -> object:
         if key is None:
             return super().each(schema, effect)
-        if key in self._running:  # the places inside are those of the same objects
+        if key in self._running:  # a recursive call finds only locations that are already recorded
             return schema
         self._running.append(key)
         try:
@@ -363,7 +369,7 @@ class _Trace(SchemaImage):
         return flat if _keeps(made, name) else {**flat}
 
     def _moved(self, name: str, made: object) -> None:
-        """Note the fields whose values come to a field, or into its elements or members."""
+        """Record the fields whose values move to a field, or to its elements or members."""
         for one in made.get("anyOf", [made]) if isinstance(made, dict) else ():
             if not isinstance(one, dict):
                 continue
@@ -383,7 +389,7 @@ class _Trace(SchemaImage):
             self._place = before
 
     def _of(self, flat: Flat, keys: Keys) -> str:
-        # An object that holds a whole body, or an element, is no part of documents.
+        # A temporary object, which holds a whole body or an element, is not part of the document.
         holds = MADE in flat and _NAME not in flat
         return self._place if holds else self._named(_spelt(keys))
 

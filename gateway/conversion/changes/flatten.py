@@ -1,4 +1,4 @@
-"""`flatten` and `nest`: an object in one version, its members beside it in the other."""
+"""`flatten` and `nest`: an object in one version, prefixed fields instead of it in the other."""
 
 import json
 from collections.abc import Iterator
@@ -28,19 +28,19 @@ from gateway.conversion.schema import (
 
 
 class Flatten(BodySection):
-    """Flatten an object: the older version has its members beside it, with a prefix."""
+    """Flatten an object: the older version has its members as fields with a prefix instead."""
 
     keyword = "flatten"
 
     field: str
-    """The field of the version that has the object, such as attributes."""
+    """The field with the object, such as attributes."""
     prefix: str
-    """The prefix of the members' names in the other version, such as attr_."""
+    """The prefix of the fields in the other version, such as attr_."""
     but: tuple[str, ...] = ()
     """The other version's fields with this prefix that are not members of the object."""
     default: JsonValue = None
-    """The object if the other version has none of its members: `{}` or null. Without it, the object
-    is absent."""
+    """The value of the field if the other version has no field with the prefix: `{}` or null.
+    Without it, the field is absent."""
 
     def own_losses(self) -> Iterator[Loss]:
         back = "absent" if self._default is MISSING else json.dumps(self.default)
@@ -84,18 +84,18 @@ def flatten(
     *,
     in_patch: bool = False,
 ) -> Change:
-    """Return the change of an object whose members the older version has beside it, with a prefix.
+    """Return a change that replaces an object by fields with a prefix for the older version.
 
-    Downwards, an object without members, and null, become no fields. What would not come back as it
-    was is refused: a field beside the object that would become a member of it.
+    A downgrade drops an object without members, and null. It refuses a document with another field
+    that has the prefix, because the upgrade would move this field into the object.
 
     Args:
-        prefix: The beginning of the name of each such field in the older version.
-        but: The fields that begin so too, and stay where they are.
-        empty: The newer version's value where the older one has no such field: an empty object or
-            null; MISSING where it has none either.
-        in_patch: Whether it is for a PATCH request, where null removes the object, for which the
-            older version has no equal, and where no field means no change (RFC 7396).
+        prefix: The prefix of the fields in the older version.
+        but: Fields with the prefix that are not members of the object.
+        empty: The value of the object if the older version has no field with the prefix: an empty
+            object, null, or MISSING for an absent object.
+        in_patch: Whether the change is for PATCH requests (RFC 7396). There, null removes the
+            object, which the older version cannot express, and absent fields are not changed.
     """
     patch = None
     if not in_patch and not in_arrays(scopes):
@@ -220,7 +220,7 @@ class _Flatten:
         depth, outer = len(self.field), self.field[:-1]
         if isinstance(place, Beside) or place[:depth] != self.field:
             return place
-        # All of the object was made of fields beside each other.
+        # The object was created from fields of the outer object.
         inner = place[depth:]
         return (*outer, f"{self.prefix}{inner[0]}", *inner[1:]) if inner else outer
 

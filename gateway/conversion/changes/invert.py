@@ -1,4 +1,4 @@
-"""`invert`: a boolean that is the opposite in the older version, as `archived` of `active`."""
+"""`invert`: a boolean with the opposite meaning in the older version (`active`, `archived`)."""
 
 from gateway.conversion.change import Change, rewrite_scalars, sequence, value_change
 from gateway.conversion.changes.change_section import BodySection, BuildContext, ParameterSection

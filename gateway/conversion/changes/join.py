@@ -1,4 +1,4 @@
-"""`join` and `split`: fields in one version, one text that joins them in the other."""
+"""`join` and `split`: several fields in one version, one string with all parts in the other."""
 
 from collections.abc import Iterable, Iterator
 from typing import Annotated, Literal
@@ -18,13 +18,13 @@ from gateway.conversion.parameter_change import ParameterChange, ParameterValues
 
 
 class _PartsSection(ChangeSection):
-    """What `join` and `split` of a body and of parameters have in common."""
+    """The common base of `join` and `split` for bodies and for parameters."""
 
     separator: Annotated[str, Field(min_length=1)] = " "
-    """The text between two parts. The default is a space."""
+    """The string between two parts. The default is a space."""
 
     def parts_and_whole(self) -> tuple[tuple[str, ...], str]:
-        """Return the fields or parameters with the parts, and the one with the text."""
+        """Return the names of the parts, and the name of the field or parameter with the string."""
         raise NotImplementedError
 
     def own_losses(self) -> Iterable[Loss]:
@@ -33,31 +33,32 @@ class _PartsSection(ChangeSection):
         yield Loss(True, text + self._lacking())
 
     def _lacking(self) -> str:
-        """Return the end of the sentence about a text of fewer parts."""
+        """Return the end of the loss message, about a string with fewer parts; may be empty."""
         return ""
 
 
 class _JoinSection(_PartsSection):
-    """What `join` of a body and of parameters have in common."""
+    """The common base of `join` for bodies and for parameters."""
 
     fields: Annotated[tuple[str, ...], Field(min_length=2)]
-    """The fields or parameters of the newer version that are joined, in the order of the text."""
+    """The fields or parameters of the newer version, in the order in which they are joined."""
     into: str
-    """The field or parameter of the older version that holds the text."""
+    """The field or parameter of the older version that holds the joined string."""
 
     def parts_and_whole(self) -> tuple[tuple[str, ...], str]:
         return self.fields, self.into
 
 
 class _SplitSection(_PartsSection):
-    """What `split` of a body and of parameters have in common."""
+    """The common base of `split` for bodies and for parameters."""
 
     inverse = True
 
     field: str
-    """The field or parameter of the newer version that holds the text."""
+    """The field or parameter of the newer version that holds the string."""
     into: Annotated[tuple[str, ...], Field(min_length=2)]
-    """The fields or parameters of the older version that hold the parts, in their order."""
+    """The fields or parameters of the older version that hold the parts, in the order of the
+    parts."""
 
     def parts_and_whole(self) -> tuple[tuple[str, ...], str]:
         return self.into, self.field
@@ -65,7 +66,7 @@ class _SplitSection(_PartsSection):
 
 class _ParameterParts(_PartsSection, ParameterSection):
     trailing: Literal["drop", "keep"] = "drop"
-    """Whether separators at the end of the text are kept. The default is drop."""
+    """Whether separators at the end of the string are kept or dropped. The default is drop."""
 
     def compile_parameter(self, context: BuildContext) -> ParameterChange | None:
         parts, whole = self.parts_and_whole()
@@ -78,22 +79,23 @@ class _ParameterParts(_PartsSection, ParameterSection):
 
 
 class JoinParameter(_JoinSection, _ParameterParts):
-    """Join parameters: the older version has one where the newer one has several."""
+    """Join parameters: the older version has one parameter with the values of several."""
 
     keyword = "join"
 
 
 class SplitParameter(_SplitSection, _ParameterParts):
-    """Split a parameter: the older version has several where the newer one has one."""
+    """Split a parameter: the older version has several parameters with the parts of its value."""
 
     keyword = "split"
 
 
 class _BodyParts(_PartsSection, BodySection):
     default: str | None = ""
-    """The value of a part that the text lacks; it may be null. The default is the empty text."""
+    """The value, which may be null, of a part that the string lacks. The default is the empty
+    text."""
     optional: tuple[str, ...] = ()
-    """The parts that a shorter text lacks, in this order; the default is the last parts."""
+    """The parts that a shorter string lacks, in this order; the default is the last parts."""
 
     def _lacking(self) -> str:
         parts, _ = self.parts_and_whole()
@@ -128,13 +130,13 @@ class _BodyParts(_PartsSection, BodySection):
 
 
 class Join(_JoinSection, _BodyParts):
-    """Join fields: the older version has one text, the newer one several fields."""
+    """Join fields: the older version has one string with the values of several fields."""
 
     keyword = "join"
 
 
 class Split(_SplitSection, _BodyParts):
-    """Split a text: the older version has several fields, the newer one one text."""
+    """Split a string: the older version has several fields with its parts."""
 
     keyword = "split"
 
@@ -142,10 +144,12 @@ class Split(_SplitSection, _BodyParts):
 def join_parameters(
     parts: tuple[str, ...], whole: str, separator: str, *, closed: bool = False
 ) -> ParameterChange:
-    """Return the change of several parameters that the older version has in one.
+    """Return a change that joins several parameters into one for the older version.
 
-    An absent part is empty between separators. Absent parts at the end leave no separator, unless
-    `closed`, where each separator is always there: `2026-01-01..`.
+    An absent parameter becomes an empty part.
+
+    Args:
+        closed: Whether separators before empty parts at the end are kept, as in `2026-01-01..`.
     """
 
     def split(values: ParameterValues) -> ParameterValues:

@@ -1,6 +1,6 @@
-"""`join_list` and `split_list`: a list of texts in one version, one text in the other.
+"""`join_list` and `split_list`: a list of strings in one version, one string in the other.
 
-The text may have pairs of keys and values; they become an object instead of a list.
+If the string consists of pairs of a key and a value, it becomes an object instead of a list.
 """
 
 from functools import partial
@@ -31,22 +31,22 @@ from gateway.conversion.schema import Flat, SchemaImage, an_array, wide
 
 
 class _SeparatedSection(ChangeSection):
-    """What `join_list` and `split_list` of bodies and of parameters have in common."""
+    """The common base of `join_list` and `split_list` for bodies and for parameters."""
 
     field: str
     """The field or parameter, which has the same name in both versions."""
     separator: Annotated[str, Field(min_length=1)] = ","
-    """The text between two elements. The default is a comma."""
+    """The string between two elements. The default is a comma."""
 
 
 class JoinList(_SeparatedSection, BodySection):
-    """Join a list of texts: the older version has one text, with a separator between elements."""
+    """Join a list of strings: the older version has one string with separators between elements."""
 
     keyword = "join_list"
 
     pairs: NonEmptyText | None = None
-    """The text between the key and the value of each element, for an object of texts instead of a
-    list, as in `color=red;size=5`. Without it, there are no keys."""
+    """The string between the key and the value of each member if the newer version has an object of
+    strings, as in `color=red;size=5`. Without it, the newer version has a list."""
 
     def compile_body(self, context: BuildContext) -> Change | None:
         path = context.path(self.field, "field")
@@ -67,7 +67,7 @@ SplitList = opposite(
 
 
 class JoinListParameter(_SeparatedSection, ParameterSection):
-    """Join a repeated parameter: the older version has it once, with separators between values."""
+    """Join a repeated parameter: the older version has one with separators between the values."""
 
     keyword = "join_list"
 
@@ -83,11 +83,11 @@ SplitListParameter = opposite(
 
 
 def join_list(scopes: tuple[Scope, ...], field: Keys, separator: str) -> Change:
-    """Return the change of a list of texts that the older version has as one text.
+    """Return a change that joins a list of strings into one string for the older version.
 
-    The empty list is the empty text. A list with the separator in an element, or with the empty
-    text alone, is refused, since it would not come back as it was. Null stays null, and an absent
-    field stays absent, both ways.
+    An empty list becomes an empty string. A downgrade refuses a list that the upgrade could not
+    restore: a list with the separator in an element, or with an empty string as its only element.
+    In both directions, null stays null, and an absent field stays absent.
     """
 
     def split(_: JsonForm, text: Document) -> Document:
@@ -122,18 +122,22 @@ def _join(separator: str, form: JsonForm, elements: Document) -> Document:
         reason = "an empty string alone, which would become an empty list"
         raise ConversionError(reason, (0,))
     text = separator.join(texts)
-    if texts and text.split(separator) != texts:  # as ';;' between 'a;' and 'b'
+    if texts and text.split(separator) != texts:  # such as ';;' between 'a;' and 'b'
         raise ConversionError(f"a part of '{separator}' is at an end of an element")
     return text
 
 
-# As many as a body that arrives may have by default (`limits.elements`); a text of 16 MB would take
-# a gigabyte as a list.
+# The default of `limits.elements`, which limits received bodies. A string of 16 MB could otherwise
+# become a list that takes a gigabyte.
 _MOST_PIECES = 1_000_000
 
 
 def split_text(text: str, separator: str) -> list[str]:
-    """Return the pieces of a text, none of an empty one; raises ConversionError for too many."""
+    """Split a string at each separator; an empty string has no pieces.
+
+    Raises:
+        ConversionError: The string has more than a million pieces.
+    """
     if text.count(separator) >= _MOST_PIECES:
         raise ConversionError(f"a string of more than {_MOST_PIECES} pieces")
     return text.split(separator) if text else []
@@ -144,14 +148,16 @@ _MOST_LINES = 10_000
 
 
 def join_pairs(scopes: tuple[Scope, ...], field: Keys, separator: str, equals: str) -> Change:
-    """Return the change of an object of texts that the older version has as `color=red;size=5`.
+    """Return a change that joins an object of strings into one string for the older version.
 
-    The empty object is the empty text. What would not come back as it was is refused. Null stays
-    null, and an absent field stays absent, both ways.
+    The string looks like `color=red;size=5`. An empty object becomes an empty string. A downgrade
+    refuses an object that the upgrade could not restore. In both directions, null stays null, and
+    an absent field stays absent.
 
     Args:
-        separator: The text between two pairs.
-        equals: The text between the key and the value of a pair, at its first occurrence.
+        separator: The string between two pairs.
+        equals: The string between the key and the value of a pair. Its first occurrence in a pair
+            ends the key.
     """
 
     def effect(source: str, made: Flat, flat: Flat, image: SchemaImage) -> object:
@@ -192,7 +198,7 @@ def _join_pairs(separator: str, equals: str, form: JsonForm, members: Document) 
         if not isinstance(value, str):
             refuse("a string", value, key)
         pair = f"{key}{equals}{value}"
-        # A separator may also arise where a key, `equals` and a value meet, as in '==' and '='.
+        # A separator may also result from the concatenation, as '==' from '=' and a value '=1'.
         if pair.split(separator) != [pair] or pair.partition(equals)[0] != key:
             raise ConversionError(f"has '{separator}' in it, or '{equals}' in the key", (key,))
         pairs.append(pair)
@@ -207,10 +213,10 @@ _MOST_LINES = 10_000
 
 
 def join_repeated(name: str, separator: str) -> ParameterChange:
-    """Return the change of a repeated parameter that the older version has once, as one text.
+    """Return a change that joins the values of a repeated parameter for the older version.
 
-    A text without the separator is one value, the empty text too. A value that has the separator in
-    it is refused on the way to the older version, since it would come back as two.
+    A value without the separator, even an empty value, stays one value. A downgrade refuses a value
+    that contains the separator, because the upgrade would split the value.
     """
 
     def up(lines: ParameterLines, spelling: Spelling) -> ParameterLines:

@@ -1,4 +1,4 @@
-"""Join: parts in the newer version, one text in the older one. Its inverse is `split`."""
+"""The conversion steps of `join` and its inverse `split`, for fields of bodies."""
 
 from dataclasses import dataclass, field
 
@@ -26,24 +26,26 @@ def join(
     missing: str | None = "",
     optional: tuple[int, ...] = (),
 ) -> Change:
-    """Return the change of parts in the newer version that the older one has as one text.
+    """Return a change that joins fields into one string for the older version.
 
-    Downwards, the parts that are present and not empty are joined in their order. Upwards, the
-    text is split at the first separators; what is left over stays with the last part. A text of
-    fewer parts lacks the `optional` ones, the first of them first, then the last of the others;
-    what it lacks becomes `missing`, and such a part is left out of the text. So a split restores
-    what a join made whenever no other part is empty and, behind each part but the last, the joining
-    separator is the first.
+    A downgrade joins the parts that are present and not empty. An upgrade splits the string at each
+    separator from the left, and the last part contains all further separators. If the string has
+    too few parts, the `optional` parts are missing first, in their order, then the other parts from
+    the last to the first. A missing part becomes `missing` in an upgrade, and a part with this
+    value is left out in a downgrade.
 
-    A field of the older version that is absent stays absent, and null stays null, both ways.
+    An upgrade restores the parts if only missing parts are empty, and if no part except the last
+    contains the separator.
+
+    In both directions, an absent field stays absent, and null stays null.
 
     Args:
         scopes: The scopes that lead to the object with the parts.
-        parts: The parts in the newer version, in the order of the text.
-        whole: The text in the older version.
-        separator: The text between two parts.
-        missing: The part that the text lacks; None for null.
-        optional: The indices of the parts that the text lacks first.
+        parts: The fields with the parts in the newer version, in the order of the string.
+        whole: The field with the string in the older version.
+        separator: The string between two parts.
+        missing: The value of a missing part; None for null.
+        optional: The indices of the parts that are missing first.
     """
     steps = _Join(parts, whole, separator, missing, optional)
     return Change(
@@ -56,19 +58,17 @@ def join(
 
 @dataclass(frozen=True, slots=True)
 class _Join:
-    """The steps of `join`."""
-
     parts: tuple[Keys, ...]
     whole: Keys
     separator: str
     missing: str | None
     optional: tuple[int, ...]
 
-    # The parts may live in an object that the text takes the place of: `name.firstName` in `name`.
-    # Then they are looked for there, by the keys that are left.
+    # Whether the string replaces the object with the parts, as `name` replaces `name.firstName`.
+    # `_keys` are then relative to this object.
     _inside: bool = field(init=False, repr=False, compare=False)
     _keys: tuple[Keys, ...] = field(init=False, repr=False, compare=False)
-    # The indices of all parts, those that a text lacks first before the others.
+    # The indices of all parts, in the order in which they are missing from shorter strings.
     _lacked: tuple[int, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -164,7 +164,7 @@ class _Join:
         return wide({"type": "string"})
 
     def _part(self, image: SchemaImage, value: object) -> bool:
-        """Return whether a part may be null; record parts that may be no text as refusals."""
+        """Return whether a part may be null, and record a refusal if it may be of another type."""
         found = image.alternatives(value)
         for one in found:
             if one["type"] not in ("string", "null"):
@@ -204,14 +204,14 @@ class _Join:
         made = (self.whole,) if self._inside else self.parts
         if any(is_within(place, keys) for keys in made):
             return self.whole
-        # Where the text was, nothing is any more.
+        # The upgrade removed the string, so a location inside it becomes its parent.
         return self.whole[:-1] if is_within(place, self.whole) else place
 
     def origin_of_text(self, place: ErrorPlace) -> ErrorPlace:
         return common_keys(self.parts) if is_within(place, self.whole) else place
 
     def _found(self, fields: JsonObject, form: JsonForm) -> list[str | None]:
-        """Return the parts that are there."""
+        """Return the values of the parts that are present."""
         found: list[str | None] = []
         opened = form.open
         for keys in self._keys:
@@ -231,7 +231,7 @@ class _Join:
         return self.separator.join(filter(None, parts))
 
     def _without_missing(self, fields: JsonObject, form: JsonForm) -> list[str | None]:
-        """Return the parts without those that a split of the others makes."""
+        """Return the values of all parts, with None for those that an upgrade would fill in."""
         found = [get(fields, keys, form) for keys in self._keys]
         parts = [part if isinstance(part, str) else None for part in found]
         for index in self._lacked[:-1]:

@@ -1,4 +1,4 @@
-"""`keys`: the older version writes the keys of a map otherwise."""
+"""`keys`: the older version writes the keys of a map differently."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -19,23 +19,23 @@ Write = Callable[[str], str]
 
 
 class KeyForm(SectionModel):
-    """How one version writes the keys of a map."""
+    """The form of the keys of a map in one version."""
 
     prefix: str = ""
-    """The text before each key. The default is the empty text."""
+    """The string before each key. The default is the empty text."""
     suffix: str = ""
-    """The text after each key. The default is the empty text."""
+    """The string after each key. The default is the empty text."""
 
 
 class RewriteKeys(BodySection):
-    """Write map keys in another form, such as cur_EUR for EUR: by words, or by a prefix."""
+    """Write the keys of a map differently, such as cur_EUR for EUR: other words, or a prefix."""
 
     keyword = "keys"
 
     field: str
-    """The field that holds the map; its values stay."""
+    """The field that holds the map, whose values are not changed."""
     values: Annotated[dict[str, str], Field(min_length=1)] | None = None
-    """The older version's keys by the newer version's. Other keys stay as they are."""
+    """The keys of the older version by the keys of the newer version. Other keys are unchanged."""
     newer: KeyForm = KeyForm()
     """The newer version's form of the keys; the default is no prefix and no suffix."""
     older: KeyForm = KeyForm()
@@ -47,7 +47,10 @@ class RewriteKeys(BodySection):
         return None if ways is None or path is None else rewrite_keys(*path[:2], *ways)
 
     def _ways(self, context: BuildContext) -> tuple[Write, Write] | None:
-        """Return the functions that write the newer version's keys and the older one's, or None."""
+        """Return two functions, which convert keys to the newer and to the older version.
+
+        Returns None after a mistake in the configuration.
+        """
         if (self.values is None) == (self.newer == self.older):
             context.complain(
                 "writes keys by exactly one of values: { EUR: euro } and a prefix or suffix, as"
@@ -66,11 +69,12 @@ class RewriteKeys(BodySection):
 
 
 def replace_keys(words: Mapping[str, str], back: Mapping[str, str]) -> Write:
-    """Return a function that replaces some keys by others; all other keys stay.
+    """Return a function that replaces the keys in `words`. Other keys are unchanged.
 
     Args:
-        words: The words of the other version, by those of this one.
-        back: The way back; a word in it that is none of this version's raises ValueError.
+        words: Maps keys of the source version to keys of the target version.
+        back: The opposite mapping. The function raises ValueError for a key that is only in `back`,
+            because the opposite conversion would change it.
     """
 
     def replaced(key: str) -> str:
@@ -84,13 +88,13 @@ def replace_keys(words: Mapping[str, str], back: Mapping[str, str]) -> Write:
 def rewrite_keys(
     scopes: tuple[Scope, ...], field: Keys, to_newer: Write, to_older: Write
 ) -> Change:
-    """Return the change of the keys of an object; their values and order stay.
+    """Return a change that converts the keys of an object, but not their values and order.
 
-    An absent field stays absent, and null stays null, both ways.
+    In both directions, an absent field stays absent, and null stays null.
 
     Args:
-        to_newer: Writes a key as the newer version does; raises ValueError.
-        to_older: Writes a key as the older version does; raises ValueError.
+        to_newer: Converts a key to the newer version; may raise ValueError.
+        to_older: Converts a key to the older version; may raise ValueError.
     """
     return value_change(
         scopes, field, _rewriting(to_newer, to_older), _rewriting(to_older, to_newer)

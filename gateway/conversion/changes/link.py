@@ -1,4 +1,4 @@
-"""`link`: a URL that has to lead each client to its own version."""
+"""`link`: a URL in a body that must lead each client to the client's own version."""
 
 from gateway.conversion.change import Change, ValueRewrite, value_change
 from gateway.conversion.changes.change_section import BodySection, BuildContext
@@ -9,7 +9,7 @@ from gateway.conversion.steps import ConversionStep
 
 
 class Link(BodySection):
-    """Map a URL in a body like Location, so that it leads a client to its own version."""
+    """Convert a URL in a body, as for Location, so that it leads clients to their own version."""
 
     keyword = "link"
 
@@ -25,7 +25,7 @@ class Link(BodySection):
 
 
 def map_link(scopes: tuple[Scope, ...], field: Keys) -> Change:
-    """Return the change of a field that is a URL in both versions, or null."""
+    """Return a change that converts a field with a URL. Null stays null."""
     rewrite = ValueRewrite(_step_at, _effect)
     return value_change(scopes, field, rewrite, rewrite)
 

@@ -1,4 +1,4 @@
-"""`map`: the older version has different words for the same values."""
+"""`map`: the older version has other words for the same values."""
 
 from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
@@ -25,14 +25,14 @@ from gateway.conversion.steps import ConversionStep
 
 
 class Unknown(Enum):
-    """The treatment of a value that the map does not name."""
+    """How a value that is not in the map is treated."""
 
     REFUSE = "refuse"
     KEEP = "keep"
 
 
 Otherwise = Unknown | Scalar
-"""The value that every other value becomes, or the treatment of others."""
+"""The word that replaces every value that is not in the map, or how such values are treated."""
 
 
 def _word(value: JsonValue) -> JsonValue:
@@ -45,41 +45,43 @@ MapWord = Annotated[JsonValue, AfterValidator(_word)]
 
 
 class MapPair(SectionModel):
-    """A value of each version that stand for the same; texts, numbers, true, false or null."""
+    """Two values with the same meaning, one of each version."""
 
     newer: MapWord
-    """The value that the newer version has: a text, a number, true, false or null."""
+    """The value in the newer version: a string, a number, true, false or null."""
     older: MapWord
-    """The value that the older version has: a text, a number, true, false or null."""
+    """The value in the older version: a string, a number, true, false or null."""
 
 
 Words = Annotated[dict[str, MapWord], Field(min_length=1)]
 
 
 class MapDefault(SectionModel):
-    """The word of each version that stands for every value which a map does not name."""
+    """The word of each version that replaces every value that is not in the map."""
 
     older: MapWord = None
-    """The older version's word for every other value; without it, `unknown` decides."""
+    """The word of the older version for every other value; without it, `unknown` decides."""
     newer: MapWord = None
-    """The newer version's word for every other value; without it, `unknown` decides."""
+    """The word of the newer version for every other value; without it, `unknown` decides."""
 
 
 class Map(BodySection, ParameterSection):
-    """Replace words: the older version has different words for the same values."""
+    """Replace words: the older version has other words for the same values."""
 
     keyword = "map"
 
     field: str
     """The field, query parameter or header field, which has the same name in both versions."""
     values: OneOrSome[Words, MapPair]
-    """The older version's word for each of the newer version, or a list of `newer` and `older`."""
+    """The older version's word for each word of the newer version, or a list of `newer` and `older`
+    pairs."""
     back: OneOrSome[Words, MapPair] | None = None
-    """The newer version's word for an older word that `values` has twice or not at all."""
+    """The newer version's word for a word of the older version that `values` contains twice or not
+    at all."""
     unknown: Literal["refuse", "keep"] = "refuse"
-    """The result for other values: refuse them, or keep them. The default is refuse."""
+    """Whether other values are refused or kept. The default is refuse."""
     default: MapDefault | None = None
-    """The words that every other value becomes; without them, `unknown` decides."""
+    """The words that replace every other value; without them, `unknown` decides."""
 
     def own_losses(self) -> Iterator[Loss]:
         older = dict(self._pairs)
@@ -120,28 +122,31 @@ class Map(BodySection, ParameterSection):
 
     @property
     def _pairs(self) -> list[tuple[Scalar, Scalar]]:
-        """The words of `values`, the newer version's first."""
+        """The pairs in `values`: the newer version's word, then the older version's word."""
         if isinstance(self.values, dict):
             return [(newer, _scalar(older)) for newer, older in self.values.items()]
         return [(_scalar(pair.newer), _scalar(pair.older)) for pair in self.values]
 
     @property
     def _pairs_back(self) -> list[tuple[Scalar, Scalar]]:
-        """The words of `back`, the newer version's first."""
+        """The pairs in `back`: the newer version's word, then the older version's word."""
         if not isinstance(self.back, dict):
             return [(_scalar(pair.newer), _scalar(pair.older)) for pair in self.back or ()]
-        # A key is a text in YAML, whatever it is in documents.
+        # Keys in YAML are strings, even for words that are numbers or booleans in documents.
         known = {spelt(older): older for _, older in self._pairs}
         return [(_scalar(newer), known.get(older, older)) for older, newer in self.back.items()]
 
     @property
     def _otherwise(self) -> dict[str, Scalar]:
-        """The words that every other value becomes, by the version that has them."""
+        """The words that replace every other value, by version (`newer` or `older`)."""
         named = () if self.default is None else sorted(self.default.model_fields_set)
         return {key: _scalar(getattr(self.default, key)) for key in named}
 
     def _way_back(self, context: BuildContext) -> dict[Scalar, Scalar]:
-        """Return the newer version's word for each of the older one's; record missing words."""
+        """Return the newer version's word for each word of the older version.
+
+        Missing and repeated words are recorded as mistakes.
+        """
         back: dict[Scalar, list[Scalar]] = {}
         seen: set[Scalar] = set()
         for index, (newer, older) in enumerate(self._pairs):
@@ -177,13 +182,15 @@ def map_words(
 ) -> Change:
     """Return the change of a value that has different words in the two versions.
 
-    Null stays null, unless the map names it.
+    Null stays null, unless it is in the map.
 
     Args:
-        older: The older version's word for each of the newer version.
-        newer: The way back.
-        unknown: What a value becomes that is not in `older`, or its treatment.
-        unknown_back: The same for `newer`.
+        older: Maps words of the newer version to words of the older version.
+        newer: Maps words of the older version to words of the newer version.
+        unknown: The word that replaces a value that is not in `older`, or how such a value is
+            treated.
+        unknown_back: The word that replaces a value that is not in `newer`, or how such a value is
+            treated.
     """
     up, down = _mapping(newer, unknown_back), _mapping(older, unknown)
     return value_change(scopes, field, up, down, nulls=True)
@@ -208,7 +215,7 @@ def _mapping(words: Mapping[Scalar, Scalar], unknown: Otherwise) -> ValueRewrite
 def _replacing_words(
     words: Mapping[Scalar, Scalar], unknown: Otherwise
 ) -> Callable[[Keys], ConversionStep]:
-    # Words that are spelled differently from the map are found at once, however many it has.
+    # Index the words by their other spellings, so that a lookup takes constant time.
     numbers, texts = _spellings(words)
 
     def step_at(field: Keys) -> ConversionStep:
@@ -219,7 +226,7 @@ def _replacing_words(
                 return
             value = form.open(holder[key])
             if type(value) is str and type(known := words.get(value)) is str:
-                holder[key] = known  # nearly always
+                holder[key] = known  # the most frequent case
                 return
             word = unknown
             if value is None:
@@ -249,7 +256,7 @@ def _value(word: Scalar | Unknown) -> object:
 def _spellings(
     words: Mapping[Scalar, Scalar],
 ) -> tuple[dict[Decimal | None, Scalar], dict[str, Scalar]]:
-    """Return the words by the numbers among them, and by how each is written in a form."""
+    """Return the replacements by number, and by the string that represents the word in a form."""
     numbers: dict[Decimal | None, Scalar] = {}
     texts: dict[str, Scalar] = {}
     for word, known in words.items():
@@ -265,12 +272,13 @@ def _spellings(
 
 
 def _replacing(known: Mapping[str, str], unknown: str | None, keep: bool) -> Callable[[str], str]:
-    """Return a function that replaces a word; the function raises ValueError.
+    """Return a function that replaces words in parameters.
 
     Args:
-        known: What each word becomes.
-        unknown: What every other becomes; None where there is no such word.
-        keep: Whether others stay as they are, else they are refused.
+        known: The replacement for each word.
+        unknown: The replacement for every other word, if any.
+        keep: Whether other words are unchanged if `unknown` is None. If false, the function raises
+            ValueError for them.
     """
 
     def convert(word: str) -> str:

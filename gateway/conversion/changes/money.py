@@ -1,4 +1,4 @@
-"""`money`: minor units of a currency in one version, decimal amounts in the other."""
+"""`money`: amounts in minor units of a currency in one version, decimal amounts in the other."""
 
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext, suppress
@@ -41,7 +41,8 @@ from gateway.conversion.schema import JSON_TYPES, Flat, SchemaImage, wide
 from gateway.conversion.steps import ConversionStep, ConversionTask, fuse
 
 Convert = Callable[[int, str], str]
-"""A function of the decimal places of a currency and an amount; it raises ValueError."""
+"""A function that converts an amount, given the number of decimal places of its currency. It may
+raise ValueError."""
 
 _CODES = {
     0: "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF",
@@ -60,27 +61,30 @@ _CODES = {
 PLACES: Final[Mapping[str, int]] = {
     code: places for places, codes in _CODES.items() for code in codes.split()
 }
-"""The decimal places of each currency, by its alphabetic code."""
+"""The number of decimal places of each currency, by its alphabetic code (ISO 4217)."""
 
 KEYS = "*"
 
 
 class Money(BodySection, ParameterSection):
-    """Write an amount of money in minor units or with decimal places, by its currency."""
+    """Write an amount of money in minor units or with the decimal places of its currency."""
 
     keyword = "money"
 
     field: str
-    """The field or parameter of the amount, which has the same name in both versions."""
+    """The field or parameter with the amount, which has the same name in both versions."""
     currency: str
-    """The field of the currency, a code of ISO 4217: beside the amount, or further out; "*" where
-    the field is an object of amounts by their currencies. For a parameter, that of its currency."""
+    """The field or parameter with the currency, a code of ISO 4217. A field is in the same object
+    as the amount, or in an outer object; "*" means that `field` is an object of amounts by
+    currency."""
     newer: Literal["integer", "text", "number"]
-    """The amount in the newer version: an integer of minor units, or a decimal text or number."""
+    """The form of the amount in the newer version: an integer of minor units, or a decimal string
+    (`text`) or number."""
     older: Literal["integer", "text", "number"]
-    """The amount in the older version: an integer of minor units, or a decimal text or number."""
+    """The form of the amount in the older version: an integer of minor units, or a decimal string
+    (`text`) or number."""
     unknown: Annotated[int, Field(ge=0, le=18), NumberText] | None = None
-    """The decimal places where the currency is unknown; without it, the amount is refused."""
+    """The number of decimal places for an unknown currency; without it, the amount is refused."""
 
     def compile_body(self, context: BuildContext) -> Change | None:
         if not self._counts(context):
@@ -119,7 +123,7 @@ class Money(BodySection, ParameterSection):
         return change if self.newer == "integer" else inverse_parameter(change)
 
     def _counts(self, context: BuildContext) -> bool:
-        """Whether one version counts minor units; False after recording the mistake."""
+        """Return whether exactly one version counts minor units; if not, record a mistake."""
         if (self.newer == "integer") != (self.older == "integer"):
             return True
         context.complain(
@@ -140,16 +144,17 @@ def money(
     *,
     keeps: bool = False,
 ) -> Change:
-    """Return the change of an amount whose newer form counts the smallest unit of its currency.
+    """Return the change of an amount that the newer version counts in minor units.
 
     Args:
-        scopes: The arrays in whose elements the currency stands.
-        currency: The keys that lead to the currency, whose code may be in small letters.
-        inner: The arrays from there to the objects that hold the amounts.
-        field: The keys that lead to the amount.
-        older: How the older version writes an amount, as a TEXT or a NUMBER.
-        unknown: The decimal places where the currency is absent or not in ISO 4217; None refuses.
-        keeps: Whether each amount that cannot be converted stays as it is.
+        scopes: The scopes that lead to the objects with a currency.
+        currency: The keys of the currency, whose code may be in lower case.
+        inner: The scopes that lead from there to the objects with an amount.
+        field: The keys of the amount.
+        older: The type of the amount in the older version, TEXT or NUMBER.
+        unknown: The number of decimal places if the currency is absent or not in ISO 4217. If it is
+            None, such an amount is refused.
+        keeps: Whether an amount that cannot be converted is left unchanged.
     """
 
     def directed(source: Type, target: Type, convert: Convert, made: str) -> DirectedChange:
@@ -190,7 +195,7 @@ def _at_places(
     *,
     keeps: bool,
 ) -> tuple[ConversionStep, ...]:
-    """Return the steps for amounts with a number of decimal places; None refuses them."""
+    """Return the steps for amounts with `places` decimal places; None refuses all amounts."""
     source, target, convert = rewrite
     convert_text = _refused if places is None else partial(convert, places)
 
@@ -205,7 +210,7 @@ def _at_places(
 
 
 def _amount_effect(source: Type, made: str, image: SchemaImage, flat: Flat) -> object:
-    """Return the schema of an amount in the other version, of any currency."""
+    """Return the schema of an amount in the other version, for an unknown currency."""
     if flat["type"] not in JSON_TYPES[source]:
         return image.refused(flat, f"expected a {source}, found {flat['type']}")
     return image.refused(flat, "the places depend on the currency", wide({"type": made}))
@@ -223,9 +228,9 @@ def money_by_currency(
     *,
     keeps: bool = False,
 ) -> Change:
-    """Return the change of an object of amounts by their currencies: `{"EUR": 1250, "JPY": 5}`.
+    """Return the change of an object of amounts by currency, such as `{"EUR": 1250, "JPY": 5}`.
 
-    The arguments are those of `money`; `field` leads to the object.
+    The arguments have the same meaning as for `money`, except that `field` leads to the object.
     """
 
     def directed(source: Type, target: Type, convert: Convert, made: str) -> ValueRewrite:
@@ -271,12 +276,13 @@ def money_by_currency(
 
 
 def money_parameter(amount: str, currency: str, unknown: int | None = None) -> ParameterChange:
-    """Return the change of a parameter with an amount, beside one with its currency.
+    """Return the change of a parameter with an amount whose currency is in another parameter.
 
     Args:
         amount: The name of the parameter with the amount.
-        currency: The name of the parameter with the currency, whose code may be in small letters.
-        unknown: The decimal places where the currency is absent or not in ISO 4217; None refuses.
+        currency: The name of the parameter with the currency, whose code may be in lower case.
+        unknown: The number of decimal places if the currency is absent or not in ISO 4217. If it is
+            None, such an amount is refused.
     """
 
     def rewriting(convert: Convert) -> ConvertValues:

@@ -1,4 +1,4 @@
-"""`multiply` and its inverse `divide`: the same quantity in another unit."""
+"""`multiply` and its inverse `divide`: the older version has a quantity in another unit."""
 
 import re
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ from gateway.conversion.field_path import Keys, Scope
 from gateway.conversion.parameter_change import ParameterChange, rewritten
 from gateway.conversion.schema import JSON_TYPES, Flat, SchemaImage, scaled, wide
 
-# RFC 8259, section 6; numbers of more digits, or of a longer exponent, are no quantity of anything.
+# A JSON number (RFC 8259, section 6). No realistic quantity has more digits or a longer exponent.
 _NUMBER = re.compile(
     r"(-?)(0|[1-9][0-9]{0,399})(?:\.([0-9]{1,400}))?(?:[eE]([+-]?[0-9]{1,3}))?\Z", re.ASCII
 )
@@ -30,14 +30,14 @@ _NUMBER = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """A number multiplied by a factor, and moved, with all digits that it has or at most so many.
+    """A function that multiplies a number by a factor and adds a constant.
 
     Attributes:
         factor: The factor, which is not 0.
-        digits: The digits that the product has at most after the decimal point; None sets no bound.
-        rounds: Whether a product of more digits is rounded, and what lies halfway away from zero;
-            otherwise it is refused. It goes with `digits`.
-        plus: What is added to the product.
+        digits: The maximum number of digits after the decimal point; None sets no limit.
+        rounds: Whether a result with more digits is rounded half away from zero. If false, such a
+            result raises ValueError.
+        plus: The constant that is added to the product.
     """
 
     factor: Fraction
@@ -52,7 +52,7 @@ class Product:
         object.__setattr__(self, "_places", decimal_places(unit)[0])
 
     def inverse(self, digits: int | None = None, *, rounds: bool = False) -> "Product":
-        """Return the product that converts the result back to the number."""
+        """Return the Product that converts a result back to the original number."""
         return Product(1 / self.factor, digits, rounds, -self.plus / self.factor)
 
     def __call__(self, text: str) -> str:
@@ -78,7 +78,7 @@ class Product:
             raise ValueError("the other version would have decimal places without end")
         if rest and not self.rounds:
             raise ValueError(f"the other version would have more than {places} decimal places")
-        # Halfway is away from zero.
+        # Round half away from zero.
         product += 2 * rest >= divisor
         if not product:
             return "0"
@@ -89,7 +89,7 @@ class Product:
 
 
 def decimal_places(factor: Fraction) -> tuple[int, bool]:
-    """Return the decimal places that a factor adds, and whether they end for any number."""
+    """Return how many decimal places a factor adds, and whether products have finitely many."""
     places, rest = 0, factor.denominator
     while (shared := gcd(rest, 10)) > 1:
         rest //= shared
@@ -104,8 +104,8 @@ def multiply(scopes: tuple[Scope, ...], field: Keys, newer: Product, older: Prod
     """Return the change of a quantity that the two versions have in different units.
 
     Args:
-        newer: Makes the newer version's number of the older version's.
-        older: Makes the older version's number of the newer version's.
+        newer: Converts a number to the newer version.
+        older: Converts a number to the older version.
     """
     return value_change(scopes, field, _multiplying(newer), _multiplying(older))
 
@@ -126,7 +126,7 @@ def _multiplying(product: Product) -> ValueRewrite:
     return rewrite_numbers(product, effect)
 
 
-# What a float holds of any decimal number without a change.
+# The number of significant digits of any decimal number that a float preserves.
 _DIGITS = 15
 Places = Annotated[int, Field(ge=0, le=18), NumberText]
 
@@ -138,16 +138,18 @@ def _not_zero(factor: float) -> float:
 
 
 class Digits(SectionModel):
-    """The digits that a number has at most after the decimal point, in each version."""
+    """The maximum number of digits after the decimal point in each version."""
 
     newer: Places | None = None
-    """The largest number of digits after the point in the newer version; the default is all."""
+    """The maximum number of digits after the decimal point in the newer version; the default is
+    all."""
     older: Places | None = None
-    """The largest number of digits after the point in the older version; the default is all."""
+    """The maximum number of digits after the decimal point in the older version; the default is
+    all."""
 
 
 class Multiply(BodySection, ParameterSection):
-    """Multiply a number, or a text that is one, for the older version: minutes as seconds."""
+    """Multiply a number or numeric string for the older version, such as minutes to seconds."""
 
     keyword = "multiply"
     divides: ClassVar[bool] = False
@@ -155,16 +157,16 @@ class Multiply(BodySection, ParameterSection):
     field: str
     """The field, query parameter or header field, which has the same name in both versions."""
     by: Annotated[float, Field(ge=-1e15, le=1e15), NumberText, AfterValidator(_not_zero)]
-    """The factor between the two units, such as 60 for minutes and seconds, or 0.3048; -1 for the
-    opposite sign, such as a debt and a balance. It is not 0."""
+    """The factor between the two units, such as 60 for minutes and seconds, or 0.3048. -1 inverts
+    the sign, as between a debt and a balance. 0 is not allowed."""
     plus: Annotated[float, Field(ge=-1e15, le=1e15), NumberText] = 0
-    """The number that is added to the product, such as 32 for degrees Fahrenheit with 1.8. The
-    default is 0."""
+    """The number that is added to the product, such as 32 for degrees Fahrenheit with the factor
+    1.8. The default is 0."""
     digits: Digits = Digits()
-    """The largest number of digits after the decimal point; the default is all."""
+    """The maximum number of digits after the decimal point; the default is all."""
     inexact: Literal["refuse", "round"] = "refuse"
-    """The result for a number with more digits: it is refused, or rounded half away from zero. The
-    default is refuse."""
+    """Whether a number with more digits is refused, or rounded half away from zero. The default is
+    refuse."""
 
     def own_losses(self) -> Iterator[Loss]:
         for newer, product in zip((False, True), (self._older, self._newer), strict=True):
@@ -202,7 +204,7 @@ class Multiply(BodySection, ParameterSection):
         return product.inverse(digits, rounds=rounds) if inverse else product
 
     def _sound(self, context: BuildContext) -> bool:
-        """Whether the factor and the digits fit each other; False after recording the mistake."""
+        """Return whether the keys are consistent; if not, record the mistake."""
         mistake = self._mistake()
         if mistake is not None:
             context.complain(*mistake)
@@ -217,7 +219,7 @@ class Multiply(BodySection, ParameterSection):
         return mistake is None
 
     def _mistake(self) -> tuple[str, str] | None:
-        """Return the text of a mistake and its key; None without a mistake."""
+        """Return the message about a mistake and the key with the mistake, or None."""
         if self.by == 1 and not self.plus:
             return "changes nothing; write the factor between the two units", "by"
         for key, number in (("by", self.by), ("plus", self.plus)):
@@ -235,7 +237,7 @@ class Multiply(BodySection, ParameterSection):
 
 
 class Divide(Multiply):
-    """Divide a number, or a text that is one, for the older version: seconds as minutes."""
+    """Divide a number or numeric string for the older version, such as seconds to minutes."""
 
     keyword = "divide"
     divides = True

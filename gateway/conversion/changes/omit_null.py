@@ -1,4 +1,4 @@
-"""`omit_null` and `fill_null`: null, or another value, in one version, no field in the other."""
+"""`omit_null` and `fill_null`: one version has null (or another value), the other no field."""
 
 import json
 from collections.abc import Iterator
@@ -42,7 +42,7 @@ class OmitNull(BodySection):
     field: str
     """The field, which has the same name in both versions."""
     value: JsonValue = None
-    """The value in place of null: a text, number or boolean, `[]` or `{}`."""
+    """The value instead of null: a string, number or boolean, `[]` or `{}`."""
 
     def own_losses(self) -> Iterator[Loss]:
         value = json.dumps(self.value, ensure_ascii=False)
@@ -64,15 +64,16 @@ FillNull = opposite(
 
 
 def omit_null(scopes: tuple[Scope, ...], field: Keys, value: Document = None) -> Change:
-    """Return the change of a field that is null where the older version leaves it out.
+    """Return the change of a field that the older version omits if it is null.
 
-    Downwards, a field that is null is removed, and with it a container that this empties. Upwards,
-    a field that is absent becomes null, if the object is there that it belongs to. Other values
-    stay, and so does a null of the older version. A form has no null, and stays as it is. A PATCH
-    request stays too: null removes a field there, and one that is absent stays (RFC 7396).
+    A downgrade removes a null field, and the objects on the path that become empty. An upgrade adds
+    the absent field with the value null if the object around it exists. Other values are unchanged,
+    as is null in the older version. HTML forms are unchanged, because they cannot contain null.
+    PATCH requests are unchanged, because null and absent fields have another meaning there (RFC
+    7396).
 
     Args:
-        value: What stands for no field in place of null: a scalar, an empty array or object.
+        value: A value to use instead of null: a scalar, or an empty array or object.
     """
     touches = (field[:1],)
 
@@ -122,7 +123,7 @@ def _may_be(value: Document, flat: Flat) -> bool:
 
 
 def _others(value: Document, flat: Flat) -> object:
-    """Return the schema of all other values."""
+    """Return a flat schema without `value`."""
     if flat["type"] == "null" and value is None:
         return False
     words = words_of(flat)

@@ -25,42 +25,42 @@ _WHOLE = re.compile(r"[0-9]{1,15}\Z", re.ASCII)
 
 
 class PagingSide(SectionModel):
-    """The parameters of one version: `offset` and `limit`, or `page` and `size`."""
+    """The paging parameters of one version: `offset` and `limit`, or `page` and `size`."""
 
     offset: NonEmptyText | None = None
     """The parameter with the number of skipped elements."""
     limit: NonEmptyText | None = None
-    """The parameter with the largest number of elements, beside offset."""
+    """The parameter with the maximum number of elements; used together with offset."""
     page: NonEmptyText | None = None
     """The parameter with the number of the page."""
     size: NonEmptyText | None = None
-    """The parameter with the size of pages, beside page."""
+    """The parameter with the size of a page; used together with page."""
     first: Annotated[int, Field(ge=0), NumberText] | None = None
     """The number of the first page. Without it, the first page is 1."""
 
 
 class PagingSizes(SectionModel):
-    """The size of pages where a request names none, by version."""
+    """The page size of each version for a request without a page size."""
 
     newer: PositiveInt
-    """The newer version's page size if a request names none."""
+    """The page size in the newer version for a request without a page size."""
     older: PositiveInt
-    """The older version's page size if a request names none."""
+    """The page size in the older version for a request without a page size."""
 
 
 class Paging(ParameterSection):
-    """Select a part of a list in another form: by page and size, or by offset and limit."""
+    """Convert the paging of a list between page and size, and offset and limit."""
 
     keyword = "paging"
 
     newer: PagingSide
-    """The newer version's parameters for a part of a list."""
+    """The paging parameters of the newer version."""
     older: PagingSide
-    """The older version's parameters for a part of a list."""
+    """The paging parameters of the older version."""
     size: PositiveInt | PagingSizes | None = None
-    """The page size if a request names none: for both versions, or for each, such as `{ newer: 20,
-    older: 10 }`; requests to the service then always have a size. Without it, a page without a size
-    is refused."""
+    """The page size for a request without a page size: one number for both versions, or one for
+    each version, such as `{ newer: 20, older: 10 }`. With one for each version, requests to the
+    service always have a size. Without it, a request with a page but without a size is refused."""
 
     def compile_parameter(self, context: BuildContext) -> ParameterChange | None:
         newer = self._form(self.newer, "newer", context)
@@ -73,7 +73,7 @@ class Paging(ParameterSection):
                 " usual, give it by a default with keep: true"
             )
             return None
-        # A request without a size means that of the version it comes from.
+        # A request without a page size means the page size of its own version.
         size = self.size
         sizes = (size.older, size.newer) if isinstance(size, PagingSizes) else (size, size)
         paging = recombined(
@@ -106,12 +106,12 @@ class Paging(ParameterSection):
 
 
 class PagingForm(NamedTuple):
-    """The two parameters of a part of a list.
+    """The two paging parameters of one version.
 
     Attributes:
         begin: The parameter with the number of the page, or the number of skipped elements.
-        length: The parameter with the size of pages, or the largest number of elements.
-        first: The number of the first page; None for a number of skipped elements.
+        length: The parameter with the size of a page, or the maximum number of elements.
+        first: The number of the first page; None if `begin` is a number of skipped elements.
     """
 
     begin: str
@@ -124,10 +124,11 @@ class PagingForm(NamedTuple):
 
 
 def rewrite_pages(source: PagingForm, target: PagingForm, usual: int | None) -> ConvertValues:
-    """Return a function that writes parameters of one form in another; it raises ValueError.
+    """Return a function that converts paging parameters; the function may raise ValueError.
 
     Args:
-        usual: The size of pages where a request names none; None refuses a page without a size.
+        usual: The page size for a request without a page size. If it is None, such a request is
+            refused.
     """
 
     def size_of(named: int | None, form: PagingForm) -> int:
@@ -158,11 +159,12 @@ def rewrite_pages(source: PagingForm, target: PagingForm, usual: int | None) -> 
 
 
 def move_unfit(source: PagingForm, target: PagingForm) -> Unfit:
-    """Return the function for values that are no part of a list, so that the service refuses them.
+    """Return a function that converts invalid paging parameters, which the service then refuses.
 
-    A value that is no whole number moves to the other version's parameter as it is. A page before
-    the first one becomes a negative offset, and a page of no elements begins at 0. Other numbers
-    would select another part of the list, so the result is None for them.
+    If a value is not a whole number, all values move unchanged to the parameters of the other
+    version. A page before the first page becomes a negative offset, and a page of size 0 begins at
+    0. For other values, the function returns None, because they could select another part of the
+    list.
     """
     names = dict(zip(source.names, target.names, strict=True))
 
@@ -181,13 +183,14 @@ def move_unfit(source: PagingForm, target: PagingForm) -> Unfit:
 
 
 def add_size(parameters: tuple[str, ...], value: str) -> ParameterChange:
-    """Return the change of the size that a request without one means.
+    """Return a change whose upgrade adds the page size to a request without a page size.
 
-    Another size is usual in the newer version. A link to no part of the list stays as short as its
-    service writes it.
+    It is needed if the versions have different default page sizes. A URL in a response that has no
+    paging parameters is not changed.
 
     Args:
-        parameters: The parameters of the newer version, that of the size behind the other one.
+        parameters: The two paging parameters; the second one is the page size.
+        value: The page size to add.
     """
     added = add_parameter(parameters[1], value, keep=True)
 

@@ -1,4 +1,4 @@
-"""`python`: two Python functions convert what no other change describes."""
+"""`python`: two Python functions convert a value that no other kind of change can convert."""
 
 from collections.abc import Callable
 from functools import partial
@@ -33,9 +33,9 @@ from gateway.conversion.schema import ANYTHING, WIDE_TYPES, Flat, SchemaImage, w
 from gateway.conversion.steps import BODY
 
 PythonFunction = Callable[..., Document]
-"""A function of a value; where it has the parameter MESSAGE, it is given a MessageView as well."""
+"""A function that converts a value. If it has the parameter MESSAGE, it also gets a MessageView."""
 MESSAGE = "message"
-"""The name of the parameter by which a function takes the message."""
+"""The name of the parameter through which a function receives the message."""
 
 _PYTHON = r"^[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*:[A-Za-z_][A-Za-z0-9_.]*$"
 
@@ -43,7 +43,7 @@ PythonName = Annotated[str, matching(_PYTHON, "not a Python function; write modu
 
 
 class _FunctionsSection(ChangeSection):
-    """What `python` of a body and of parameters have in common."""
+    """The common base of `python` for bodies and for parameters."""
 
     up: PythonName
     """The function that returns the newer version's value, written as module:function."""
@@ -65,7 +65,7 @@ class _FunctionsSection(ChangeSection):
 
 
 class PythonParameter(_FunctionsSection, ParameterSection):
-    """Call Python functions, which are given the text of a parameter and return another text."""
+    """Call Python functions, which get the string in a parameter and return another string."""
 
     keyword = "python"
 
@@ -83,17 +83,18 @@ class Python(_FunctionsSection, BodySection):
     keyword = "python"
 
     field: str | None = None
-    """The field whose value the functions get; the default is the whole object."""
+    """The field whose value is passed to the functions; the default is the whole object."""
     each: bool = True
-    """Whether the functions get each element of an array body (the default), or the whole body."""
+    """Whether the functions are called for each element of a body that is an array (the default),
+    or once for the whole body."""
     timeout: Seconds | None = None
-    """The longest time for one body, in seconds. The functions run in a separate process, which is
-    killed after that time. Without it, they run in the process that serves requests and must not
-    block."""
+    """The maximum time for one body, in seconds. The functions run in a separate process, which is
+    killed after that time. Without it, the functions run in the process that serves requests and
+    must not block."""
 
     pure: bool = False
-    """Whether equal values always have equal results, so that entity tags stay strong. By default,
-    they are weak."""
+    """Whether the functions always return equal results for equal values, so that entity tags stay
+    strong. By default, entity tags become weak."""
 
     @property
     def varies(self) -> bool:
@@ -141,17 +142,18 @@ def call_python(
     *,
     in_patch: bool = False,
 ) -> Change:
-    """Return the change by a pair of functions of a value, parsed to the leaves.
+    """Return a change that converts a value with two Python functions.
 
-    They are given a value of their own, null too but in a PATCH, with fractions as Decimal; where
-    the field is absent, they are not called. If they raise, the document cannot be converted; the
-    log holds the error's type and place, and not its text, which may quote the document.
+    The functions get a copy of the value, parsed completely and with fractions as Decimal. They are
+    called for null, except in PATCH requests, but not for an absent field. If a function raises an
+    exception, the document cannot be converted. The log then shows the type and the source line of
+    the exception, but not its message, which may quote the document.
 
     Args:
-        field: The place of the value; None for the object itself.
-        upwards: Returns the newer version's value for the older one's.
-        downwards: The way back.
-        in_patch: Whether a null removes the field (RFC 7396), and so stays.
+        field: The keys of the value; None for the object itself.
+        upwards: Converts the value to the newer version.
+        downwards: Converts the value to the older version.
+        in_patch: Whether null stays null, because it removes the field (RFC 7396).
     """
     patch = None
     if field not in (None, BODY) and not in_arrays(scopes) and not in_patch:
@@ -204,7 +206,7 @@ def _calling(
 def call_for_parameter(
     name: str, upwards: PythonFunction, downwards: PythonFunction
 ) -> ParameterChange:
-    """Return the change by a pair of functions of the text of a parameter, which return another."""
+    """Return a change that converts the string in a parameter with two Python functions."""
 
     def calling(direction: str) -> LineStep:
         def step(lines: ParameterLines, spelling: Spelling) -> ParameterLines:
@@ -226,12 +228,15 @@ def takes_message(code: PythonFunction) -> bool:
     """Return whether a function has the parameter MESSAGE."""
     try:
         return MESSAGE in signature(code).parameters
-    except (ValueError, TypeError):  # some that are written in C have no signature
+    except (ValueError, TypeError):  # some functions written in C have no signature
         return False
 
 
 def text_function(code: PythonFunction) -> Callable[[str], str]:
-    """Return a function of a text that calls a Python function; it raises ConversionError."""
+    """Return a function that calls a user's function with a string and requires a string as result.
+
+    The returned function raises ConversionError.
+    """
 
     def called(text: str) -> str:
         made = _called(code, text, ())
@@ -248,7 +253,7 @@ def _called(code: PythonFunction, given: Document, keys: Keys) -> Document:
         return code(given)
     except FunctionError as error:
         raise ConversionError(error.reason, keys, f"{_name(code)} {error.cause}") from None
-    except BaseException as error:  # whatever code of others raises, as KeyboardInterrupt
+    except BaseException as error:  # user code may raise anything, such as KeyboardInterrupt
         cause = f"{_name(code)} raised {type(error).__name__} at {_where(error)}"
         raise ConversionError("the Python function refuses it", keys, cause) from error
 
@@ -261,7 +266,7 @@ def _made(code: PythonFunction, value: Document, keys: Keys, form: JsonForm) -> 
     made = _called(code, given, keys)
     try:
         return form.take(made)
-    except BaseException as error:  # also of methods of the object
+    except BaseException as error:  # methods of the returned object may raise anything
         cause = f"{_name(code)} returned a value that is not JSON: {error}"
         raise ConversionError("the Python function returns no JSON value", keys, cause) from error
 

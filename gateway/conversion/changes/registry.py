@@ -1,4 +1,4 @@
-"""The registry of all changes, and the models of the entries that hold one change each."""
+"""The registry of all kinds of changes, and the models of list entries with one change each."""
 
 import json
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ S = TypeVar("S", bound=ChangeSection)
 
 
 def _models(kind: type[S]) -> dict[str, type[S]]:
-    """Return the models of a kind in the modules of this package, by their keywords."""
+    """Return all subclasses of `kind` in the modules of this package, by their keywords."""
     names = [f"{changes.__name__}.{one.name}" for one in iter_modules(changes.__path__)]
     modules = [import_module(name) for name in names if name != __name__]
     found = (
@@ -29,20 +29,20 @@ def _models(kind: type[S]) -> dict[str, type[S]]:
     return {model.keyword: model for model in sorted(found, key=lambda model: model.keyword)}
 
 
-CHANGES: Final = _models(BodySection)  # type: ignore[type-abstract]  # of which there are none
-"""Every change of bodies, by its keyword in gateway.yaml."""
+CHANGES: Final = _models(BodySection)  # type: ignore[type-abstract]  # it is not instantiated
+"""The model of every change of bodies, by its keyword in gateway.yaml."""
 
-PARAMETER_CHANGES: Final = _models(ParameterSection)  # type: ignore[type-abstract]  # likewise
-"""Every change of query parameters and header fields, by its keyword in gateway.yaml.
+PARAMETER_CHANGES: Final = _models(ParameterSection)  # type: ignore[type-abstract]
+"""The model of every change of query parameters and header fields, by its keyword in gateway.yaml.
 
-`envelope` and its like are of objects, which parameters are not; `link` is not needed, as Location,
-Content-Location and Link are mapped without a change."""
+Changes of objects, such as `envelope`, do not exist for parameters, which are never objects. `link`
+is not needed, because Location, Content-Location and Link are always converted."""
 
 
 class _Built:
-    """Validates a change by its model, whose validator is built when a file has such a change.
+    """Validates one kind of change, and creates the validator of its model on first use.
 
-    Those of all changes take 0.2 s at each start.
+    To create the validators of all models would take 0.2 s at each start.
     """
 
     def __init__(self, model: type[ChangeSection]) -> None:
@@ -52,11 +52,12 @@ class _Built:
         return core_schema.no_info_plain_validator_function(self._validate)
 
     def __get_pydantic_json_schema__(self, _: object, handler: Any) -> Any:
-        # As an inner schema: a model that is not is written out at each of its uses.
+        # With a definitions schema, the model is defined once and not repeated at each use.
         return handler(core_schema.definitions_schema(TypeAdapter(self._model).core_schema, []))
 
     def _validate(self, value: object) -> object:
-        # As JSON, like the whole file: a strict tuple is no list of Python.
+        # Validate JSON, as for the whole file. In strict mode, pydantic refuses a Python list for a
+        # tuple.
         return self._model.model_validate_json(json.dumps(value))
 
 
@@ -66,10 +67,10 @@ def _describe(schema: dict[str, Any], entry: "type[ChangeEntry[Any]]") -> None:
 
 
 class ChangeEntry(SectionModel, Generic[S]):
-    """An entry of a list of changes: a mapping of one key, the name of the change.
+    """An entry of a list of changes: a mapping whose only key is the name of the change.
 
     Attributes:
-        changes: The changes that the entries of a list can name.
+        changes: The models of the changes that an entry can contain, by name.
     """
 
     model_config = ConfigDict(json_schema_extra=_describe)
@@ -79,7 +80,8 @@ class ChangeEntry(SectionModel, Generic[S]):
     def __get_pydantic_core_schema__(
         cls, source: type[BaseModel], handler: GetCoreSchemaHandler, /
     ) -> CoreSchema:
-        # As fields of the model, they took three times as long to make, at each start.
+        # Declared as ordinary fields of the model, they would take three times as long to create at
+        # each start.
         def field(model: type[ChangeSection]) -> core_schema.ModelField:
             named = core_schema.nullable_schema(
                 handler.generate_schema(Annotated[Any, _Built(model)])
@@ -91,21 +93,21 @@ class ChangeEntry(SectionModel, Generic[S]):
         return {**made, "schema": core_schema.model_fields_schema(fields)}
 
     def named(self) -> dict[str, S]:
-        """Return the changes that the entry names, which is to be exactly one."""
+        """Return the changes in the entry by name; a valid entry has exactly one."""
         return {name: change for name, change in vars(self).items() if change is not None}
 
 
 class ChangeConfig(ChangeEntry[BodySection]):
-    """One change of bodies between two versions, read from the newer version to the older one; it
-    runs both ways. Exactly one key is given.
+    """One change of bodies between two versions, described from the newer version to the older one
+    and applied in both directions. It has exactly one key.
     """  # noqa: D205
 
     changes = CHANGES
 
 
 class ParameterConfig(ChangeEntry[ParameterSection]):
-    """One change of query parameters or header fields between two versions, read from the newer
-    version to the older one; it runs both ways. Exactly one key is given.
+    """One change of query parameters or header fields between two versions, described from the
+    newer version to the older one and applied in both directions. It has exactly one key.
     """  # noqa: D205
 
     changes = PARAMETER_CHANGES

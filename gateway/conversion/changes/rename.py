@@ -1,4 +1,4 @@
-"""`rename`: a field, query parameter or header field that has another name in the older version."""
+"""`rename`: a field, query parameter or header field has another name in the older version."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -36,12 +36,12 @@ from gateway.conversion.schema import Flat, SchemaImage
 
 
 class _RenameSection(ChangeSection):
-    """What `rename` of a body and of parameters have in common."""
+    """The common base of `rename` for bodies and for parameters."""
 
     field: str
-    """The newer version's name of the field, query parameter or header field."""
+    """The name of the field, query parameter or header field in the newer version."""
     to: str
-    """The older version's name of the field, query parameter or header field."""
+    """The name of the field, query parameter or header field in the older version."""
 
     def own_losses(self) -> Iterator[Loss]:
         if "default" in self.model_fields_set:
@@ -50,12 +50,13 @@ class _RenameSection(ChangeSection):
 
 
 class Rename(_RenameSection, BodySection):
-    """Rename a field, parameter or header, or move a field, in the older version."""
+    """Rename a field, parameter or header for the older version, or move a field."""
 
     keyword = "rename"
 
     default: JsonValue = None
-    """The JSON value if the older version's document has none; without it, none is added."""
+    """The JSON value to add if a document of the older version lacks the field; without it, nothing
+    is added."""
 
     def compile_body(self, context: BuildContext) -> Change | None:
         paths = context.paths((self.field, ("field",)), (self.to, ("to",)))
@@ -72,12 +73,13 @@ class Rename(_RenameSection, BodySection):
 
 
 class RenameParameter(_RenameSection, ParameterSection):
-    """Rename a query parameter or a header field in the older version."""
+    """Rename a query parameter or a header field for the older version."""
 
     keyword = "rename"
 
     default: str | None = None
-    """The value if the older version's message has none; without it, none is added."""
+    """The value to add if a message of the older version lacks the parameter or header; without it,
+    nothing is added."""
 
     def compile_parameter(self, context: BuildContext) -> ParameterChange:
         newer, older = context.name(self.field, "field"), context.name(self.to, "to")
@@ -96,12 +98,17 @@ def _is_its_own(context: BuildContext) -> None:
 
 
 def rename(scopes: tuple[Scope, ...], newer: Keys, older: Keys) -> Change:
-    """Return the change of a field that the newer version has at `newer`, the older one at `older`.
+    """Return the change of a field that the versions have at different locations.
 
-    The value moves as it is, null too; an absent field stays absent. The new key takes the place
-    of the old one among the others, unless the field leaves or enters an object that is there in
-    both versions. Objects on the way are made, and removed when they become empty. If there is a
-    value at the new place already, the body is refused, since neither value may be lost.
+    The value moves unchanged, even if it is null, and an absent field stays absent. The new key has
+    the position of the old key among the keys of the object, unless the field moves into or out of
+    an object that both versions have. Objects on the new path are created if absent, and objects on
+    the old path are removed if they become empty. If the new location already has a value, the body
+    is refused, because one of the two values would be lost.
+
+    Args:
+        newer: The location in the newer version.
+        older: The location in the older version.
     """
     common = len(_common(newer, older)) + 1
     change = Change(
@@ -110,16 +117,17 @@ def rename(scopes: tuple[Scope, ...], newer: Keys, older: Keys) -> Change:
 
     def lenient() -> Change:
         if len(newer) == len(older) == 1:
-            return change  # there is nothing on the way, and so no copy is needed
+            return change  # the paths lead through no other object, so no copy is needed
         return keep_unfit(change, of_value=False, instead=_of_holders(scopes, newer, older))
 
     return replace(change, lenient=lenient)
 
 
 def _of_holders(scopes: tuple[Scope, ...], newer: Keys, older: Keys) -> Change | None:
-    """Return the rename of the objects that have a field, None where they have the same name.
+    """Return a rename of the objects on the paths to a field; None if their names do not differ.
 
-    What is there in place of such an object comes to its place, so that the service names it.
+    It moves an invalid value that a message has instead of such an object to the new location of
+    the object. The service can then refuse the value there.
     """
     newer, older = newer[:-1], older[:-1]
     if not newer or not older or newer == older:
@@ -175,7 +183,7 @@ def _move(fields: JsonObject, source: Keys, target: Keys, form: JsonForm) -> Non
         holder = reach(fields, target, form, keeps=True)
         if holder is not None and target[-1] in holder:
             raise ConversionError("is there already", target, rival=source)
-        put(fields, target, value, form)  # refuses a value on the way that is no object
+        put(fields, target, value, form)  # refuses a value on the path that is not an object
         return
     for key in reversed(target[1:]):
         value = {key: value}
@@ -183,8 +191,8 @@ def _move(fields: JsonObject, source: Keys, target: Keys, form: JsonForm) -> Non
     fields[new] = value
     if stays:
         return
-    # The new key is the last one now. The keys that followed the old one move behind it, which
-    # costs less than a new object.
+    # The new key is now the last key. Move the keys that followed the old key behind the new key,
+    # which is faster than to create a new object.
     for name in names[names.index(old) + 1 :]:
         fields[name] = fields.pop(name)
 

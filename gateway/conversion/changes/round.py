@@ -18,19 +18,20 @@ from gateway.conversion.field_path import Keys, Scope
 from gateway.conversion.parameter_change import ParameterChange, rewritten
 from gateway.conversion.schema import Flat, SchemaImage, wide
 
-# RFC 8259, section 6; an exponent of more digits is no amount of anything.
+# A JSON number (RFC 8259, section 6). No realistic amount has an exponent with more digits.
 _NUMBER = re.compile(r"(-?)(0|[1-9][0-9]*)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]{1,18}))?\Z", re.ASCII)
 
 
 class Round(BodySection, ParameterSection):
-    """Round a number, or a text that is one, to the digits of the older version."""
+    """Round a number or numeric string to the number of digits in the older version."""
 
     keyword = "round"
 
     field: str
     """The field, query parameter or header field, which has the same name in both versions."""
     digits: Annotated[int, Field(ge=0, le=18), NumberText]
-    """The digits after the decimal point in the older version; rounds half away from zero."""
+    """The number of digits after the decimal point in the older version. Numbers are rounded half
+    away from zero."""
 
     def own_losses(self) -> Iterable[Loss]:
         places = "1 digit" if self.digits == 1 else f"{self.digits} digits"
@@ -47,10 +48,10 @@ class Round(BodySection, ParameterSection):
 
 
 def round_down(scopes: tuple[Scope, ...], field: Keys, digits: int) -> Change:
-    """Return the change of a number that is rounded downwards.
+    """Return the change of a number that a downgrade rounds.
 
-    What lies halfway is rounded away from zero, as SQL databases do; every number without more
-    digits stays as it is written. Upwards, all numbers stay: lost digits cannot be restored.
+    Numbers are rounded half away from zero, as in SQL databases. A number without more digits keeps
+    its spelling. An upgrade does not change numbers, because lost digits cannot be restored.
     """
     return value_change(scopes, field, None, rewrite_numbers(rounded(digits), _effect))
 
@@ -65,9 +66,10 @@ def _effect(flat: Flat, image: SchemaImage) -> object:
 
 
 def rounded(places: int) -> Callable[[str], str]:
-    """Return a function that rounds a number to so many decimal places; it raises ValueError.
+    """Return a function that rounds a number to `places` decimal places.
 
-    The function rounds the digits as they are written, so that none is lost to binary fractions.
+    The function rounds the decimal digits, so that no precision is lost to binary floating point.
+    It raises ValueError for a string that is not a number.
     """
 
     def convert(text: str) -> str:
@@ -79,7 +81,7 @@ def rounded(places: int) -> Callable[[str], str]:
         extra = len(fraction) - int(exponent or 0) - places
         if extra <= 0:
             return text
-        # The first digit that is dropped decides, since halfway is away from zero.
+        # The first dropped digit decides, because numbers are rounded half away from zero.
         up = extra <= len(digits) and digits[-extra] >= "5"
         kept = _incremented(digits[:-extra]) if up else digits[:-extra]
         kept = kept.lstrip("0").zfill(places + 1)
@@ -91,6 +93,6 @@ def rounded(places: int) -> Callable[[str], str]:
 
 
 def _incremented(digits: str) -> str:
-    # Not by int, which Python makes of so many digits only (sys.set_int_max_str_digits).
+    # int() would refuse a string with too many digits (sys.set_int_max_str_digits).
     rest = f"0{digits}".rstrip("9")
     return rest[:-1] + str(int(rest[-1]) + 1) + "0" * (len(digits) + 1 - len(rest))

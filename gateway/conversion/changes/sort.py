@@ -1,4 +1,4 @@
-"""`sort`: the order of a list by a sign in one version, by a word in the other."""
+"""`sort`: one version writes the sort order of a list with signs, the other with words."""
 
 from typing import Literal, NamedTuple
 
@@ -8,7 +8,7 @@ from gateway.conversion.parameter_change import ParameterChange, ParameterValues
 
 
 class Sort(ParameterSection):
-    """Write the sort order in another form: `sort=-date`, or `sort=date` beside `order=desc`."""
+    """Convert the sort order of a list between `sort=-date`, and `sort=date&order=desc`."""
 
     keyword = "sort"
 
@@ -17,18 +17,18 @@ class Sort(ParameterSection):
     order: str
     """The parameter with asc or desc, in the version with words for the order."""
     newer: Literal["sign", "word"]
-    """The newer version's form: a sign before each field, or words in a second parameter."""
+    """The form in the newer version: a sign before each field, or words in a second parameter."""
     older: Literal["sign", "word"]
-    """The older version's form: a sign before each field, or words in a second parameter."""
+    """The form in the older version: a sign before each field, or words in a second parameter."""
     ascending: NonEmptyText = "asc"
-    """The word for the ascending order in `order`; also the order without a word. The default is
-    asc."""
+    """The word in `order` for the ascending order, which also applies without a word. The default
+    is asc."""
     descending: NonEmptyText = "desc"
-    """The word for the descending order in `order`. The default is desc."""
+    """The word in `order` for the descending order. The default is desc."""
 
     default: str | None = None
-    """The sort field of an order without a field, or "" for the default order of the service.
-    Without it, such a request is refused."""
+    """The sort field of a request that has an order but no sort field; "" leaves the choice to the
+    service. Without it, such a request is refused."""
 
     def compile_parameter(self, context: BuildContext) -> ParameterChange | None:
         if self.newer == self.older:
@@ -43,15 +43,17 @@ class Sort(ParameterSection):
 
 
 class SortWords(NamedTuple):
-    """The order of a list in two parameters: fields, and one of two words for each or for all.
+    """Converts a sort order between two parameters with words, and one parameter with signs.
 
-    One parameter with signs is the other form: `-date,name` sorts by date, the newest first, then
-    by name. Without words, the order is ascending.
+    In the form with words, one parameter lists the fields, and another parameter has one of two
+    words for all fields, or one for each field. Without words, the order is ascending. In the form
+    with signs, `-date,name` sorts by date in descending order, then by name.
 
     Attributes:
         field: The name of the parameter with the fields.
         order: The name of the parameter with the words.
-        default: The field that words without a field are of; None refuses them.
+        default: The field of a request that has words but no field. If it is None, such a request
+            is refused.
     """
 
     field: str

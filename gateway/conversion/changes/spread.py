@@ -1,6 +1,6 @@
-"""`spread` and `collect`: a value in every element in one version, beside them in the other.
+"""`spread` and `collect`: one version has a value in every element, the other once beside them.
 
-In place of elements, there may be one object beside the value.
+Instead of elements of an array, the value may also be in a single nested object.
 """
 
 from collections.abc import Iterator
@@ -32,17 +32,17 @@ from gateway.conversion.steps import ConversionStep, ConversionTask, fuse
 
 
 class _SpreadSection(BodySection):
-    """What the two changes have in common."""
+    """The common base of `spread` and `collect`."""
 
     keep: bool = True
-    """Whether the version with the value in the elements also has it beside them. The default is
-    true."""
+    """Whether the version with the value in the elements also has it once beside them. The default
+    is true."""
 
     field: str
     into: str
 
     def own_losses(self) -> Iterator[Loss]:
-        """Yield the losses where elements lack the value, or where there are no elements."""
+        """Yield the losses for elements without the value, and for messages without elements."""
         beside, inside = (self.into, self.field) if self.inverse else (self.field, self.into)
         text = f"on the way back, every '{inside}' is that of '{beside}'"
         yield Loss(True, text, overwrites=False)
@@ -73,26 +73,26 @@ class _SpreadSection(BodySection):
 
 
 class Spread(_SpreadSection):
-    """Spread a value over elements, or into an object: the older version has it in each."""
+    """Spread a value over elements or into an object: the older version has it in each of them."""
 
     keyword = "spread"
 
     field: str
     """The field of the newer version that holds the value, such as currency."""
     into: str
-    """The field of each element in the older version, such as `lines[].currency`, or of one object,
-    such as `price.currency`."""
+    """The field of each element in the older version, such as `lines[].currency`, or of a nested
+    object, such as `price.currency`."""
 
 
 class Collect(_SpreadSection):
-    """Collect a value from elements: the older version has it once, the newer in each element."""
+    """Collect a value from elements: the older version has it only once."""
 
     keyword = "collect"
     inverse = True
 
     field: str
-    """The field of each element in the newer version, such as `lines[].currency`, or of one object,
-    such as `price.currency`."""
+    """The field of each element in the newer version, such as `lines[].currency`, or of a nested
+    object, such as `price.currency`."""
     into: str
     """The field of the older version that holds the value, such as currency."""
 
@@ -106,18 +106,20 @@ def spread(
     keep: bool = True,
     keeps: bool = False,
 ) -> Change:
-    """Return the change of a field whose value the older version has in the objects in some arrays.
+    """Return a change that copies the value of a field into each element for the older version.
 
-    Downwards, it is put into each of them; one that has such a field already is refused. Upwards,
-    it is taken out of them, and becomes the field where that is absent; values that differ are
-    refused. A field that is absent stays absent where no element has it.
+    A downgrade writes the value to each element, and refuses an element that already has the target
+    field. An upgrade removes the values from the elements, and sets the absent field to their
+    value. It refuses elements with different values. If neither the field nor any element has a
+    value, the field stays absent.
 
     Args:
-        field: The place of the value, from the object that holds it.
-        inner: The scopes that lead from that object to the elements.
-        target: The place of the value in an element of the older version.
-        keep: Whether the older version has the field itself as well.
-        keeps: Whether what is no array or no object on the way to the elements stays as it is.
+        field: The keys of the field, relative to the current object.
+        inner: The scopes that lead from the current object to the elements.
+        target: The keys of the value in an element of the older version.
+        keep: Whether the older version has the field in addition to the values in the elements.
+        keeps: Whether a value is left unchanged if it is not an array or object, although the path
+            to the elements leads through it.
     """
     steps = _Spread(field, inner, target, keep, keeps)
 
@@ -128,7 +130,7 @@ def spread(
     return Change(
         scopes,
         (field[:1], keys_of(inner[0])),
-        # Where the older version lacked the field, the object has its elements.
+        # If the older version lacks the field, errors name the object that contains the elements.
         DirectedChange(steps.up, steps.collected_effect),
         DirectedChange(steps.down, steps.spread_effect, steps.origin_in_element),
         lenient=lenient,
@@ -209,7 +211,7 @@ class _Spread:
 
     def _value(self, fields: JsonObject, form: JsonForm) -> Document:
         holder = reach(fields, self.field, form)
-        assert holder is not None  # as the field is there
+        assert holder is not None  # the callers have checked that the field exists
         return form.close(holder[self.field[-1]])
 
     def _taken(self, fields: JsonObject, form: JsonForm) -> Iterator[Document]:

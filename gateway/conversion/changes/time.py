@@ -30,8 +30,9 @@ class Moment(NamedTuple):
 
     Attributes:
         second: Whole seconds since 1970-01-01T00:00:00Z, rounded down.
-        fraction: The digits of a fraction of a second; empty without one.
-        offset: The minutes east of UTC of the zone in which it was written, if it names one.
+        fraction: The digits of the fraction of a second; empty if there is no fraction.
+        offset: The offset from UTC, in minutes east, with which the moment was written; None if it
+            was written without an offset.
     """
 
     second: int
@@ -40,20 +41,21 @@ class Moment(NamedTuple):
 
 
 SECONDS = 5
-"""The precision of whole seconds."""
+"""The precision of whole seconds; see `UnixTime.precision`."""
 
 _UNIX = re.compile(r"(-?)(0|[1-9][0-9]{0,17})(?:\.([0-9]{1,30}))?\Z", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class UnixTime:
-    """Seconds since 1970-01-01T00:00:00Z (POSIX), or parts of a second.
+    """Unix time: the seconds or milliseconds since 1970-01-01T00:00:00Z (POSIX).
 
     Attributes:
-        places: The decimal places of a second that the unit counts: 0, or 3 for milliseconds.
-        digits: The most digits after the point that are written; None writes all there are. Zeros
-            alone are not written, so that whole units stay whole numbers.
-        type: NUMBER, or TEXT for a text of digits.
+        places: The unit as a number of decimal places of a second: 0 for seconds, 3 for
+            milliseconds.
+        digits: The maximum number of written digits after the decimal point; None writes all
+            digits. A fraction of zeros only is not written, so that whole units stay whole numbers.
+        type: NUMBER, or TEXT for a string of digits.
     """
 
     places: int = 0
@@ -64,7 +66,10 @@ class UnixTime:
 
     @property
     def precision(self) -> float:
-        """How fine it is: 0 for years, 1 for months, to 5 for seconds, and each digit one more."""
+        """The precision of written times: 0 for years, 1 for months, up to 5 for seconds.
+
+        Each digit after the decimal point of a second adds 1.
+        """
         return inf if self.digits is None else SECONDS + self.places + self.digits
 
     def read(self, text: str) -> Moment:
@@ -92,7 +97,7 @@ class UnixTime:
         return f"{sign}{text[:-decimals]}.{text[-decimals:]}" if decimals else f"{sign}{text}"
 
 
-# The letters are those of Unicode UTS #35, part 4, as far as they are of one width each.
+# The pattern letters of Unicode UTS #35, part 4, limited to fields with a fixed width.
 _LEVELS: Mapping[str, str] = {
     "yyyy": "year",
     "MM": "month",
@@ -108,24 +113,27 @@ _OFFSETS = r"(?P<zone>[Zz]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
 
 
 FractionStyle = Literal["as_is", "unless_zero", "shortest"]
-"""How a fraction of any number of digits is written: all of them, all unless they are zeros alone,
-or those before the zeros at its end."""
+"""How the fraction of a second is written: with all its digits, with all its digits unless all are
+zeros, or without trailing zeros."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimePattern:
-    """A form of moments: a date, a time of day, or both.
+    """A pattern for a date, a time of day, or both.
 
     Attributes:
-        template: The text, with a field in braces wherever one stands (`str.format`).
-        reading: Matches a text; its groups have the names of the fields.
-        digits: The digits of a second; None where there may be any number, behind a point.
-        zone: The minutes east of UTC of the zone that is written, and read where none is named.
-        only_zone: Whether a text that names another zone is refused.
-        name: The form, for a message.
-        place: The time zone of a place, whose offset depends on the moment, instead of `zone`.
-        fraction: How a fraction is written where `digits` is None.
-        own_zone: Whether every moment is written in the zone, also one that was read with another.
+        template: The template for writing (`str.format`), with the names of fields in braces.
+        reading: The regular expression for reading; its groups have the names of the fields.
+        digits: The number of digits of the fraction of a second; None allows any number, after a
+            decimal point.
+        zone: The offset from UTC, in minutes east, for written times and for times without offset.
+        only_zone: Whether a time with another offset is refused.
+        name: The pattern as error messages show it.
+        place: A time zone such as Europe/Berlin, whose offset depends on the moment. It replaces
+            `zone`.
+        fraction: How the fraction of a second is written if `digits` is None.
+        own_zone: Whether every time is written in the zone. If false, a time keeps the offset with
+            which it was read, if the pattern has an offset.
     """
 
     template: str
@@ -169,7 +177,7 @@ class TimePattern:
         try:
             local = datetime(year, month, day, hour, minute, second, tzinfo=zone)
             passed = local - _EPOCH
-            # Where clocks are put forward, an hour is left out, which no moment is written as.
+            # An hour that the clocks skip when they are put forward does not exist.
             if (
                 zone is self.place
                 and "hour" in parts
@@ -212,7 +220,7 @@ class TimePattern:
         )
 
     def _minutes(self, second: int) -> int:
-        """Return the minutes east of UTC of the zone at a moment; may raise OverflowError."""
+        """Return the zone's offset from UTC at a moment, in minutes; may raise OverflowError."""
         if self.place is None:
             return self.zone
         shift = (_EPOCH + timedelta(seconds=second)).astimezone(self.place).utcoffset()
@@ -220,7 +228,7 @@ class TimePattern:
 
 
 MomentForm = UnixTime | TimePattern
-"""How one version writes moments."""
+"""The form in which one version writes moments."""
 
 
 def rfc_3339(
@@ -230,7 +238,7 @@ def rfc_3339(
     place: tzinfo | None = None,
     fraction: FractionStyle = "as_is",
 ) -> TimePattern:
-    """Return the form of RFC 3339, section 5.6, with as many digits of a second as there are."""
+    """Return the pattern of RFC 3339, section 5.6, with any number of digits after the second."""
     date, time = "{year}-{month}-{day}", "{hour}:{minute}:{second}{point}{fraction}{zone}"
     reading = re.compile(
         r"(?P<year>[0-9]{4})-(?P<month>[0-9]{2})-(?P<day>[0-9]{2})[Tt]"
@@ -245,17 +253,18 @@ def rfc_3339(
 def parse_pattern(
     pattern: str, zone: int = 0, *, only_zone: bool = False, place: tzinfo | None = None
 ) -> TimePattern:
-    """Return the form that a pattern spells.
+    """Parse a pattern such as `dd/MM/yyyy HH:mm`.
 
     Args:
-        pattern: Of yyyy, MM, dd, HH, mm, ss, S for each digit of a second, XXX for the offset
-            from UTC, text in single quotes, and signs that stand for themselves.
-        zone: The minutes east of UTC of its times.
-        only_zone: Whether a text that names another zone is refused.
-        place: The time zone of a place, instead of `zone`.
+        pattern: Consists of yyyy, MM, dd, HH, mm, ss, S for each digit of the fraction of a second,
+            XXX for the offset from UTC, text in single quotes, and punctuation.
+        zone: The offset from UTC of the times, in minutes east.
+        only_zone: Whether a time with another offset is refused.
+        place: A time zone such as Europe/Berlin, which replaces `zone`.
 
     Raises:
-        ValueError: With a sentence for the operator, where it is no such pattern.
+        ValueError: The string is not such a pattern. The message explains the mistake to the
+            operator.
     """
     template, reading, fields, digits = "", "", list[str](), 0
     for run, literal in _pieces(pattern):
@@ -282,7 +291,7 @@ def parse_pattern(
 
 
 def minutes_of(offset: str) -> int:
-    """Return the minutes east of UTC of an offset such as Z or +02:00; raises ValueError."""
+    """Parse an offset from UTC, such as Z or +02:00, to minutes east; raises ValueError."""
     match = _OFFSET.match(offset)
     if match is None:
         raise ValueError("not an offset from UTC; write Z, or one such as +02:00")
@@ -291,13 +300,13 @@ def minutes_of(offset: str) -> int:
 
 
 def offset_text(minutes: int) -> str:
-    """Return the text of an offset from UTC."""
+    """Return an offset from UTC as a string, such as Z or +02:00."""
     hours, rest = divmod(abs(minutes), 60)
     return f"{'-' if minutes < 0 else '+'}{hours:02}:{rest:02}" if minutes else "Z"
 
 
 def _pieces(pattern: str) -> Iterator[tuple[str | None, str]]:
-    """Yield a run of one letter, or None and a text that stands for itself."""
+    """Yield each run of one pattern letter as `(run, "")`, and literal text as `(None, text)`."""
     at = 0
     while at < len(pattern):
         match = _PIECE.match(pattern, at)
@@ -312,7 +321,7 @@ def _pieces(pattern: str) -> Iterator[tuple[str | None, str]]:
 
 
 def _check(pattern: str, fields: list[str]) -> None:
-    """Raise ValueError where a field lacks the one that is next larger."""
+    """Raise ValueError if a pattern skips a field between its largest and its smallest field."""
     order = [*_PARTS, "fraction"]
     found = [field in fields for field in order]
     if True not in found:
@@ -335,37 +344,39 @@ _FIXED_OFFSET = re.compile(r"Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9]")
 
 
 class Zones(SectionModel):
-    """The zones in which the versions write times, each an offset from UTC or a time zone."""
+    """The zone of each version's times: an offset from UTC or a time zone."""
 
     newer: NonEmptyText
-    """The zone of the newer version's times, such as +02:00 or Europe/Berlin."""
+    """The zone of times in the newer version, such as +02:00 or Europe/Berlin."""
     older: NonEmptyText
-    """The zone of the older version's times, such as Z."""
+    """The zone of times in the older version, such as Z."""
 
 
 class Time(RewriteSection):
-    """Write a moment in another form: as unix time, by RFC 3339, or by a pattern."""
+    """Write a moment in another form: as unix time, as in RFC 3339, or with a pattern."""
 
     keyword = "time"
 
     newer: NonEmptyText
-    """The newer version's form: unix, unix_ms, rfc3339, or a pattern such as dd/MM/yyyy HH:mm."""
+    """The form in the newer version: unix, unix_ms, rfc3339, or a pattern, as dd/MM/yyyy HH:mm."""
     older: NonEmptyText
-    """The older version's form: unix, unix_ms, rfc3339, or a pattern such as dd/MM/yyyy HH:mm."""
+    """The form in the older version: unix, unix_ms, rfc3339, or a pattern, as dd/MM/yyyy HH:mm."""
     zone: NonEmptyText | Zones = "Z"
-    """The offset of times without one, and of converted times: an offset from UTC, such as +02:00,
-    or a time zone, such as Europe/Berlin. One for each version, such as `{ newer: "+02:00", older:
-    Z }`, applies to all its times. The default is Z."""
+    """The zone of times that are written without an offset, and of converted times: an offset from
+    UTC, such as +02:00, or a time zone, such as Europe/Berlin. With one zone for each version, such
+    as `{ newer: "+02:00", older: Z }`, all times of a version are in its zone. The default is Z."""
     other_zones: Literal["convert", "refuse"] = "convert"
-    """The result for a time with another offset than `zone`. The default is convert."""
+    """Whether a time with another offset than `zone` is converted or refused. The default is
+    convert."""
     digits: Annotated[int, Field(ge=0, le=18), NumberText] | None = None
-    """The largest number of digits after the point in unix time; the default is all, or none
-    between unix and unix_ms."""
+    """The maximum number of digits after the decimal point in unix time; the default is all, or
+    none between unix and unix_ms."""
     fraction: FractionStyle = "as_is"
-    """The fraction of a second in rfc3339: all digits of the other form (the default), none if all
-    are zeros, or without trailing zeros."""
+    """How rfc3339 has the fraction of a second: as_is (the default) keeps all digits of the other
+    form, unless_zero omits a fraction of zeros only, and shortest omits trailing zeros."""
     text: bool = False
-    """Whether unix time is a text of digits in bodies instead of a number. The default is false."""
+    """Whether unix time in bodies is a string of digits instead of a number. The default is
+    false."""
 
     def own_losses(self) -> Iterator[Loss]:
         try:
@@ -394,7 +405,7 @@ class Time(RewriteSection):
     def _form(self, *, newer: bool) -> MomentForm:
         form = self.newer if newer else self.older
         if form in _UNIX_FIGURES:
-            # Where one version counts whole milliseconds, the other counts whole seconds.
+            # Between unix and unix_ms, both versions have whole numbers.
             both = self.digits is None and {self.newer, self.older} <= _UNIX_FIGURES.keys()
             digits = 0 if both else self.digits
             return UnixTime(_UNIX_FIGURES[form], digits, Type.TEXT if self.text else Type.NUMBER)
@@ -444,12 +455,12 @@ class Time(RewriteSection):
 
 
 def rewrite_moments(source: MomentForm, target: MomentForm) -> Callable[[str], str]:
-    """Return a function that writes the text of one form as that of another."""
+    """Return a function that converts a time from one form to another."""
     return lambda text: target.write(source.read(text))
 
 
 def _place(zone: str) -> tzinfo | None:
-    """Return the time zone, if it is that of a place; raises ValueError for one that is unknown."""
+    """Return the time zone for a name, or None for an offset; raises ValueError if unknown."""
     return None if _FIXED_OFFSET.fullmatch(zone) else time_zone(zone)
 
 

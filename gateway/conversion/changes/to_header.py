@@ -1,4 +1,4 @@
-"""`to_header` and `from_header`: a field of the body is a header field in the other version."""
+"""Changes that move a body field to a header field or query parameter of the other version."""
 
 import re
 from abc import abstractmethod
@@ -17,15 +17,15 @@ from gateway.conversion.scalars import Type
 
 
 class _CarrySection(BodySection):
-    """A value that one version has in the body, and the other in another place of the message."""
+    """A value that one version has in the body, and the other version outside the body."""
 
     field: str
-    """The field of the body, from its root, such as `page.total`."""
+    """The path of the body field from the root of the body, such as `page.total`."""
     type: Literal["text", "number", "boolean"] = "text"
     """The type of the value in the body. The default is text."""
     default: JsonValue = None
-    """The JSON value of the field if the other place is empty, such as null. Without it, the field
-    is then absent."""
+    """The JSON value of the field, such as null, if a message has no value outside the body.
+    Without it, the field is then absent."""
 
     @property
     def needs_message(self) -> bool:
@@ -46,7 +46,7 @@ class _CarrySection(BodySection):
 
     @abstractmethod
     def _place(self, context: BuildContext) -> Place | None:
-        """Return the place, or None after recording a mistake."""
+        """Return the location outside the body, or None after recording a mistake."""
 
 
 class ToQuery(_CarrySection):
@@ -55,7 +55,7 @@ class ToQuery(_CarrySection):
     keyword = "to_query"
 
     parameter: str
-    """The name of the query parameter."""
+    """The name of the query parameter in the older version."""
 
     def _place(self, context: BuildContext) -> Place | None:
         return QueryPlace(context.name(self.parameter, "parameter"))
@@ -81,13 +81,13 @@ class ToHeader(_CarrySection):
     header: str
     """The name of the header field, such as X-Total-Count."""
     text: str | None = None
-    """The text of the header field: `{value}` stands for the value, `{path}` for the path of the
-    request, as in `{path}/{value}`. The default is the value alone."""
+    """The template for the value of the header field: `{value}` stands for the value, and `{path}`
+    for the path of the request, as in `{path}/{value}`. The default is the value alone."""
     rel: str | None = None
-    """The relation of the link in a Link header field whose URL is the value: `next`."""
+    """The relation of the link, such as `next`, if the header field is Link."""
     parameter: str | None = None
-    """The query parameter of that link with the value, such as `cursor`; the rest of the URL is
-    that of the request. Without it, the value is the URL."""
+    """The query parameter that has the value in the URL of the link, such as `cursor`. The rest of
+    the URL is the URL of the request. Without it, the value is the whole URL of the link."""
 
     @property
     def maps_links(self) -> bool:

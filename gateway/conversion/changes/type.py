@@ -1,4 +1,4 @@
-"""`type`: the older version has the same scalar as another type, or money in another unit."""
+"""`type`: the older version has a scalar with another type, or an amount in another unit."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -25,7 +25,7 @@ from gateway.conversion.schema import JSON_TYPES, Flat, SchemaImage, scaled, wid
 
 _WHOLE = re.compile(r"(-?)(0|[1-9][0-9]*)\Z", re.ASCII)
 _FRACTION = re.compile(r"(-?)(0|[1-9][0-9]*)(?:\.([0-9]+))?\Z", re.ASCII)
-# Amounts with an exponent of more digits would be written out in too many.
+# The limits keep amounts with an exponent from being written out with too many digits.
 _EXPONENT = re.compile(
     r"-?(?:0|[1-9][0-9]{0,400})(?:\.[0-9]{1,400})?[eE][+-]?[0-9]{1,3}\Z", re.ASCII
 )
@@ -34,7 +34,7 @@ TypeName = Literal["text", "number", "boolean", "integer"]
 
 
 class ChangeType(BodySection, ParameterSection):
-    """Change the type of a value: a text, a number, a boolean, or an integer of the last place."""
+    """Change the type of a value: string (text), number, boolean, or integer of the smallest unit."""
 
     keyword = "type"
 
@@ -45,7 +45,8 @@ class ChangeType(BodySection, ParameterSection):
     older: TypeName
     """The type of the value in the older version: text, number, boolean or integer."""
     scale: Annotated[int, Field(ge=1, le=18), NumberText] | None = None
-    """The decimal places that an integer counts, such as 2 for cents; for `integer` only."""
+    """The number of decimal places that an integer includes, such as 2 for cents; for `integer`
+    only."""
 
     def compile_body(self, context: BuildContext) -> Change | None:
         places = self._places(context)
@@ -75,7 +76,7 @@ class ChangeType(BodySection, ParameterSection):
         return rewritten(context.name(self.field, "field"), *ways)
 
     def _places(self, context: BuildContext) -> int | None:
-        """Return the places by which an integer is scaled, 0 without one, or None for a mistake."""
+        """Return the decimal places of an integer; 0 without an integer, None after a mistake."""
         sides = (self.newer, self.older)
         if self.newer == self.older:
             context.complain("is the type that it has already; remove the change", "older")
@@ -94,10 +95,10 @@ class ChangeType(BodySection, ParameterSection):
 
 
 def scale(scopes: tuple[Scope, ...], field: Keys, places: int, older: Type) -> Change:
-    """Return the change of a number of smallest units, which the older version has with places.
+    """Return the change of an amount that the newer version counts in its smallest unit.
 
-    With two places, the number 1250 is 12.50 in the older version, a text or a number. An amount
-    with more places is refused, and so is a number of units that is not whole.
+    With two decimal places, the number 1250 is 12.50 in the older version, as a string or a number.
+    An amount with more decimal places is refused, and so is a number of units that is not whole.
     """
     return value_change(
         scopes,
@@ -126,12 +127,12 @@ def _scaling(
 
 
 def units(places: int, text: str) -> str:
-    """Return how many units an amount is; raises ValueError."""
+    """Convert a decimal amount to a number of its smallest units; raises ValueError."""
     whole, _, fraction = text.partition(".")
     if len(fraction) == places and text.isascii():
         digits = whole + fraction
         if digits.isdecimal() and digits[0] != "0":
-            return digits  # nearly always
+            return digits  # the most frequent case
     plain = format(Decimal(text), "f") if _EXPONENT.match(text) else text
     match = _FRACTION.match(plain)
     if match is None:
@@ -144,7 +145,7 @@ def units(places: int, text: str) -> str:
 
 
 def amount(places: int, units: str) -> str:
-    """Return the amount for a number of units; raises ValueError."""
+    """Convert a number of smallest units to a decimal amount; raises ValueError."""
     if not _WHOLE.match(units):
         raise ValueError("expected a whole number, found a fraction or an exponent")
     if len(units) <= places or units[0] == "-":
@@ -154,9 +155,10 @@ def amount(places: int, units: str) -> str:
 
 
 def retype(scopes: tuple[Scope, ...], field: Keys, newer: Type, older: Type) -> Change:
-    """Return the change of a scalar of one type in the newer version, another in the older one.
+    """Return the change of a scalar that has different types in the two versions.
 
-    The text 12.50 is the number 12.50; the text true is the boolean, and so is the number 1.
+    The string 12.50 corresponds to the number 12.50. The string true and the number 1 correspond to
+    the boolean true.
     """
     return value_change(scopes, field, _retyping(older, newer), _retyping(newer, older))
 
@@ -174,7 +176,7 @@ def _retyping(source: Type, target: Type) -> ValueRewrite:
 
 
 def _of_text(source: Type, target: Type) -> Callable[[str], str]:
-    """Return a function from the text of one type to that of another; it raises ValueError."""
+    """Return a function that converts the string of a parameter; it may raise ValueError."""
     convert = _RETYPED[source, target]
 
     def written(text: str) -> str:

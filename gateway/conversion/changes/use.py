@@ -1,4 +1,4 @@
-"""`use`: the changes of a group, for the objects at some places."""
+"""`use`: applies the changes of a group to the objects at some locations."""
 
 from functools import cached_property, partial
 
@@ -11,18 +11,19 @@ from gateway.conversion.field_path import Scope, parse_scopes
 
 
 class Use(BodySection):
-    """Apply the changes of a group, which `groups` of the API names, wherever an object occurs."""
+    """Apply the changes of a group, which `groups` of the API declares, to objects in a body."""
 
     keyword = "use"
 
     group: Name
-    """The name of the group, whose changes name fields of one object."""
+    """The name of the group. The changes of the group are relative to one object."""
     at: Some[str] | None = None
-    """The places of the objects: `item`, `items[]`, `prices.*`; without it, the object itself."""
+    """The locations of the objects, such as `item`, `items[]` or `prices.*`; without it, the
+    changes apply to the object itself."""
 
     @cached_property
     def field_use(self) -> FieldUse:
-        return FieldUse(takes=(WHOLE,), makes=(WHOLE,))  # its group is not at hand
+        return FieldUse(takes=(WHOLE,), makes=(WHOLE,))  # the changes of the group are not known
 
     def compile_body(self, context: BuildContext) -> Change | None:
         if self.group not in context.groups:

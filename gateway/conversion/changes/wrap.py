@@ -1,6 +1,6 @@
 """`wrap` and `unwrap`: a single value in one version, a list in the other.
 
-A list of parameters is one that is repeated.
+For a query parameter or header field, a list is a repeated parameter.
 """
 
 from collections.abc import Iterator
@@ -42,25 +42,26 @@ Nothing = Literal["null", "absent", "list"]
 
 
 class _ListSection(ChangeSection):
-    """What `wrap` and `unwrap` have in common."""
+    """The common base of `wrap` and `unwrap`."""
 
     def _cut(self, field: str) -> Loss:
         return Loss(True, f"of several elements, {field} keeps the first", True)
 
 
 class Wrap(_ListSection, BodySection):
-    """Wrap a value: the older version has a list, the newer one a single value."""
+    """Wrap a value: the older version has a list, and the newer version a single value."""
 
     keyword = "wrap"
 
     field: str | None = None
-    """The field, which has the same name in both versions, or the elements of an array: `rows[]`;
-    the default is the whole body."""
+    """The field, which has the same name in both versions, or the elements of an array, such as
+    `rows[]`; the default is the whole body."""
     many: Several = "first"
-    """The result for a list of several elements: its first element, a refusal, or the unchanged
-    list (keep). The default is first."""
+    """The result for a list of several elements: its first element (first), a refusal (refuse), or
+    the unchanged list (keep). The default is first."""
     empty: Nothing = "null"
-    """The result for an empty list: null, no field, or the unchanged list. The default is null."""
+    """The result for an empty list: null, no field (absent), or the unchanged list (list). The
+    default is null."""
 
     def own_losses(self) -> Iterator[Loss]:
         named = "the body" if self.field is None else f"'{self.field}'"
@@ -87,14 +88,14 @@ Unwrap = opposite(
 
 
 class WrapParameter(_ListSection, ParameterSection):
-    """Repeat a parameter: the older version has several where the newer one has one."""
+    """Repeat a parameter: the older version may have several values, the newer version one."""
 
     keyword = "wrap"
 
     field: str
     """The parameter, which has the same name in both versions."""
     many: Literal["first", "refuse"] = "first"
-    """The result for several values: the first one, or a refusal. The default is first."""
+    """The result for several values: the first value, or a refusal. The default is first."""
 
     def own_losses(self) -> Iterator[Loss]:
         if self.many == "first":
@@ -114,21 +115,20 @@ UnwrapParameter = opposite(
 def wrap(
     scopes: tuple[Scope, ...], field: Keys, many: Several = "first", empty: Nothing = "null"
 ) -> Change:
-    """Return the change of a value that the older version has in a list.
+    """Return a change that puts a value into a list for the older version.
 
-    Downwards, the value becomes the only element, and what stands for nothing the empty list.
-    Upwards, the only element becomes the value, and the empty list what stands for nothing. Null
-    stays null, unless it stands for nothing.
+    A downgrade makes the value the only element of a list, and an upgrade takes the only element
+    out of the list. Null stays null, unless `empty` is null.
 
     Args:
-        many: The result for a list of several: its first element, a refusal, or the list itself.
-            As a list, it comes back as it was; so an only element that is null or a list, which
-            would not, is refused then.
-        empty: What stands for nothing in the newer version.
+        many: The result for a list of several elements: its first element, a refusal, or the
+            unchanged list (keep). With keep, an only element that is null or a list is refused,
+            because a downgrade could not restore it.
+        empty: The equivalent of an empty list in the newer version.
     """
     patch = None
     if empty == "absent" and not in_arrays(scopes):
-        # No field means no change in a PATCH request, and null removes a field (RFC 7396).
+        # In a PATCH request, an absent field is not changed, and null removes a field (RFC 7396).
         patch = wrap(scopes, field, many, "null")
     steps = _Wrap(field, many, empty)
     up = DirectedChange(steps.up, steps.unwrapped, steps.origin_in_list)
@@ -243,7 +243,7 @@ class _Wrap:
         return with_field(holder, key, union(found), required=required)
 
     def _only(self, flat: Flat, image: SchemaImage) -> object:
-        """Return the schema of the element that stands for the list."""
+        """Return the schema of the element of a list with one element."""
         items = elements_of(flat)
         if self.many != "keep":
             return items
@@ -264,7 +264,7 @@ class _Wrap:
         return moved_back(place, (*self.field, 0), self.field)
 
     def _stays(self, place: ErrorPlace) -> bool:
-        """Return whether a place is in a list that stays; it is the nearest in any other."""
+        """Return whether a location is inside a list that is kept unchanged."""
         depth = len(self.field)
         if self.many != "keep" or isinstance(place, Beside) or place[:depth] != self.field:
             return False
@@ -274,7 +274,10 @@ class _Wrap:
 def wrap_parameter(name: str, *, strict: bool = False) -> ParameterChange:
     """Return the change of a parameter that the older version may have several times.
 
-    Upwards, the first value is left; several are refused if `strict`. Downwards, nothing changes.
+    An upgrade keeps only the first value. A downgrade changes nothing.
+
+    Args:
+        strict: Whether an upgrade refuses several values.
     """
 
     def up(lines: ParameterLines, spelling: Spelling) -> ParameterLines:
