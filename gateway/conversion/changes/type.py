@@ -34,7 +34,7 @@ TypeName = Literal["text", "number", "boolean", "integer"]
 
 
 class ChangeType(BodySection, ParameterSection):
-    """Change the type of a value: string (text), number, boolean, or integer of the smallest unit."""
+    """Change the type of a value: string (text), number, boolean, or integer of smallest units."""
 
     keyword = "type"
 

@@ -1,1 +1,1 @@
-"""The models of `conversions` in gateway.yaml, and the version links compiled from them."""
+"""The models of `conversions` in gateway.yaml, which are compiled to version links."""

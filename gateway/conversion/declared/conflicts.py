@@ -1,7 +1,8 @@
-"""Checks for conflicts between the changes of links that apply to the same messages.
+"""Checks for conflicts between changes that apply to the same messages.
 
-A link names either endpoints and methods, or operations. An endpoint belongs to an operation if
-the path of its requests to the service matches the path of the operation.
+A link (an entry of `conversions`) applies either to endpoints and methods, or to operations. An
+endpoint belongs to an operation if the path of its requests to the service matches the path of the
+operation.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,7 +18,7 @@ from gateway.conversion.version_step import MessageKind, VersionLink
 from gateway.versions.version import Version
 
 AskedPaths = Iterable[tuple[Template, Template]]
-"""The public paths of endpoints, each with the path of its requests to services."""
+"""The public paths of endpoints, each with the path of the endpoint's requests to services."""
 
 
 class _Endpoint(NamedTuple):
@@ -32,7 +33,7 @@ class LinkOverlap:
 
     Args:
         asked: The paths of the API's endpoints.
-        links: All links of the API, by the older version.
+        links: All links of the API, by the older version of the link.
     """
 
     def __init__(self, asked: AskedPaths, links: Mapping[Version, Sequence[VersionLink]]) -> None:
@@ -46,8 +47,8 @@ class LinkOverlap:
         self._tables: dict[tuple[Version, bool], OperationTable] = {}
 
     def overlap(self, one: VersionLink, other: VersionLink) -> bool:
-        """Return whether there are messages to which both links apply."""
-        # Errors of different statuses are different messages.
+        """Return whether both links apply to some messages."""
+        # Errors with different statuses are different messages.
         if not (one.on & other.on - {MessageKind.ERROR} or one.statuses & other.statuses):
             return False
         if one.operations is not None:
@@ -70,8 +71,8 @@ class LinkOverlap:
     def _leads(self, endpoint: _Endpoint, operation: MappedOperation, link: VersionLink) -> bool:
         """Return whether requests to an endpoint can belong to an operation.
 
-        They can if their path, in one of the two versions of the link, matches the path of the
-        operation, and if no other operation or endpoint takes precedence for that path.
+        They can if their path matches the path of the operation in one of the two versions of the
+        link, and if no other operation or endpoint takes precedence for this path.
         """
         for asked in self._on_the_way(endpoint.asked, link.older):
             for newer in (True, False):
@@ -81,13 +82,13 @@ class LinkOverlap:
                     continue
                 if not self._has_first(operation, side, path, link, newer=newer):
                     continue
-                # A path mapped by other versions does not reveal the endpoint of its requests.
+                # If other version steps have mapped the path, its endpoint cannot be determined.
                 if asked is not endpoint.asked or self._comes_to(endpoint, path):
                     return True
         return False
 
     def _on_the_way(self, asked: Template, older: Version) -> list[Template]:
-        """Return a path of requests to a service, and its equivalents in other versions."""
+        """Return the path of requests to a service, and its equivalents in other versions."""
         moves = [
             (each.newer.template, each.older.template)
             for version, some in self._operations.items()
@@ -96,7 +97,7 @@ class LinkOverlap:
             if each.newer is not None and each.older is not None
         ]
         found = [asked]
-        for path in found:  # the list grows, since these paths may differ in other versions too
+        for path in found:  # the list grows, because each equivalent may have equivalents too
             for sides in moves:
                 if sides[0] != sides[1] and any(shared_path(path, side) for side in sides):
                     found += [side for side in sides if side not in found]
@@ -111,7 +112,7 @@ class LinkOverlap:
         *,
         newer: bool,
     ) -> bool:
-        """Return whether an operation takes precedence over all others at one of its paths."""
+        """Return whether an operation takes precedence over all others at a path."""
         key = link.older, newer
         if key not in self._tables:
             self._tables[key] = OperationTable(self._operations[link.older], newer=newer)
@@ -121,7 +122,7 @@ class LinkOverlap:
         return any(one is not None and one.operation is operation for one in found)
 
     def _comes_to(self, endpoint: _Endpoint, path: str) -> bool:
-        """Return whether requests with a service path come from this endpoint and no other one."""
+        """Return whether requests with this path to a service come from this endpoint only."""
         _, captures = Router([(endpoint.asked, endpoint.asked)]).find(path) or (None, {})
         public = endpoint.public.fill({**dict.fromkeys(endpoint.public.captures, ANY), **captures})
         found = self._router.find(public)
@@ -129,12 +130,12 @@ class LinkOverlap:
 
 
 def _overlap(one: frozenset[str] | None, other: frozenset[str] | None) -> bool:
-    """Return whether two sets of names have a common name; None stands for all names."""
+    """Return whether two sets have a common name. None is the set of all names."""
     return one is None or other is None or bool(one & other)
 
 
 def _takes(operation: MappedOperation, methods: frozenset[str] | None) -> bool:
-    """Return whether an operation has one of the methods in either version; None means all."""
+    """Return whether an operation has one of the methods in either version. None is all methods."""
     sides = [side for side in (operation.newer, operation.older) if side is not None]
     return methods is None or any(side.takes(method) for side in sides for method in methods)
 
@@ -143,7 +144,12 @@ _ORDER = "changes are listed in the order that upgrades a document"
 
 
 class _Use(NamedTuple):
-    """The location of a change, and the fields that its upgrade removes and creates."""
+    """A change, with the fields that its upgrade reads and writes.
+
+    Attributes:
+        at: The location of the change in gateway.yaml.
+        use: The part of an error message about the use of a group; empty outside groups.
+    """
 
     at: Location
     taken: tuple[str, ...]
@@ -154,13 +160,17 @@ class _Use(NamedTuple):
 def find_conflicts(part: Part, before: Sequence[Part], mistakes: Mistakes) -> None:
     """Report changes that conflict with other changes between the same two versions.
 
-    Conflicts are: a change reads a field that an earlier change removed; two changes write the same
-    field; a change of bodies cannot read the type of value that an earlier change wrote; and a
-    `link` change names a parameter by its name in the other version.
+    Conflicts are:
+
+    - A change reads a field that an earlier change removed.
+    - Two changes write the same field.
+    - A change of bodies cannot read the type of value that an earlier change wrote.
+    - A change of links names a query parameter by its name in the other version.
 
     Args:
         part: The entry of `conversions` to check.
-        before: The earlier entries between the same versions that apply to common messages.
+        before: The earlier entries between the same versions that apply to some of the same
+            messages.
         mistakes: Collects the conflicts.
     """
     for parts in ([part], *([other, part] for other in before)):
@@ -203,7 +213,7 @@ def _find(changes: Iterator[_Use], within: Callable[[str, str], bool], mistakes:
 
 
 class _Walk:
-    """Tracks the fields that the changes of an upgrade remove, read and create, in their order.
+    """Tracks the fields that the changes of an upgrade remove, read and create, one by one.
 
     Args:
         within: Returns whether the first field is the second field or inside it.
@@ -213,8 +223,9 @@ class _Walk:
     def __init__(self, within: Callable[[str, str], bool], mistakes: Mistakes) -> None:
         self._within = within
         self._mistakes = mistakes
-        # The fields that were removed, are read, or were created, each with the location of the
-        # change. `_renamed` has the new names of removed fields, empty if several became one.
+        # The fields that earlier changes have removed, read or created, each with the location of
+        # the change. `_renamed` has the new names of removed fields. A name is empty if the fields
+        # of a change were combined.
         self._gone: dict[str, Location] = {}
         self._used: dict[str, Location] = {}
         self._made: dict[str, Location] = {}
@@ -237,7 +248,7 @@ class _Walk:
                     f" {_ORDER}: {_remedy(name, field, makes)}{change.use}",
                     *change.at,
                 )
-        # Moving `a` to `a.b` would also move the other fields of `a`.
+        # A move of `a` to `a.b` would also move the other fields of `a`.
         part = next((m for m in makes if m != field and within(m, field)), None)
         for known, other in self._made.items() if part and field not in makes else ():
             if known != field and within(known, field):
@@ -291,7 +302,7 @@ class _Walk:
 
 
 def _remedy(name: str, field: str, makes: Sequence[str]) -> str:
-    """Return the remedy for a change that reads a field renamed or removed by an earlier change."""
+    """Return the remedy for a change that reads a field which an earlier change removed."""
     stays = field in makes
     right = "list this one first" if stays else "keep one of the two"
     return f"write '{name}' here, or {right}" if name and (stays or name not in makes) else right
@@ -318,7 +329,7 @@ def _find_unreadable(parts: Sequence[Part], mistakes: Mistakes) -> None:
 
 
 def _find_misnamed(parts: Sequence[Part], mistakes: Mistakes) -> None:
-    """Report `link` changes that name a renamed parameter by its name in the other version."""
+    """Report changes of links that name a renamed parameter by its name in the other version."""
     renamed = [one.parameter_use for part in parts for _, one in _parameters(part, "query")]
     for change in (change for part in parts for change in part.changes()):
         if change.section.linked is None:
@@ -338,7 +349,7 @@ def _find_misnamed(parts: Sequence[Part], mistakes: Mistakes) -> None:
 
 
 def _still_known(held: _Known, use: FieldUse) -> _Known:
-    """Return the known kinds of values in fields that a change moves or does not touch."""
+    """Return the known kinds of values, without fields that a change alters but does not move."""
     touched = (*use.takes, *use.makes)
     known = {
         field: known

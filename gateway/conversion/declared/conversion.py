@@ -1,4 +1,4 @@
-"""The model of an entry of `conversions` in gateway.yaml, which compiles to a version link."""
+"""The model of an entry of `conversions` in gateway.yaml, which is compiled to a VersionLink."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -52,37 +52,39 @@ ExampleOperation = Annotated[
 
 
 class ExampleMessageConfig(SectionModel):
-    """The header fields and the query of an example."""
+    """The header fields and the query of an example message."""
 
     headers: Mapping[str, str] = Field(default_factory=dict)
     """The header fields of the message, by name."""
     query: str | None = None
-    """The query of the request, as in `page=2&size=10`."""
+    """The query of the request, such as `page=2&size=10`."""
 
 
 class ExampleConfig(SectionModel):
-    """The same body in both versions. `check` converts each into the other and compares."""
+    """The same body in both versions. `check` converts each body to the other version and compares
+    the result.
+    """  # noqa: D205
 
     older: JsonValue
-    """The body of the older version: any JSON, written as YAML."""
+    """The body in the older version: any JSON value, written as YAML."""
     newer: JsonValue
-    """The body of the newer version: any JSON, written as YAML."""
+    """The body in the newer version: any JSON value, written as YAML."""
     older_message: ExampleMessageConfig = ExampleMessageConfig()
-    """The older version's header fields and query, if a change moves values between them and the
-    body."""
+    """The header fields and the query in the older version, if a change moves values between them
+    and the body."""
     newer_message: ExampleMessageConfig = ExampleMessageConfig()
-    """The newer version's header fields and query, if a change moves values between them and the
-    body."""
+    """The header fields and the query in the newer version, if a change moves values between them
+    and the body."""
     direction: Literal["up", "down", "both"] = "both"
-    """The tested direction: up to the newer version, down to the older one, or both. The default is
-    both."""
+    """The direction to test: up (to the newer version), down (to the older version), or both. The
+    default is both."""
     operation: ExampleOperation | None = None
     """A method and the path of an endpoint. All conversions between the two versions that apply to
     this operation are tested together. Without `operation`, only the conversion that contains the
     example is tested."""
     status: Annotated[int, Field(ge=100, le=599)] | None = None
-    """The status of the response with the body. Without `status`, the body belongs to a response
-    with status 200 if the method is GET, and to the request for any other method."""
+    """The status of the response that has the body. Without `status`, the body belongs to a
+    response with status 200 if the method is GET, and to the request for any other method."""
 
 
 _STATUSES = r"^[45](?:[0-9][0-9]|xx)$"
@@ -130,15 +132,17 @@ class RefuseConfig(SectionModel):
     status: Annotated[int, Field(ge=400, le=599), NumberText] = 404
     """The status of the refusal, such as 410. The default is 404."""
     detail: str = ""
-    """The sentence that explains the reason and the alternative. The default is that of the
+    """A sentence that explains the reason and the alternative. The default is that of the
     version's `errors`, or a standard text."""
     code: str | Annotated[int, Strict()] | None = None
-    """The code of the refusal, which overrides the code in the version's `errors`. The default is
+    """The code in the refusal, instead of the code in the version's `errors`. The default is
     operation_missing, or the code in `errors` for it."""
 
 
 class OperationConfig(SectionModel):
-    """An operation whose method, path or status differs between the versions, or that one lacks."""
+    """An operation that differs between the two versions in its method, path or status, or that one
+    version lacks.
+    """  # noqa: D205
 
     newer: str | None = None
     """The method and the path of the operation in the newer version, such as `POST /payments`. A
@@ -148,17 +152,17 @@ class OperationConfig(SectionModel):
     """The method and the path of the operation in the older version, such as `POST /pay` or
     `GET /find?id={id}`. Without `older`, the older version lacks the operation."""
     status: OneOrSome[StatusConfig, StatusConfig] | None = None
-    """The response status that differs, such as `{ newer: 201, older: 200 }`, or a list. By
+    """A response status that differs, such as `{ newer: 201, older: 200 }`, or a list of them. By
     default, no status differs."""
     request_body: Literal["newer", "older"] | None = None
-    """The only version whose requests have a body: newer or older. If the other version's request
-    has no body, the changes create one from `{}`. By default, the requests of both versions may
-    have a body."""
+    """The version whose requests have a body, newer or older, if only one version has them. For a
+    request of the other version, the changes create a body from `{}`. By default, requests of both
+    versions may have a body."""
     service: str | None = None
-    """The service for an operation that one version lacks. The service speaks the version with the
-    operation."""
+    """The service for an operation that one version lacks. It must implement the version that has
+    the operation."""
     refuse: RefuseConfig | None = None
-    """The refusal of an operation that one version lacks, if no service offers the operation."""
+    """The refusal of an operation that one version lacks, if no service handles the operation."""
 
 
 def _named_or_declared(value: object) -> str:
@@ -172,15 +176,15 @@ OperationEntry = Annotated[
 
 
 class FormsConfig(SectionModel):
-    """The conversion of forms from clients of one version to JSON for services of the other."""
+    """The conversion of forms, which only one version accepts, to JSON for the other version."""
 
     version: Literal["newer", "older"]
     """The version with forms (application/x-www-form-urlencoded): newer or older."""
     numbers: tuple[str, ...] = ()
-    """The form fields that are numbers, including numbers in lists. By default, all are strings."""
+    """The form fields that are numbers, or lists of numbers. By default, all fields are strings."""
     booleans: tuple[str, ...] = ()
-    """The form fields that are booleans: `true`, `1` or `on`, and `false` or `0`. By default, there
-    are none."""
+    """The form fields that are booleans, written as `true`, `1` or `on`, and `false` or `0`. By
+    default, there are none."""
     lists: tuple[str, ...] = ()
     """The form fields that are lists even if they occur only once. By default, only repeated fields
     are lists."""
@@ -193,30 +197,31 @@ class ConversionConfig(SectionModel):
     """The reversible difference between two adjacent versions, or a part of that difference."""
 
     between: tuple[str, str]
-    """The two versions that the conversion is between, the older one first."""
+    """The two versions, the older version first."""
     changes: tuple[ChangeConfig, ...] = ()
-    """The changes of bodies, in the order of an upgrade; a downgrade applies them in reverse."""
+    """The changes of bodies, in the order of an upgrade. A downgrade reverses the order."""
     query: tuple[ParameterConfig, ...] = ()
     """The changes of query parameters, in the order of an upgrade."""
     headers: tuple[ParameterConfig, ...] = ()
     """The changes of header fields, in the order of an upgrade."""
     operations: Some[OperationEntry] | None = None
-    """The operations that the conversion applies to. An entry has the operation in both versions,
-    or is a string with the operation in the newer version. The default is all operations."""
+    """The operations that the conversion applies to. An entry describes the operation in both
+    versions, or is a string with the operation in the newer version. The default is all
+    operations."""
     status: OneOrSome[StatusConfig, StatusConfig] | None = None
-    """The response status that differs, such as `{ newer: 422, older: 400 }`, or a list. By
+    """A response status that differs, such as `{ newer: 422, older: 400 }`, or a list of them. By
     default, no status differs."""
     forms: FormsConfig | None = None
     """The conversion of forms to JSON, if the other version accepts only JSON. Without it, forms
     stay forms."""
     events: Mapping[_EventName, _EventName] = Field(default_factory=dict)
-    """The names of server-sent events (text/event-stream) that differ: newer name to older name. By
-    default, there are none."""
+    """The names of server-sent events (text/event-stream) that differ: the name in the newer
+    version, then the name in the older version. By default, there are none."""
     statuses: tuple[Statuses, ...] = ()
     """The error statuses, such as 404 or 4xx, that the conversion also applies to."""
     on: Literal["requests", "responses", "errors", "both"] = "both"
-    """The messages that the conversion applies to: `requests`, `responses`, or `both`; `errors` are
-    only the responses with one of the `statuses`. The default is both."""
+    """The messages that the conversion applies to: `requests`, `responses`, `both`, or `errors`,
+    which are only responses with one of the `statuses`. The default is both."""
     methods: Some[Method] | None = None
     """The methods of the requests that the conversion applies to. Without `methods`, it applies to
     all methods."""
@@ -224,11 +229,11 @@ class ConversionConfig(SectionModel):
     """The endpoints that the conversion applies to, by their `path`. Without `paths`, it applies to
     all endpoints."""
     unfit: Literal["refuse", "keep"] = "refuse"
-    """The reaction to a value in the body or query of a request that a change cannot convert. The
+    """The reaction to a value in the body or query of a request that a change cannot convert: the
     gateway refuses the request (`refuse`), or forwards the unchanged value, which the service may
     refuse (`keep`). The default is refuse."""
     examples: tuple[ExampleConfig, ...] = ()
-    """Bodies in both versions. `check` converts each of them and compares the result."""
+    """Example bodies in both versions. `check` converts each of them and compares the results."""
 
     def compile(
         self,
@@ -302,7 +307,7 @@ class ConversionConfig(SectionModel):
                     mistakes.add(f"{text}; remove it, or on: {self.on}", *at, key)
 
     def _warn(self, at: Location, mistakes: Mistakes, groups: GroupConfigs) -> None:
-        """Warn once about each lossy change, at its declaration, including changes in groups."""
+        """Warn once about each change that loses data, including changes of groups."""
         parameters = (
             DeclaredChange((*at, key, index, name), section)
             for key, entries in (("query", self.query), ("headers", self.headers))
@@ -353,7 +358,7 @@ def _parameters(
 
 
 def _written(value: object) -> object:
-    # Only the keys that are set in the file. model_dump would build a serializer for every model.
+    # Include only the keys that the file sets. model_dump would create a serializer for each model.
     if isinstance(value, BaseModel):
         return {name: _written(getattr(value, name)) for name in value.model_fields_set}
     if isinstance(value, Mapping):
@@ -371,7 +376,7 @@ def _statuses(text: str) -> range:
 def compile_statuses(
     configured: StatusConfig | Sequence[StatusConfig] | None, at: Location, mistakes: Mistakes
 ) -> dict[int, int]:
-    """Return a map from the newer version's statuses to the older version's, and warn of losses."""
+    """Return a map from the newer to the older version's statuses, and warn of lost statuses."""
     several = configured if isinstance(configured, Sequence) else (configured,)
     pairs = [pair for pair in several if pair is not None]
     statuses = {pair.newer: pair.older for pair in pairs}

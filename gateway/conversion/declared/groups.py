@@ -1,4 +1,4 @@
-"""Groups: named lists of changes of an object, and their expansion where `use` names them."""
+"""Groups: named lists of changes of an object, which `use` applies."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
@@ -18,9 +18,9 @@ class DeclaredChange(NamedTuple):
     """A declared change of a conversion, or a change of a group that the conversion uses.
 
     Attributes:
-        at: The location of the declaration.
+        at: The location of the declaration in gateway.yaml.
         place: The path to the object that the change applies to; empty for the body itself.
-        used: The location where the conversion uses the group; empty for a change outside groups.
+        used: The location of the `use` of the group; empty for a change outside groups.
     """
 
     at: Location
@@ -34,7 +34,7 @@ class DeclaredChange(NamedTuple):
         return f" (of a group, used by {place(self.used)})" if self.used else ""
 
     def change(self, link: VersionLink) -> Change | None:
-        """Return the compiled change; None for a change that cannot be compiled separately."""
+        """Return the compiled change, or None if it cannot be compiled separately."""
         context = BuildContext(self.at, Mistakes(), {}, (link.older, link.newer))
         return self.section.body_change(context) if isinstance(self.section, BodySection) else None
 
@@ -50,7 +50,7 @@ def declared_changes(
 ) -> Iterator[DeclaredChange]:
     """Yield the changes of a list, with each `use` replaced by the changes of its group.
 
-    A `use` of a group inside itself is yielded without expansion.
+    A `use` of a group inside the same group is not replaced.
     """
     for index, entry in enumerate(entries):
         for name, section in entry.named().items():
@@ -81,7 +81,7 @@ def _expanded(
 def listed_changes(
     entries: Sequence[ChangeConfig], at: Location, groups: GroupConfigs, groups_at: Location
 ) -> Iterator[DeclaredChange]:
-    """Yield the changes of a list and of the groups that it uses, each once, as declared."""
+    """Yield the changes of a list, and of the groups that it uses, once for each declaration."""
     waiting, seen = [(entries, at)], set[str]()
     while waiting:
         some, here = waiting.pop(0)
@@ -95,7 +95,7 @@ def listed_changes(
 
 
 def endless(groups: GroupConfigs) -> Iterator[str]:
-    """Yield the groups that use themselves for the same object, which would never end."""
+    """Yield the names of groups that use themselves for the same object, which would never end."""
     same = {
         name: {
             section.group
@@ -125,7 +125,10 @@ def compile_each(
     mistakes: Mistakes,
     build: Callable[[S, Location], T | None],
 ) -> Iterator[T]:
-    """Compile entries, each of which must name exactly one change; yield the valid changes."""
+    """Compile the entries of a list, and yield the valid changes.
+
+    An entry must have exactly one change.
+    """
     for index, named in enumerate(entries):
         if len(named) != 1:
             found = f"names {' and '.join(named)}" if named else "names no change"
@@ -139,7 +142,7 @@ def compile_each(
 
 
 class ChangeGroups(NamedTuple):
-    """The declared groups of an API, and the changes compiled from them, by name."""
+    """The groups of an API by name: their declarations, and their compiled changes."""
 
     configs: GroupConfigs
     changes: Mapping[str, tuple[Change, ...]]
@@ -149,7 +152,7 @@ NO_GROUPS = ChangeGroups({}, {})
 
 
 def compile_groups(configs: GroupConfigs, at: Location, mistakes: Mistakes) -> ChangeGroups:
-    """Compile the groups of an API; errors are added to `mistakes`."""
+    """Compile the groups of an API, and add errors to `mistakes`."""
     changes: dict[str, tuple[Change, ...]] = dict.fromkeys(configs, ())
     for name in endless(configs):
         mistakes.add(

@@ -1,4 +1,4 @@
-"""The `conversions` of an API, compiled to operations and to links between its versions."""
+"""Compiles the `conversions` of an API to operations and to links between its versions."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -24,7 +24,7 @@ from gateway.conversion.version_step import VersionLink
 from gateway.http.upstream.service import Service
 from gateway.versions.version import Version
 
-# An operation for all methods includes GET.
+# Methods without a request body. None stands for all methods, which include GET.
 _BODILESS = (None, "GET", "HEAD")
 _Pair = tuple[str, str]
 _Identity = tuple[str | None, object, object]
@@ -33,10 +33,10 @@ _Declared = dict[tuple[_Pair, bool], dict[_Identity, tuple[MappedOperation, Loca
 
 
 class DeclaredOperations:
-    """The operations of all conversions of an API.
+    """The operations that the conversions of an API declare.
 
     Attributes:
-        applied: The operations that each conversion applies to; None for all operations.
+        applied: For each conversion, the operations that it applies to; None for all operations.
     """
 
     def __init__(
@@ -51,10 +51,10 @@ class DeclaredOperations:
         self._declared: _Declared = {}
         self._refused: _Declared = {}
         self._built: dict[Location, MappedOperation] = {}
-        # Operations that are declared for all methods, but named with one method.
+        # Operations that are declared for all methods, but mentioned with a single method.
         self._narrowed: set[MappedOperation] = set()
-        # If one newer operation is several operations in the older version: all but the first
-        # declared, by the first.
+        # If the older version has several operations for one operation of the newer version: the
+        # first declared operation, with the further ones.
         self._further: dict[MappedOperation, list[MappedOperation]] = {}
         for config, at in conversions:
             for here, entry in _entries(config, at):
@@ -68,11 +68,11 @@ class DeclaredOperations:
         self.applied = [self._of(config, at) for config, at in conversions]
 
     def warn_unreached(self, paths: Iterable[Template]) -> None:
-        """Warn of operations whose path matches no path of requests to services."""
+        """Warn of operations whose path is not the path of any request to a service."""
         shapes = {template.shape: template for template in paths}
         router = Router((template, template) for template in shapes.values())
-        # With only two versions, a path may contain the label of one version. With more versions,
-        # it needs {version}.
+        # If the API has only two versions, a path may contain the label of one version. Otherwise
+        # it must contain {version}.
         between = {config.between for config, _ in self._conversions}
         alone = {
             (at, key): label
@@ -82,7 +82,7 @@ class DeclaredOperations:
         }
         seen: set[MappedOperation] = set()
         for at, operation in self._built.items():
-            # Each operation is reported only at its declaration.
+            # Report each operation only at its declaration.
             if operation in seen or operation in self._narrowed:
                 continue
             seen.add(operation)
@@ -123,7 +123,7 @@ class DeclaredOperations:
     def _covered(
         self, built: MappedOperation, pair: _Pair, entry: str | OperationConfig
     ) -> Iterator[MappedOperation]:
-        """Yield an operation, and the operations for single methods if it is for all methods."""
+        """Yield an operation, and operations for single methods if it is for all methods."""
         yield built
         if isinstance(entry, str):
             yield from self._further.get(built, ())
@@ -131,8 +131,8 @@ class DeclaredOperations:
             return
         _, *same = _identity(built.newer)
         for (_, *other), (operation, _) in self._declared.get((pair, True), {}).items():
-            # An operation declared separately for one method has its own changes. It is included
-            # only if the conversion names the path without a method.
+            # An operation that is declared separately for one method has its own changes. Include
+            # it only if the conversion mentions the path without a method.
             if other == same and (isinstance(entry, str) or operation in self._narrowed):
                 yield operation
                 yield from self._further.get(operation, ())
@@ -169,7 +169,7 @@ class DeclaredOperations:
         *,
         newer: bool,
     ) -> None:
-        # A refused operation does not conflict with another operation declared at the same path.
+        # A refused operation may be declared at the same path as another operation.
         refused = operation.substitute is not None and operation.substitute.service is None
         declared = self._refused if refused else self._declared
         known = declared.setdefault((pair, newer), {})
@@ -177,7 +177,8 @@ class DeclaredOperations:
         if first == at:
             return
         if newer and pattern.method is not None and None not in (operation.older, main.older):
-            # The older version has several operations for this one; a downgrade uses the first.
+            # The older version has several operations for this operation. A downgrade uses the
+            # first of them.
             self._further.setdefault(main, []).append(operation)
         else:
             self._mistakes.add(
@@ -185,7 +186,7 @@ class DeclaredOperations:
             )
 
     def _name(self, text: str, pair: _Pair, at: Location) -> None:
-        """Record an operation that is a string: the operation in the newer version."""
+        """Record an entry that is a string: the operation in the newer version."""
         pattern = self._mistakes.attempt(partial(parse_operation, text), *at)
         if pattern is None:
             return
@@ -208,7 +209,7 @@ class DeclaredOperations:
         known: Mapping[_Identity, tuple[MappedOperation, Location]],
         at: Location,
     ) -> None:
-        """Warn if a named operation lacks the query of a declared operation at the same path."""
+        """Warn if an entry lacks the query that a declared operation with the same path has."""
         for (method, shape, query), (operation, first) in known.items():
             side = operation.newer
             same = method in (None, pattern.method) and shape == pattern.template.shape
@@ -244,9 +245,10 @@ class DeclaredOperations:
             )
 
     def _warn_of_narrow_refusals(self) -> None:
-        """Warn of refusals of one method at a path that another declaration maps for all methods.
+        """Warn if one method is refused at a path that is mapped for all methods.
 
-        A link to that path matches the refusal, so it is not converted to the other version's path.
+        A URL in a response matches the refusal, and is then not converted to the path of the other
+        version.
         """
         for key, refused in self._refused.items():
             mapped = self._declared.get(key, {})
@@ -258,7 +260,7 @@ class DeclaredOperations:
                     continue
                 own, side = ("newer", "older") if key[1] else ("older", "newer")
                 pattern = operation.side(newer=key[1])
-                assert pattern is not None  # this side has the refused operation
+                assert pattern is not None  # this version has the refused operation
                 self._mistakes.warn(
                     f"warning: links to {pattern.template.text} do not become those of the {side}"
                     f" version by {place(first)}, as {method} is refused here; leave {method} out",
@@ -320,10 +322,10 @@ def _tail(pattern: OperationPattern) -> str | None:
 
 
 def _names_version(captures: Mapping[str, str], template: Template, own: str | None) -> bool:
-    """Return whether an operation's path contains a fixed version label that is not allowed there.
+    """Return whether the path of an operation contains a version label that is not allowed there.
 
     Args:
-        captures: The values that the operation's path has for the captures of the request path.
+        captures: The parts of the operation's path that match the captures of the request path.
         template: The path of the operation.
         own: The label that the path may contain; None if no label is allowed.
     """
@@ -336,10 +338,10 @@ class DeclaredLinks:
 
     Args:
         versions: The versions of the API by label, the oldest first.
-        check_paths: Checks the `paths` of a conversion, given its location.
+        check_paths: Checks the `paths` of a conversion, given the location of the conversion.
 
     Attributes:
-        links: The links, by the older version.
+        links: The links, by the older version of the link.
     """
 
     def __init__(

@@ -1,1 +1,1 @@
-"""The formats of bodies: JSON, forms, patches, and streams of documents."""
+"""The formats of bodies that can be converted: JSON, forms, patches, and streams of documents."""

@@ -14,13 +14,12 @@ NO_TYPE: Final = "none"
 
 # A media type with the structured suffix +json (RFC 6839).
 _JSON = re.compile(rb"[!#$%&'*+\-.^_`|~0-9a-z]+/[!#$%&'*+\-.^_`|~0-9a-z]+\+json\Z")
-# Parsed Content-Types are cached, since services and clients use only a few. Longer values are not
-# cached, so that the cache stays small.
+# Only parsed Content-Types up to this length are cached, so that the cache stays small.
 _SHORT = 256
 _TYPE = b"content-type"
 _DESCRIBING = FieldNames({_TYPE, b"content-encoding"})
 _CHARSET = b"charset="
-# Other names of UTF-8, and names of its subset ASCII.
+# Charsets that are treated as UTF-8: other names of UTF-8, and names of its subset ASCII.
 _LIKE_UTF_8 = (b"utf8", b"us-ascii", b"ascii")
 
 
@@ -43,13 +42,14 @@ STREAMS = (BodyFormat.JSON_LINES, BodyFormat.JSON_SEQUENCE, BodyFormat.EVENT_STR
 """The formats of a series of documents. Each document is converted as soon as it is complete."""
 
 EMPTY_FORM = b"&"
-"""A form body that is not empty but has no fields: an empty string between separators is not a
-field (WHATWG URL, section 5.1)."""
+"""The body to use for a form without fields, since an empty body would mean that there is no body.
+An empty string beside a separator is not a field (WHATWG URL, section 5.1)."""
 
 ERROR_TEXTS = frozenset(
     {"text/plain", "text/html", "text/xml", "application/xml", "application/xhtml+xml"}
 )
-"""Error responses of these types come from a framework or proxy, and are equal in all versions."""
+"""Media types of error responses that frameworks or proxies write. They are the same in all
+versions."""
 
 _JSON_MARKS = (b",", b"[", b"{")
 _MARKS = {
@@ -58,14 +58,14 @@ _MARKS = {
     BodyFormat.JSON_SEQUENCE: (*_JSON_MARKS, b"\n", b"\x1e"),
     BodyFormat.EVENT_STREAM: (*_JSON_MARKS, b"\n", b"\r"),
 }
-# Requests with other methods usually have no body (RFC 9110, section 9.3).
+# Methods of requests that usually have a body (RFC 9110, section 9.3).
 _WRITING = frozenset({"POST", "PUT", "PATCH"})
-# Maximum bytes of one step; other threads wait during a step.
+# Maximum bytes of one step. Other threads wait during a step.
 _STEP = 64 * 1024
 
 _TYPES = {
     b"application/json": BodyFormat.JSON,  # RFC 8259
-    # Names of JSON before its registration, and types of scripts whose content is JSON.
+    # Media types used before application/json was registered, and script types used for JSON.
     b"text/json": BodyFormat.JSON,
     b"text/x-json": BodyFormat.JSON,
     b"application/x-json": BodyFormat.JSON,
@@ -73,7 +73,7 @@ _TYPES = {
     b"application/x-javascript": BodyFormat.JSON,
     b"text/javascript": BodyFormat.JSON,
     b"text/x-javascript": BodyFormat.JSON,
-    # Default types of frameworks, which may also be used for JSON.
+    # Default media types of frameworks, sometimes sent with JSON bodies.
     b"text/plain": BodyFormat.TEXT,
     b"text/html": BodyFormat.TEXT,
     b"application/merge-patch+json": BodyFormat.MERGE_PATCH,  # RFC 7396
@@ -104,7 +104,7 @@ NO_TYPES: Mapping[str, str] = {}
 
 
 BodyKind = tuple[BodyFormat, list[bytes], TextEncoding | None]
-"""The format of a body, the values of Content-Encoding, and its text encoding.
+"""The format of a body, the values of its Content-Encoding, and its text encoding.
 
 The text encoding is None for UTF-8 and for encodings that are detected from the first bytes."""
 
@@ -140,7 +140,7 @@ def described(
 
 
 def is_stream(kind: BodyKind) -> bool:
-    """Return whether a body is an uncompressed stream of documents, converted one by one."""
+    """Return whether a body is an uncompressed stream, whose documents are converted one by one."""
     return kind[0] in STREAMS and not kind[1]
 
 
@@ -150,7 +150,7 @@ def format_of(fields: Iterable[tuple[bytes, bytes]]) -> BodyFormat:
 
 
 def is_empty_form(method: str, body_format: BodyFormat) -> bool:
-    """Return whether an empty request body is a form without fields."""
+    """Return whether an empty body of a request stands for a form without fields."""
     return method in _WRITING and body_format is BodyFormat.FORM
 
 
@@ -176,9 +176,9 @@ class ElementCount:
         self._marks = _MARKS.get(body_format, _JSON_MARKS)
 
     def exceeds(self, piece: bytes) -> bool:
-        """Count a piece; return whether the body so far may have too many elements."""
-        # Each element follows one of the marks, but marks inside strings are counted too. The
-        # count runs in short steps, as other threads wait during a step, and stops at the limit.
+        """Count the elements in a piece, and return whether the body may have too many elements."""
+        # Each element follows one of the marks, but marks inside strings are counted too. The count
+        # runs in short steps because other threads wait during a step. It stops at the limit.
         for begin in range(0, len(piece), _STEP):
             end = begin + _STEP
             self._left -= sum(piece.count(mark, begin, end) for mark in self._marks)
@@ -188,13 +188,17 @@ class ElementCount:
 
 
 def is_in_ranges(fields: Iterable[tuple[bytes, bytes]], ranges: Collection[str]) -> bool:
-    """Return whether one of the lower-case media ranges (`text/csv`, `image/*`) matches a body."""
+    """Return whether one of the media ranges matches the Content-Type of a message.
+
+    Args:
+        ranges: Media ranges in lower case, such as `text/csv` and `image/*`.
+    """
     types = [value for name, value in fields if name.lower() == _TYPE] if ranges else []
     return len(types) == 1 and any(each in ranges for each in _ranges(types[0]))
 
 
 def _ranges(content_type: bytes) -> tuple[str, str]:
-    """Return a media type, and the range of all its subtypes."""
+    """Return a media type such as `text/csv`, and the media range such as `text/*`."""
     essence = content_type.partition(b";")[0].strip(b" \t").lower().decode("latin-1")
     kind, slash, _ = essence.partition("/")
     return essence, f"{kind}{slash}*"
@@ -204,7 +208,7 @@ _Text = tuple[BodyFormat, TextEncoding | None]
 
 
 def _declared(content_type: bytes, media_types: Mapping[str, str]) -> _Text | None:
-    """Return the configured format of a media type; None if it is not configured."""
+    """Return the configured format of a media type, or None if no format is configured."""
     for name in _ranges(content_type):
         if name in media_types:
             return _in_charset(_READINGS[media_types[name]], _charsets(content_type))
@@ -228,7 +232,7 @@ def _charsets(content_type: bytes) -> set[bytes]:
 def _in_charset(found: BodyFormat, charsets: set[bytes]) -> _Text:
     """Return a format with the text encoding for a charset.
 
-    An unknown charset is ignored, since most unknown names are other names of UTF-8.
+    An unknown charset is ignored, because most unknown names are other names of UTF-8.
     """
     if not charsets or found in (BodyFormat.OTHER, BodyFormat.PASSED, BodyFormat.EVENT_STREAM):
         return found, None  # an event stream is UTF-8 (WHATWG HTML, section 9.2.5)

@@ -1,12 +1,12 @@
 """Conversion of forms: `application/x-www-form-urlencoded` (WHATWG URL, section 5).
 
 A form is converted as an object of strings: each name is a field, and a repeated name is an array.
-Form values have no types. If a change expects a number or a boolean, it reads the string as one. If
-a version does not accept forms, a form becomes JSON in the conversion to that version.
+Form values have no types. If a change expects a number or a boolean, it parses the string. If a
+version does not accept forms, the conversion to that version turns a form into JSON.
 
 Only fields that a change alters are rewritten. Other fields keep their bytes and positions. Some
-clients, such as curl, send JSON or plain text with the media type of forms. Such a body is
-unchanged.
+clients, such as curl, send JSON or plain text with the media type of forms. Such a body is not
+converted.
 """
 
 import re
@@ -34,7 +34,7 @@ from gateway.http.cooperative import Step, no_step
 # Maximum bytes per call of urllib. A call needs 85 times the memory of its input, and no other
 # thread runs during the call.
 _STEP = 16 * 1024
-# A first name with a character that clients always escape in field names: the body is not a form.
+# Matches a body whose first name has a character that clients always escape. It is not a form.
 _TEXT = re.compile(rb'[^=&]*[\x00-\x20"<>\\^`{|}]')
 _json_text = msgspec.json.Decoder(msgspec.Raw).decode
 
@@ -45,7 +45,7 @@ def convert_form(
     message: Message | None = None,
     step: Step = no_step,
 ) -> bytes:
-    """Convert a form to a form or to JSON; returns the same object if no change alters it.
+    """Convert a form to a form or to JSON; return the same object if no change alters it.
 
     Raises:
         ConversionError: The body does not fit the declared changes, the result has a value that a
@@ -70,12 +70,12 @@ def convert_form(
 
 
 def read_form(body: bytes, step: Step = no_step) -> JsonObject:
-    """Return the fields of a form; bytes that are not UTF-8 become surrogates."""
+    """Return the fields of a form. Bytes that are not UTF-8 become surrogates."""
     return _fields(_read(body, step)[1])
 
 
 def _read(body: bytes, step: Step) -> tuple[list[str | None], dict[str, list[str]]]:
-    """Return the name of each pair of a form (None for an empty pair), and the values by name."""
+    """Return the names of all pairs in a form (None for an empty pair), and the values by name."""
     names: list[str | None] = []
     texts: dict[str, list[str]] = {}
     for pair in body.split(b"&"):
@@ -141,9 +141,9 @@ def _place_new(
     spelled: dict[str, bytes],
     end: int,
 ) -> dict[int, list[bytes]]:
-    """Place new fields at the positions of removed fields, as far as the order of `made` allows.
+    """Put new fields at the positions of removed fields if the order of `made` allows it.
 
-    A value that is only moved to another name keeps its bytes.
+    A value that only moves to another name keeps its bytes.
 
     Returns:
         The remaining new pairs, by the index of the original pair that follows them.
@@ -176,7 +176,11 @@ def _pair(name: str, text: str, spelled: Mapping[str, bytes] = MappingProxyType(
 
 
 def _texts(document: Document) -> dict[str, list[str]]:
-    """Return a document's values as strings by name; raises ConversionError for other values."""
+    """Return the values of a document as strings by name.
+
+    Raises:
+        ConversionError: A form cannot hold the document.
+    """
     if not isinstance(document, dict):
         raise ConversionError(f"becomes {kind(document)}, which a form cannot hold")
     texts: dict[str, list[str]] = {}
@@ -186,7 +190,7 @@ def _texts(document: Document) -> dict[str, list[str]]:
 
 
 def is_form(body: bytes) -> bool:
-    """Return whether a body is a form, and not JSON or plain text with the type of a form."""
+    """Return whether a body with the media type of forms is a form, not JSON or plain text."""
     return not (_is_json(body) or _is_text(body))
 
 
@@ -201,7 +205,7 @@ def _is_json(body: bytes) -> bool:
 
 
 def _is_text(body: bytes) -> bool:
-    """Return whether a body looks like plain text: it has no `=`, or an unescaped name."""
+    """Return whether a body looks like plain text: without `=`, or with an unescaped name."""
     return body.strip(b"&") != b"" and (b"=" not in body or _TEXT.match(body) is not None)
 
 
@@ -217,7 +221,7 @@ def typed(fields: Document, links: Sequence[VersionLink], *, of_request: bool = 
 
 
 def json_from(conversion: BodyConversion) -> int | None:
-    """Return the index of the first link after the form has become JSON; None if it never does."""
+    """Return the index of the first link that converts JSON; None if a form stays a form."""
     newer = conversion.direction is Direction.DOWN
     known = [link.older for link in conversion.links]
     for link in conversion.links:
@@ -227,7 +231,7 @@ def json_from(conversion: BodyConversion) -> int | None:
 
 
 def retyped(fields: HeaderFields, conversion: BodyConversion) -> HeaderFields:
-    """Return the header fields of a converted form, with the JSON type if it becomes JSON."""
+    """Return the header fields of a converted form, with the media type of JSON if it is JSON."""
     if json_from(conversion) is None:
         return fields
     return [*end_to_end(fields, _TYPE), (b"Content-Type", b"application/json")]
@@ -236,7 +240,7 @@ def retyped(fields: HeaderFields, conversion: BodyConversion) -> HeaderFields:
 def _json(
     fields: JsonObject, conversion: BodyConversion, begin: int, message: Message | None
 ) -> bytes:
-    """Convert a form to JSON; links before the index `begin` still convert strings."""
+    """Convert a form to JSON. Links before the index `begin` convert the form itself."""
     links, direction, asking = conversion.links, conversion.direction, conversion.of_request
     before = BodyConversion(links[:begin], direction, asking)
     document = before.convert(fields, replace(FORM, message=message))
@@ -263,7 +267,7 @@ def _pairs(fields: JsonObject) -> Iterator[tuple[str, str]]:
 
 
 def _first(value: Document) -> Tokens:
-    """Return the location of the first value inside nested objects."""
+    """Return the location of the first value in nested objects."""
     if not isinstance(value, dict) or not value:
         return ()
     key = next(iter(value))
@@ -271,7 +275,7 @@ def _first(value: Document) -> Tokens:
 
 
 def _decoded(text: bytes) -> str:
-    """Decode a name or value; bytes that are not UTF-8 become surrogates."""
+    """Decode a name or value. Bytes that are not UTF-8 become surrogates."""
     text = text.replace(b"+", b" ")
     if len(text) <= _STEP:
         return unquote_to_bytes(text).decode(errors="surrogateescape")
@@ -292,7 +296,7 @@ def _coded(text: str) -> bytes:
 
 
 def _check_utf8(value: Document) -> None:
-    """Raise ConversionError for surrogates that stand for invalid UTF-8, not allowed in JSON."""
+    """Raise ConversionError for surrogates, which stand for invalid UTF-8."""
     if isinstance(value, dict):
         value = [*value.keys(), *value.values()]
     if isinstance(value, list):
@@ -311,7 +315,7 @@ def _parse(value: Document) -> Document:
 
 
 def _digits(value: Document) -> str | None:
-    """Return the digits of a number, or of a string that contains a number; otherwise None."""
+    """Return the digits of a number or numeric string, or None for any other value."""
     if isinstance(value, str):
         return value if NUMBER_TEXT.match(value) else None
     return PLAIN.digits(value)
@@ -319,4 +323,4 @@ def _digits(value: Document) -> str | None:
 
 _TYPE = frozenset({b"content-type"})
 FORM = replace(PLAIN, digits=_digits, number=str, parse=_parse, typed=False)
-"""The JsonForm of HTML forms: scalars are strings."""
+"""The JsonForm for HTML forms, in which all scalars are strings."""

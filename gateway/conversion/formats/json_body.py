@@ -1,7 +1,7 @@
 """Conversion of JSON bodies, parsed only as deeply as the conversion needs.
 
-Values that no change alters remain slices of the original bytes. This preserves the digits of
-numbers, the order of keys and unknown fields, and makes conversions fast. A body that no change
+Values that no change alters remain slices of the original bytes. Conversions are therefore fast,
+and preserve the digits of numbers, the order of keys and unknown fields. A body that no change
 alters is returned unchanged.
 """
 
@@ -32,7 +32,7 @@ from gateway.conversion.message import Message
 from gateway.conversion.scalars import number
 from gateway.http.cooperative import Step, no_step
 
-# Maximum bytes of one step; other threads wait during a step.
+# Maximum bytes of one step. Other threads wait during a step.
 _STEP = 64 * 1024
 # Python needs minutes to write all digits of 1e9999999. Real amounts have fewer digits than this.
 _MOST_DIGITS = 400
@@ -51,7 +51,7 @@ def _bounded(text: str) -> Decimal:
 _decoder = msgspec.json.Decoder(dict[str, Raw] | list[Raw] | str | int | float | bool | None)
 _to_the_leaves = msgspec.json.Decoder(float_hook=_bounded)
 _compared = msgspec.json.Decoder(float_hook=number)
-# The prefix of most messages of the parser.
+# The prefix of most error messages of the parser.
 _MALFORMED = "JSON is malformed: "
 _encoder = msgspec.json.Encoder(decimal_format="number")
 # The types of numbers that changes create, such as a default.
@@ -62,8 +62,8 @@ _encoded = _encoder.encode
 
 # The white space of JSON (RFC 8259, section 2).
 _BLANKS = b" \t\n\r"
-# Matches -0, which int cannot represent, and integers with too many digits. A match inside a string
-# only means that the slower parser is used. Each run of digits is scanned only once.
+# Matches -0, which int cannot represent, and integers with too many digits. After a match, even a
+# match inside a string, the slower parser is used. Each run of digits is scanned only once.
 _RARE = re.compile(rb"-0(?![.0-9eE])|(?<![0-9])[0-9]{%d}" % (_MOST_DIGITS + 1))
 
 
@@ -72,7 +72,7 @@ class NotJsonError(ConversionError):
 
 
 class _NotCompactError(Exception):
-    """The text of a value differs from what the encoder would write."""
+    """A value is not written as the encoder would write it, for example with white space."""
 
 
 def convert(  # noqa: C901  # one walk in one frame, for speed
@@ -83,12 +83,12 @@ def convert(  # noqa: C901  # one walk in one frame, for speed
     *,
     of_places: bool = False,
 ) -> bytes:
-    """Convert a JSON body; returns the same object if no change alters it.
+    """Convert a JSON body; return the same object if no change alters it.
 
     Args:
         message: The message with the body. Its query and header fields are converted too if the
             conversion needs them. None if the message is unknown.
-        of_places: Whether the document has only locations, each shown as null; see `JsonForm`.
+        of_places: Whether the body has only the locations of values; see `JsonForm.of_places`.
 
     Raises:
         ConversionError: The body is not JSON (RFC 8259), is nested too deeply, or does not fit the
@@ -101,7 +101,8 @@ def convert(  # noqa: C901  # one walk in one frame, for speed
             _check_utf8(text)  # unparsed values are not checked later
         try:
             converted: bytes | None = None
-            # A failed first attempt would count mapped links twice.
+            # The first attempt may fail after it has converted some links. A second attempt would
+            # then count these links again.
             if not (large or step is not no_step or of_places or conversion.maps_links):
                 try:
                     form = _COMPACT if message is None else _compact(message)
@@ -177,7 +178,7 @@ def _converted(
     step: Step,
     of_places: bool,
 ) -> bytes:
-    """Convert a body; values that no change alters keep their original text."""
+    """Convert a body. Values that no change alters keep their original text."""
     small = len(text) <= large_json.LARGE
     ordinary = small and step is no_step and message is None and not of_places and parse is _parse
     if ordinary and _idle:
@@ -189,7 +190,7 @@ def _converted(
         made = original.text(conversion.convert(Raw(text), form))
     except ConversionError as error:
         placed = error
-        with suppress(ConversionError):  # a repeated key, in which no location can be found
+        with suppress(ConversionError):  # a repeated key on the path to the location
             placed = within(error, Raw(text), form)
         raise placed from None
     finally:
@@ -207,7 +208,7 @@ def _check_utf8(body: bytes) -> None:
 
 
 def parse(body: bytes) -> Document:
-    """Return a parsed JSON body for comparison, or the bytes themselves if they are not JSON."""
+    """Parse a JSON body for comparison; return the body itself if it is not JSON."""
     try:
         try:
             return _compared.decode(body)
@@ -219,7 +220,7 @@ def parse(body: bytes) -> Document:
 
 
 def _open(value: Document) -> Document:
-    """Open a value of a body in which `within` searches for the location of an error."""
+    """Open a value, without regard to how it is written; used to locate errors."""
     if type(value) is not Raw:
         return Number(_made_digits(value)) if type(value) in _NUMBERS else value
     try:
@@ -231,7 +232,7 @@ def _open(value: Document) -> Document:
 
 
 def _open_compact(value: Document) -> Document:
-    """Open a value; raises _NotCompactError if the encoder would write it differently."""
+    """Open a value; raise _NotCompactError if the encoder would write it differently."""
     if type(value) is not Raw:
         return Number(_made_digits(value)) if type(value) in _NUMBERS else value
     try:
@@ -266,7 +267,7 @@ def _digits(value: Document) -> str | None:
 
 
 def _made_digits(number: Document) -> str:
-    """Return the digits of a number that a change created, as the encoder writes them."""
+    """Return the digits that the encoder writes for a number that a change created."""
     return str(_encoded(number), "ascii")
 
 
@@ -341,7 +342,7 @@ def _check(value: object) -> None:
             _check(inner)
 
 
-# Forms that are reused for small bodies: creating one costs as much as a conversion.
+# Forms to be reused for small bodies. To create a form takes as long as a conversion.
 _idle: list[tuple[OriginalText, JsonForm]] = []
 _MOST_IDLE = 4
 _PLACES = JsonForm(_open, _close, _digits, _number, _parse, _take)

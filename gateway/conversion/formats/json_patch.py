@@ -1,17 +1,17 @@
 """Conversion of JSON Patch: `application/json-patch+json` (RFC 6902).
 
-Each operation has a path in the document, and may have a value. To convert the path, a document is
-created that contains only the path, with null as its value, and this document is converted. Changes
-keep null, and Python functions are not called for it. The value is converted in the same way. If
-the path becomes several paths in the other version, as for a string joined from parts, the result
-has one operation for each path.
+Each operation has a path in the document, and may have a value. To convert the path, a temporary
+document is created and converted that contains only this path, with null as its value. Changes keep
+null, and Python functions are not called for null. The value is converted in the same way. If the
+path becomes several paths in the other version, as for a string joined from parts, the result has
+one operation for each path.
 """
 
 from collections.abc import Iterator
 from functools import partial
 from typing import NoReturn, Protocol
 
-# msgspec leaves the values of operations unparsed, and so their numbers exact (see `json_body`).
+# msgspec can leave the values of operations unparsed, which keeps numbers exact (see `json_body`).
 import msgspec
 from msgspec import Raw
 
@@ -30,8 +30,8 @@ _NO_EQUAL = "a place for which the other version has no equal"
 _WITH_VALUE = ("add", "replace", "test")
 _WITH_SOURCE = ("move", "copy")
 
-# The maximum number of names and indexes in a path. Each of them costs a pass over the value at the
-# path, so thousands would take seconds. Real documents are less deeply nested.
+# The maximum number of names and indexes in a path. Each of them needs a pass over the value at the
+# path, so that thousands would take seconds. Real documents are less deeply nested.
 _DEEPEST = 64
 
 _operations = msgspec.json.Decoder(list[Raw])
@@ -50,7 +50,7 @@ def convert_patch(
     message: Message | None = None,
     step: Step = no_step,
 ) -> bytes:
-    """Convert a JSON Patch; returns the same object if no change alters it.
+    """Convert a JSON Patch; return the same object if no change alters it.
 
     Args:
         message: The message with the patch, which is not altered; None if the message is unknown.
@@ -144,7 +144,7 @@ def _is_index(parts: _Place) -> bool:
 
 
 def _moved(place: _Place, convert: _JsonConversion, name: str) -> list[_Place]:
-    """Return the paths in the other version; raises ConversionError if there are none."""
+    """Return the paths in the other version; raise ConversionError if there are none."""
     if not place:
         return [place]
     try:
@@ -152,7 +152,7 @@ def _moved(place: _Place, convert: _JsonConversion, name: str) -> list[_Place]:
     except ConversionError as error:
         # The error describes the temporary document, which would not help the sender.
         raise ConversionError(_NO_EQUAL, (name,), error.cause or str(error)) from None
-    # The converted document has one element in each array, whatever its index.
+    # Each array in the converted document has a single element, without regard to its real index.
     indexes = [part for part in place if _is_index((part,))]
     made: list[_Place] = []
     for found in _nulls(msgspec.json.decode(document)):
@@ -162,7 +162,7 @@ def _moved(place: _Place, convert: _JsonConversion, name: str) -> list[_Place]:
         made.append(tuple(part if isinstance(part, str) else next(rest) for part in found))
     if not made or (len(made) > 1 and indexes[-1:] == [place[-1]]):
         _refuse(_NO_EQUAL, name)
-    # A new element ("-") must not become a part of an element that does not exist yet.
+    # "-" stands for a new element. It must not become a field of a new element.
     if place[-1] == "-" != made[0][-1]:
         _refuse("a new element, of which the other version has more than this value", name)
     return made
@@ -185,14 +185,14 @@ def _value(place: _Place, target: _Place, value: Raw, convert: _JsonConversion) 
 
 
 def _in_operation(place: _Place, found: ErrorPlace) -> ErrorPlace:
-    """Map a location in the temporary document to the location in the operation."""
+    """Map a location in the temporary document to a location in the operation."""
     if isinstance(found, Beside):
         return found
     return ("path",) if len(found) < len(place) else ("value", *found[len(place) :])
 
 
 def _holder(place: _Place, value: Raw) -> bytes:
-    """Return a document that contains only the given value at a path."""
+    """Return a temporary document that contains only a value at a path."""
     made: object = value
     for part in reversed(place):
         made = [made] if _is_index((part,)) else {part: made}

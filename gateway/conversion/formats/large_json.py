@@ -1,8 +1,8 @@
 """Large JSON documents, read and written in pieces, so that other threads can run in between.
 
 A parser in C holds the interpreter lock until it returns. One call with a million members takes
-most of a second, during which all other requests wait. A copy of a large body blocks them for a few
-milliseconds.
+most of a second, during which all other requests wait. Even a copy of a large body blocks them for
+a few milliseconds.
 """
 
 import re
@@ -39,8 +39,8 @@ def stripped(text: memoryview) -> memoryview:
 def cut(inner: bytes | memoryview, step: Step = no_step) -> Iterator[bytes]:
     """Split the content between the brackets of an array or object into pieces of whole elements.
 
-    A piece has about 64 KiB, or more if a single element is longer. If the text is not valid JSON,
-    at least one of the pieces, put between brackets, is not valid either.
+    A piece has about 64 KiB, or more if a single element is longer. If the content is not valid
+    JSON, then at least one piece between brackets is not valid JSON either.
 
     Args:
         step: Called for every 64 KiB, even within a long element.
@@ -52,7 +52,7 @@ def cut(inner: bytes | memoryview, step: Step = no_step) -> Iterator[bytes]:
         window = bytes(inner[at : at + _PIECE])
         if b"\\" in window:
             window = _ESCAPE.sub(b"__", window)
-            if len(window) > 1 and window.endswith(b"\\"):  # the escape continues in the next one
+            if len(window) > 1 and window.endswith(b"\\"):  # the next window completes the escape
                 window = window[:-1]
         at += len(window)
         # Most strings contain no brackets, so that only their two quotes remain.
@@ -100,8 +100,8 @@ _encoded = msgspec.json.Encoder(decimal_format="number").encode
 
 
 def encode(document: Document, step: Step = no_step) -> bytes:
-    """Return a document as JSON; raises MsgspecError, or an error raised by `step`."""
-    written = BytesIO()  # grows, and returns its content, without copying
+    """Return a document as JSON; raise MsgspecError, or an error raised by `step`."""
+    written = BytesIO()  # neither copies its content when it grows, nor in getvalue()
     _write(document, written, step)
     return written.getvalue()
 
@@ -113,7 +113,7 @@ def _write(document: Document, written: BytesIO, step: Step) -> None:
         written.writelines(text[begin : begin + _STEP] for begin in range(0, len(text), _STEP))
     elif isinstance(document, list):
         written.write(b"[")
-        if len(document) <= _TOGETHER:  # each may be large
+        if len(document) <= _TOGETHER:  # each element may be large
             for element in document:
                 written.write(mark)
                 _write(element, written, step)

@@ -1,12 +1,12 @@
 """Original text: JSON values that no change alters keep their exact bytes.
 
-A parser drops the white space between the members of an object, the escapes in their keys, and all
-but one of several members with the same key. This form therefore remembers the original text of
-each array or object that it opens, unless the encoder would write the same text. An array or object
-that is closed without alterations gets its original text back.
+A parser drops the white space between the members of an object, the escapes in keys, and all but
+one of several members with the same key. `OriginalText` therefore stores the original text of each
+array or object that it opens, unless the encoder would write the same text. An array or object that
+is closed without alterations gets its original text back.
 
 JSON does not define which of several members with the same key is valid (RFC 8259, section 4). A
-change that names such a key is therefore refused. Other changes keep all these members in their
+change that names such a key is therefore refused. Other changes keep all these members at their
 positions.
 """
 
@@ -28,7 +28,7 @@ from gateway.http.cooperative import Step
 
 
 class RepeatedKey(str):
-    """The key of a second or later member with the same key, compared by identity."""
+    """The repeated key of a second or later member of an object, compared by identity."""
 
     __slots__ = ()
     __hash__ = object.__hash__
@@ -38,7 +38,7 @@ class RepeatedKey(str):
 
 
 class RepeatedValue(NamedTuple):
-    """The value of one of several members with the same key; it cannot be opened.
+    """The value of one of several members with the same key. It cannot be opened.
 
     Attributes:
         members: The number of members with the same key.
@@ -54,7 +54,7 @@ def repeated() -> ConversionError:
 
 
 def object_of(given: Iterable[tuple[str, Document]]) -> JsonObject:
-    """Return an open object with these members, whose keys may repeat."""
+    """Return an open object with the given members, whose keys may be repeated."""
     members = [*given]
     counts = Counter(key for key, _ in members)
     made: JsonObject = {}
@@ -76,20 +76,20 @@ def check_repeated(fields: JsonObject) -> None:
 
 _encoded = msgspec.json.Encoder(decimal_format="number").encode
 _string_at = json.JSONDecoder().raw_decode
-# Numbers are read as strings, since Python refuses integers with thousands of digits.
+# Numbers are parsed to strings, because Python refuses integers with thousands of digits.
 _value_at = json.JSONDecoder(parse_int=str, parse_float=str).raw_decode
 # The separators of keys and values: white space, with a brace, a colon or a comma.
 _SEPARATOR = re.compile(r"[ \t\n\r]*[,:{]?[ \t\n\r]*")
 # The characters that may follow a value in an object.
 _ENDS = " \t\n\r,}"
-# The start of an escaped colon (\u003a).
+# The beginning of an escaped colon (\u003a).
 _ESCAPED = b"\\u003"
-# A key without characters that need or usually get escapes.
+# A key without characters that are escaped by necessity or by custom.
 _PLAIN_KEY = re.compile(r"[\w.$@ -]*\Z", re.ASCII)
 
 
 class OddMembers(NamedTuple):
-    """The members of an object whose keys may repeat or contain needless escapes.
+    """The members of an object whose keys may be repeated or contain needless escapes.
 
     Attributes:
         keys: The original text of the keys that the encoder would write differently.
@@ -100,7 +100,7 @@ class OddMembers(NamedTuple):
 
 
 def odd_members(text: bytes, written: bytes, members: Mapping[str, Any]) -> OddMembers | None:
-    """Return the members of an object, or None if no key repeats or has needless escapes.
+    """Return the members of an object if a key is repeated or has needless escapes, or None.
 
     Args:
         text: The object as valid JSON.
@@ -134,8 +134,8 @@ def refuse_repeated_within(text: bytes, parsed: Document) -> None:
 
 
 def _same_colons(text: bytes, written: bytes) -> bool:
-    # Every member has one colon. All other colons are in keys and values, and only the original
-    # text may escape them.
+    # Every member has one colon. All other colons are part of keys and values, where only the
+    # original text may escape them.
     return text.count(b":") == written.count(b":") and _ESCAPED not in text
 
 
@@ -190,8 +190,9 @@ class _Opened(NamedTuple):
 
     Attributes:
         value: The open value, which changes alter in place. The reference keeps its id unique.
-        given: The original members or elements. None if opening the text again costs less than a
-            copy of them.
+        text: The original text of the value.
+        given: The original members or elements. None if it is faster to parse the text again than
+            to copy them.
         keys: The original text of the keys that the encoder would write differently.
     """
 
@@ -205,6 +206,7 @@ class OriginalText:
     """Opens and closes the values of one body.
 
     Args:
+        step: Called between parts of the work, to let other threads run.
         small: Whether the body is small enough to be encoded in one step.
     """
 
@@ -256,7 +258,7 @@ class OriginalText:
         return Raw(made) if type(made) is bytes else made
 
     def text(self, value: Document) -> Document:
-        """Return a value as JSON (bytes or Raw); its original text if no change altered it."""
+        """Return a value as JSON (bytes or Raw): the original text if no change altered it."""
         if isinstance(value, Raw):
             return value
         if not isinstance(value, dict | list):
@@ -320,7 +322,7 @@ class OriginalText:
         return members
 
     def _open_in_pieces(self, value: Raw) -> JsonObject | list[Document] | None:
-        """Return an open array or object; None for any other value."""
+        """Open a large array or object in pieces; return None for any other value."""
         text = large_json.stripped(memoryview(value))
         begin, inner, end = bytes(text[:1]), text[1:-1], bytes(text[-1:])
         if begin + end not in (b"[]", b"{}"):
@@ -378,11 +380,11 @@ class OriginalText:
 
 
 def is_as_written(text: bytes | Raw, value: dict[str, Raw] | list[Raw]) -> bool:
-    """Return whether the encoder would write an open array or object exactly like its text.
+    """Return whether the encoder would write an open array or object exactly as in its text.
 
-    Comparing lengths is sufficient: white space, needless escapes and repeated keys make the
-    original text longer than the encoder's. The elements are not encoded again, since they may be
-    large.
+    The function compares only lengths: white space, needless escapes and repeated keys make the
+    original text longer than the text of the encoder. Elements are not encoded again, because they
+    may be large.
     """
     if isinstance(value, dict):
         keys = len(_encoded([*value])) + len(value) if value else 2
@@ -391,7 +393,7 @@ def is_as_written(text: bytes | Raw, value: dict[str, Raw] | list[Raw]) -> bool:
 
 
 def _same(one: Document, other: Document) -> bool:
-    """Return whether two closed values have the same JSON, such as None and a raw null."""
+    """Return whether two closed values are written as the same JSON, such as None and raw null."""
     if one is other or one == other:
         return True
     if isinstance(one, RepeatedValue):
@@ -400,7 +402,7 @@ def _same(one: Document, other: Document) -> bool:
 
 
 def _plain(value: Document) -> Document:
-    """Return a value as plain dicts and lists; raises ConversionError for a repeated key."""
+    """Return a value as plain dicts and lists; raise ConversionError for a repeated key."""
     if isinstance(value, RepeatedValue):
         raise repeated()
     if isinstance(value, dict):

@@ -1,11 +1,11 @@
-r"""Placeholders, during a conversion, for values in JSON bodies that the parser refuses.
+r"""Placeholders that replace values which the JSON parser refuses, during a conversion.
 
 Lone surrogates: escapes such as \ud800 without the other half of the pair. The grammar of JSON
 allows them, but the behaviour of receivers is unpredictable (RFC 8259, section 8.2). Each is
 replaced by a character of the last private-use plane.
 
 NaN and Infinity: they are not part of RFC 8259, but some encoders write them. Each is replaced by a
-string that does not occur in the body otherwise, so that the value can move with its field.
+string that does not occur elsewhere in the body. The value can then move with its field.
 """
 
 import re
@@ -15,14 +15,14 @@ from gateway.conversion.conversion_error import ConversionError
 
 _HIGH = rb"\\u[dD][89abAB][0-9a-fA-F]{2}"
 _LOW = rb"\\u[dD][c-fC-F][0-9a-fA-F]{2}"
-# Replacing one surrogate takes one or two microseconds. This many take as long as the rest of a
-# conversion.
+# To replace a surrogate takes one or two microseconds. So many surrogates take as long as the rest
+# of a conversion.
 _FEW = 500
 _LONE = re.compile(rb"%b(?!%b)|(?<!%b)%b" % (_HIGH, _LOW, _HIGH, _LOW))
 _BACKSLASH = rb"\\"
 _ASIDE = b"\xff"  # a byte that never occurs in UTF-8
-# The first placeholder is U+100000. Each spelling of a surrogate, with upper-case or lower-case
-# digits, has its own placeholder.
+# The first placeholder is U+100000. Each spelling of a surrogate, with its combination of
+# upper-case and lower-case digits, has its own placeholder.
 _PLANE = 0x100000
 _SURROGATES = 0x800
 _IN_PLANE = re.compile(rb"\xf4[\x80-\x87][\x80-\xbf]{2}")
@@ -31,9 +31,9 @@ _ESCAPED_PLANE = re.compile(rb"\\u[dD][bB][cdCD][0-9a-fA-F]%b" % _LOW)
 # Strings are matched as a whole, so that NaN or Infinity inside a string is not replaced.
 _WORDS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|-?\bInfinity\b|\bNaN\b', re.DOTALL)
 MARK = b"\xf4\x8f\xbf\xbd"
-"""The prefix of the string that stands for NaN or Infinity: U+10FFFD, a private character."""
+"""The prefix of the strings that replace NaN and Infinity: U+10FFFD, a private-use character."""
 _MARKED = re.compile(rb'"%b(-?Infinity|NaN)"' % MARK)
-# A search blocks other threads: about a millisecond for this many bytes.
+# The maximum bytes of a body to search. The search blocks other threads for about a millisecond.
 _MOST = 1024 * 1024
 
 
@@ -43,14 +43,14 @@ def many_surrogates(body: bytes) -> bool:
 
 
 def replace_surrogates(body: bytes) -> bytes | None:
-    """Replace each lone surrogate in a body by a placeholder; None if the body has none.
+    """Replace each lone surrogate in a body by a placeholder; return None if it has none.
 
     Raises:
         ConversionError: The body already contains characters of the private plane 16.
     """
     if _ASIDE in body:
         return None
-    # With escaped backslashes replaced, every remaining backslash begins an escape.
+    # Replace escaped backslashes, so that every remaining backslash begins an escape.
     text = body.replace(_BACKSLASH, _ASIDE)
     replaced = _LONE.sub(lambda match: _stand_in(match[0]), text)
     if replaced == text:
@@ -68,7 +68,7 @@ def restore_surrogates(body: bytes) -> bytes:
 
 
 def has_surrogates(text: bytes) -> bool:
-    """Return whether a part of a body contains placeholders for surrogates."""
+    """Return whether JSON text contains placeholders for surrogates."""
     return _IN_PLANE.search(text) is not None
 
 
@@ -90,7 +90,10 @@ def _escape(character: bytes) -> bytes:
 
 
 def replace_literals(body: bytes) -> bytes | None:
-    """Replace NaN and Infinity in a body by strings; None if it has neither, or is too large."""
+    """Replace NaN and Infinity in a body by strings.
+
+    Returns None if the body has neither, is too large, or already contains MARK.
+    """
     if len(body) > _MOST or MARK in body or not (b"NaN" in body or b"Infinity" in body):
         return None
     replaced = _WORDS.sub(_marked, body)

@@ -3,13 +3,13 @@
 JSON lines: each line is one document.
 
 JSON text sequences, `application/json-seq` (RFC 7464): each JSON text ends with a line feed, may
-contain line feeds, and may begin with a record separator. Kubernetes sends such texts, without the
-separators, as `application/json`.
+contain line feeds, and may begin with a record separator. Kubernetes sends such texts as
+`application/json`, without separators.
 
 Server-sent events, `text/event-stream` (WHATWG HTML, section 9.2): the data of an event is
-converted if it is a JSON object or array. Other data, such as `[DONE]`, comments and other fields
-keep their bytes, except for event names that differ in the other version. An event that no change
-alters keeps all its bytes.
+converted if it is a JSON object or array. Event names are converted if they differ between the
+versions. Other data, such as `[DONE]`, comments and other fields keep their bytes. An event that no
+change alters keeps all its bytes.
 """
 
 import re
@@ -32,10 +32,15 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class ConvertedStream(ABC):
-    """Converts a stream of documents piece by piece; only incomplete documents are held back.
+    """Converts a stream of documents piece by piece, and holds back only incomplete documents.
 
-    It raises ConversionError for a document that cannot be converted. It raises
+    Its methods raise ConversionError for a document that cannot be converted. They raise
     DecodedTooLargeError as soon as a part of the stream, such as a line, exceeds the size limit.
+
+    Args:
+        convert: Converts one document.
+        most: The maximum number of bytes of a part.
+        part: The name of a part in error messages, such as "a line".
     """
 
     def __init__(self, convert: DocumentConversion, most: int, part: str) -> None:
@@ -50,10 +55,10 @@ class ConvertedStream(ABC):
         return len(self._begun)
 
     def feed(self, data: bytes, step: Step = no_step) -> bytes:
-        """Add data, and return the documents that are now complete, converted.
+        """Add data, convert the documents that are now complete, and return them.
 
-        A byte order mark at the start of the stream is returned unchanged, since it is not part of
-        a document.
+        A byte order mark at the start of the stream is returned unchanged, because it is not part
+        of a document.
 
         Args:
             step: Called between parts of the work, to let other threads run.
@@ -75,10 +80,10 @@ class ConvertedStream(ABC):
 
     @abstractmethod
     def finish(self, step: Step = no_step) -> bytes:
-        """Return the rest of the stream, converted, after its last byte."""
+        """Convert the rest of the stream after its last byte, and return it."""
 
     def _bound(self, part: bytes | bytearray) -> None:
-        """Raise DecodedTooLargeError if a part, complete or not, exceeds the size limit."""
+        """Raise DecodedTooLargeError if a complete or incomplete part exceeds the size limit."""
         if len(part) > self._most:
             raise DecodedTooLargeError(f"{self._part} of more than {self._most} bytes")
 
@@ -86,7 +91,11 @@ class ConvertedStream(ABC):
 def converted_within(
     text: bytes, around: bytes, convert: DocumentConversion, step: Step = no_step
 ) -> bytes:
-    """Convert the document in `text`; leading and trailing bytes out of `around` are unchanged."""
+    """Convert the document in `text`, without its leading and trailing bytes.
+
+    Args:
+        around: The bytes, such as white space, that may surround the document. They are unchanged.
+    """
     document = text.strip(around)
     if not document or (converted := convert(document, step)) == document:
         return text
@@ -126,20 +135,22 @@ _MARK = re.compile(rb'\\.|["\[\]{}\n\x1e]', re.DOTALL)
 _ESCAPE = re.compile(rb"\\.", re.DOTALL)
 _NO_MARKS = bytes(sorted({*range(256)} - {*b'"[]{}\n'}))
 _SEPARATOR, _BACKSLASH = b"\x1e", b"\\"
-# Maximum bytes of one step; other threads wait during a step.
+# Maximum bytes of one step. Other threads wait during a step.
 _STEP = 64 * 1024
-# Pairs of brackets are removed from inside to outside, which is slow for deeply nested texts.
+# The maximum number of rounds. Each round removes the innermost pairs of brackets, so that deeply
+# nested texts would need many rounds.
 _LEVELS = 32
 
 
 class TextEnds:
     """Finds the line feeds that end JSON texts in a stream that arrives in arbitrary pieces.
 
-    The texts are not validated. A line feed inside a string is invalid JSON; it ends the string.
+    The texts are not validated. A line feed inside a string, which is invalid JSON, ends the
+    string.
 
     Attributes:
         blank: Whether the current text has only white space so far.
-        container: Whether the current text begins like an object or an array.
+        container: Whether the current text begins with `{` or `[`.
     """
 
     def __init__(self) -> None:
@@ -150,7 +161,7 @@ class TextEnds:
         self._escaped = False
 
     def find(self, piece: bytes, begin: int = 0, step: Step = no_step) -> int | None:
-        """Return the index in the piece where the current text ends; None if it continues.
+        """Return the index in the piece where the current text ends, or None if it continues.
 
         Args:
             begin: The index at which the search starts.
@@ -180,7 +191,7 @@ class TextEnds:
         """Skip a window if a fast check shows that the text continues after it.
 
         Returns:
-            Whether the window was skipped. If not, it must be searched.
+            Whether the window was skipped. If false, the window must be searched.
         """
         if not self._depth or _SEPARATOR in window or window.endswith(_BACKSLASH):
             return False
@@ -248,11 +259,11 @@ class JsonSequenceStream(ConvertedStream):
 class SeriesSearch:
     """Detects whether a JSON body that is still arriving is a series of JSON texts.
 
-    The body is a series if a line feed ends an object or array, and then more data follows or the
-    sender pauses without ending the body.
+    The body is a series if a line feed ends an object or array, and then either more data follows,
+    or the sender pauses without ending the body.
 
     Attributes:
-        pause: The length of that pause in seconds; None to wait for more data.
+        pause: The length of such a pause in seconds. None if a pause has no meaning.
         found: Whether the body is known to be a series.
     """
 
@@ -263,7 +274,7 @@ class SeriesSearch:
         self._ended = False
 
     def ends_text(self, piece: bytes) -> bool:
-        """Add a piece; return whether a text has ended and nothing has followed it so far."""
+        """Add a piece; return whether a text has ended and no data has followed it so far."""
         begin = 0
         if b"\0" in piece:  # UTF-16 or UTF-32, in which TextEnds cannot find texts
             self._ends = None
@@ -281,15 +292,15 @@ class SeriesSearch:
         return not self.found
 
 
-# A number at the end of the received text; more digits may follow.
+# A number at the end of the received text, which may be incomplete.
 _NUMBER = re.compile(rb"-?(?:[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]*)?)?\Z")
 _MOST_DIGITS = 64
 _TRUNCATED = "Input data was truncated"
-# Bytes at the start of a JSON text in UTF-16 or UTF-32, or of a byte order mark. Four bytes are
+# Bytes that occur at the start of JSON in UTF-16 or UTF-32, or in a byte order mark. Four bytes are
 # needed to detect the encoding.
 _OF_ENCODINGS = re.compile(rb"[\0\xef\xfe\xff]")
-# Each check parses the whole text so far. Beyond _EACH bytes, the next check waits until the text
-# has doubled. A text of more than _LOOKED_AT bytes counts as JSON.
+# Each check parses all the text received so far. Beyond _EACH bytes, the next check takes place
+# when the text has doubled. Beyond _LOOKED_AT bytes, the text is assumed to be JSON.
 _EACH, _LOOKED_AT = 64 * 1024, 1024 * 1024
 _syntax = msgspec.json.Decoder(msgspec.Raw).decode
 
@@ -298,12 +309,12 @@ class TextSearch:
     """Detects whether a text that is still arriving is not JSON; see `SeriesSearch`.
 
     Args:
-        encoding: The encoding named by the charset of the text; None without a charset.
-        pause: The seconds without data after which complete JSON counts as the whole text; None to
-            wait for the end of the text.
+        encoding: The encoding that the charset of the text names; None without a charset.
+        pause: After so many seconds without data, complete JSON is assumed to be the whole text.
+            None to wait for the end of the text.
 
     Attributes:
-        found: Whether the text is not JSON, or continues after the pause.
+        found: Whether the search is over because the text is not JSON.
         json: Whether the received text may be JSON.
     """
 
@@ -330,7 +341,7 @@ class TextSearch:
         return bool(whole)
 
     def _look(self, text: bytes) -> bool | None:
-        """Return whether a text is complete JSON; None if it is not the beginning of JSON."""
+        """Return whether a text is complete JSON, or None if it cannot become JSON."""
         encoding = self._encoding
         if encoding is None:
             if len(text) < 4 and _OF_ENCODINGS.search(text):
@@ -365,12 +376,13 @@ _BEFORE_A_LINE = (b"", b"\r", b"\n")
 
 
 class EventStream(ConvertedStream):
-    """Converts each event of a stream as soon as it is complete.
+    """Converts each event of an event stream as soon as it is complete.
 
     Args:
+        convert: Converts the data of one event.
         most: The maximum number of bytes of an event.
         lines: The maximum number of lines of an event.
-        conversion: The conversion with the event names that differ; None if names are unchanged.
+        conversion: The conversion that renames events; None if event names are not converted.
     """
 
     def __init__(
@@ -405,15 +417,15 @@ class EventStream(ConvertedStream):
             done.append(part if ahead else self._event(part, step))
             begin = found.end()
         del self._begun[:begin]
-        # The end of an event has up to four bytes. The last of them may not have arrived yet.
+        # The end of an event has up to four bytes, and its last bytes may not have arrived yet.
         self._searched = max(0, len(self._begun) - 3)
         self._bound(self._begun)
         return b"".join(done)
 
     def finish(self, step: Step = no_step) -> bytes:
-        """Return the last event, which has no empty line at its end, converted.
+        """Convert the last event, which does not end with an empty line, and return it.
 
-        The standard requires receivers to discard such an event, but many clients do not.
+        The standard requires receivers to discard such an event, but many clients accept it.
         """
         rest, self._begun = bytes(self._begun), bytearray()
         return self._event(rest, step)
@@ -422,7 +434,7 @@ class EventStream(ConvertedStream):
         self._bound(event)
         if len(event) > self._lines < _count_lines(event):
             raise DecodedTooLargeError(f"an event of more than {self._lines} lines")
-        # The lines are not stored: each would need many times the memory of its bytes.
+        # Do not store the lines. Each would need many times the memory of its bytes.
         data = BytesIO()
         for line in _LINES.finditer(event):
             step()
@@ -436,7 +448,7 @@ class EventStream(ConvertedStream):
 
 
 def events(body: bytes) -> list[dict[str, bytes]]:
-    """Return the complete events of a stream, each as its field values by name."""
+    """Return the complete events of an event stream, each as field values by field name."""
     found: list[dict[str, bytes]] = []
     event: dict[str, bytes] = {}
     for line, end in _LINES.findall(body):
@@ -468,7 +480,7 @@ def _count_lines(text: bytes) -> int:
 
 
 def _written(event: bytes, converted: bytes, step: Step) -> bytes:
-    """Return an event with its data replaced, at the position of the first data line."""
+    """Return an event with other data, at the position of the first data line."""
     written = BytesIO()
     pending: bytes | None = converted
     for line in _LINES.finditer(event):

@@ -1,9 +1,9 @@
 """Encodings of JSON texts other than UTF-8, and byte order marks.
 
-JSON is UTF-8 (RFC 8259, section 8.1). Older specifications allowed UTF-16 and UTF-32, which can be
-detected from the first bytes (RFC 4627, section 3). Some senders use a single-byte or regional
-encoding, named by the parameter `charset` of the media type. A converted body is sent in its
-original encoding.
+JSON is encoded in UTF-8 (RFC 8259, section 8.1). Older specifications allowed UTF-16 and UTF-32,
+which can be detected from the first bytes (RFC 4627, section 3). Some senders use a single-byte or
+regional encoding, and name it in the parameter `charset` of the media type. A converted body is
+sent in its original encoding.
 """
 
 import codecs
@@ -15,16 +15,16 @@ from typing import NamedTuple
 
 from gateway.http.cooperative import Step
 
-# Maximum bytes of one step; other threads wait during a step.
+# Maximum bytes of one step. Other threads wait during a step.
 _STEP = 64 * 1024
-_MARKS = (  # UTF-32 first: its little-endian mark begins with the mark of UTF-16
+_MARKS = (  # UTF-32 before UTF-16: its little-endian mark begins with the mark of UTF-16
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),
     (codecs.BOM_UTF32_BE, "utf-32-be"),
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-# Valid if the first two characters are ASCII, as in every JSON text except some strings.
+# Correct if the first two characters are ASCII, as in every JSON text except some strings.
 _ZEROS = (
     (re.compile(rb"\0\0\0[^\0]"), "utf-32-be"),
     (re.compile(rb"[^\0]\0\0\0"), "utf-32-le"),
@@ -40,13 +40,18 @@ _ESCAPES = "json-escapes"
 
 
 class TextEncoding(NamedTuple):
-    """A text encoding by the name of Python's codec, with the byte order mark of this text."""
+    """The encoding of a text.
+
+    Attributes:
+        codec: The name of Python's codec.
+        mark: The byte order mark of the text; may be empty.
+    """
 
     codec: str
     mark: bytes = b""
 
     def decoded(self, body: bytes, step: Step) -> bytes:
-        """Convert a body to UTF-8, without its mark; raises UnicodeDecodeError."""
+        """Convert a body to UTF-8 without a byte order mark; raise UnicodeDecodeError."""
         decode = codecs.getincrementaldecoder(self.codec)().decode
         made = BytesIO()
         for begin in range(len(self.mark), len(body), _STEP):
@@ -56,7 +61,7 @@ class TextEncoding(NamedTuple):
         return made.getvalue()
 
     def encoded(self, text: bytes, step: Step) -> bytes:
-        """Convert UTF-8 to this encoding; an unsupported character becomes a JSON escape."""
+        """Convert UTF-8 to this encoding. Unsupported characters become JSON escapes."""
         if self.codec == "utf-8":  # JSON is sent without a mark (RFC 8259, section 8.1)
             return text
         decode = codecs.getincrementaldecoder("utf-8")().decode
@@ -69,7 +74,10 @@ class TextEncoding(NamedTuple):
 
 
 def detected(body: bytes) -> TextEncoding | None:
-    """Detect the encoding from the first bytes of a JSON text; None for UTF-8 without a mark."""
+    """Detect the encoding of a JSON text from its first bytes.
+
+    Returns None for UTF-8 without a byte order mark.
+    """
     for mark, codec in _MARKS:
         if body.startswith(mark):
             return TextEncoding(codec, mark)
@@ -81,9 +89,9 @@ def detected(body: bytes) -> TextEncoding | None:
 
 @lru_cache(maxsize=64)
 def declared(charset: str) -> TextEncoding | None:
-    """Return the encoding named by a charset; None for UTF-8, UTF-16 and UTF-32.
+    """Return the encoding that a charset names.
 
-    These three are detected from the first bytes of a text.
+    Returns None for UTF-8, UTF-16 and UTF-32, which are detected from the first bytes of a text.
 
     Raises:
         LookupError: The encoding is not supported.
@@ -99,7 +107,7 @@ def declared(charset: str) -> TextEncoding | None:
 def converted(
     encoding: TextEncoding, body: bytes, convert: Callable[[bytes], bytes], step: Step
 ) -> bytes:
-    """Return a converted body in its original encoding; the same object if it is unchanged.
+    """Convert a body in another encoding; return the same object if no change alters it.
 
     Raises:
         UnicodeDecodeError: The body is not in the encoding.

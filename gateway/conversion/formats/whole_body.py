@@ -12,9 +12,10 @@ from gateway.conversion.message import Message
 from gateway.http.cooperative import Step
 
 WholeConversion = Callable[[bytes, BodyConversion, Message | None, Step], bytes]
-"""Converts a whole body and its message; may raise ConversionError, or an error raised by the step.
+"""A function that converts a whole body and its message.
 
-It returns the same bytes object if no change alters the body."""
+It returns the same bytes object if no change alters the body. It may raise ConversionError, or an
+error raised by the Step."""
 
 
 def in_encoding(encoding: TextEncoding, convert: WholeConversion) -> WholeConversion:
@@ -29,7 +30,7 @@ def in_encoding(encoding: TextEncoding, convert: WholeConversion) -> WholeConver
         try:
             return text_encoding.converted(encoding, body, convert_text, step)
         except UnicodeDecodeError:
-            if encoding.codec == "ascii":  # of which UTF-8 is a superset
+            if encoding.codec == "ascii":  # the body may be UTF-8, which is a superset of ASCII
                 return convert_text(body)
             raise json_body.NotJsonError(f"not {encoding.codec}, as its charset says") from None
 
