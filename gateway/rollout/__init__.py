@@ -1,1 +1,1 @@
-"""Shadows, comparison of responses, cutovers, and the gates of cutovers."""
+"""Shadows, the comparison of responses, cutovers, and the gates of cutovers."""

@@ -1,4 +1,4 @@
-"""`cutover` in gateway.yaml: moves clients of a version gradually to another service."""
+"""`cutover` in gateway.yaml: gradually moves the clients of a version to another service."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -44,18 +44,18 @@ class Cutover(SectionModel):
     """The version whose service serves the moved clients, through the conversions between the
     two."""
     percent: Percent | None = None
-    """The percentage of clients that move. A cutover has either this or steps."""
+    """The percentage of clients that move. A cutover has either percent or steps."""
     steps: Annotated[tuple[Percent, ...], Field(min_length=1)] | None = None
     """The percentages of moved clients, one for each step, such as 1, 5, 25 and 100."""
     every: Duration = "10m"
-    """The shortest time that each step lasts, in seconds, minutes or hours: 30s, 5m, 1h. The
-    default is 10m."""
+    """The minimum time that each step lasts, in seconds, minutes or hours: 30s, 5m, 1h. The default
+    is 10m."""
     sticky_by: Literal["client", "request"] = "client"
     """The unit that moves: all requests of a client, or each request separately. The default is
     client."""
     gates: Gates | None = None
-    """The conditions that hold the cutover or roll it back. Without gates, only operators hold it
-    or roll it back."""
+    """The limits that hold the cutover or roll it back. Without gates, only operators hold it or
+    roll it back."""
 
     def compile(
         self, key: VersionKey, at: Location, mistakes: Mistakes, *, compared: bool
@@ -63,7 +63,7 @@ class Cutover(SectionModel):
         """Return the compiled cutover, or None unless exactly one of percent and steps is set.
 
         Args:
-            compared: Whether a shadow compares responses. The limit `differences` needs a shadow.
+            compared: Whether a shadow compares responses, which the limit `differences` requires.
         """
         if (self.percent is None) == (self.steps is None):
             mistakes.add("needs either percent: 25 or steps: [1, 5, 25, 100]", *at)
@@ -111,8 +111,8 @@ class VersionCutover:
     def route_for(self, context: RequestContext) -> CutoverRoute:
         """Return the route that a request takes.
 
-        Requests without a client name cannot be assigned to a client, so they move at 100 percent
-        only.
+        A request without a client name cannot be assigned to a client, so it takes the new route
+        only at 100 percent.
         """
         percent = percent_in_force(self, context.overrides)
         if percent >= 100:
@@ -129,9 +129,9 @@ class VersionCutover:
     def cell_of(self, client: str) -> int:
         """Return the cell of a client, from 0 to 99.
 
-        Cells divide the clients into 100 groups. A percentage moves whole cells, so a cell has the
-        same clients before and after a move. Without a client name, or with `sticky_by: request`,
-        the result is NO_CELL.
+        Cells divide the clients into 100 groups. A whole percentage moves whole cells, so all
+        clients of a cell move together. The result is NO_CELL without a client name or with
+        `sticky_by: request`.
         """
         if self.sticky is StickyBy.REQUEST or not client:
             return NO_CELL

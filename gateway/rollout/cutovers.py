@@ -1,8 +1,8 @@
-"""The states of cutovers. Gates and operators change them.
+"""The states of cutovers, which gates and operators change.
 
-`decide` takes the configuration, the state, the evidence and an operator's command, and returns the
-next state and the events to log. `Cutovers` applies it to all cutovers, and reads and writes their
-states as a document. Times are in seconds of a monotonic clock, so setting the system clock does
+`decide` takes the configuration, the state, the evidence and an operator's command. It returns the
+next state and the events to log. `Cutovers` applies `decide` to all cutovers, and stores their
+states in a document. Times are in seconds of a monotonic clock, so setting the system clock does
 not change the length of windows and steps. Stored and displayed states have dates.
 """
 
@@ -23,7 +23,8 @@ from gateway.rollout.judgement import doubtful_result, first_exceeded, judge, mi
 CUTOVERS = "cutovers"
 """The name of the stored document with the states of all cutovers."""
 SETTLE_SECONDS = 2.5
-"""Requests that end within this time after a change may have used the previous percentage."""
+"""Requests that end within this number of seconds after a change may have used the previous
+percentage."""
 # If the system clock was changed by more than this number of seconds, the dates are stored again.
 _CLOCK_TOLERANCE = 5.0
 # The number of leading fields of RouteOutcomes that every release reads from one array. The other
@@ -47,9 +48,9 @@ class CutoverState(NamedTuple):
     Attributes:
         decided_by: The origin of the percentage. HELD and ROLLED_BACK are decisions of the gates.
         why: The reason for the percentage, as a sentence for operators.
-        since: The time at which the percentage was set, in seconds; earlier evidence does not
+        since: The time at which the percentage was set, in seconds. Earlier evidence does not
             count.
-        results: The results of the gates at the rollback; empty for any other state.
+        results: The results of the gates that caused the rollback; empty in any other state.
     """
 
     percent: float
@@ -60,7 +61,10 @@ class CutoverState(NamedTuple):
 
     @property
     def revision(self) -> str:
-        """The percentage and its origin; a change request repeats it as `ChangeRequest.seen`."""
+        """The percentage and its origin.
+
+        A change request contains the revision that the user saw.
+        """
         return f"{self.percent:g}-{self.decided_by}"
 
 
@@ -84,7 +88,7 @@ def decide(
     Args:
         order: an operator's percentage or command; None if the gates decide.
         now: the time in seconds, by the clock of `state.since`.
-        results: the results of `judge` for this evidence; None if it was not judged before.
+        results: the results of `judge` for this evidence; None if `judge` has not run yet.
     """
     if order is PercentCommand.CLEAR:
         return advance(cutover, None, GateEvidence(), now), ()
@@ -116,15 +120,15 @@ def advance(
     - After a rollback by the gates, the percentage stays at 0, since the cutover would fail again.
     - A held cutover continues when no gate is exceeded. Its percentage may be reduced at any time.
     - The next step begins when the current step has lasted its minimum time, no gate is exceeded,
-      and there are enough requests for a judgement. Otherwise the setting `inconclusive` of the
-      gates decides whether the cutover waits, is held or is rolled back. With enough requests but
-      a doubtful result, the cutover is held instead of rolled back.
+    and there are enough requests for a judgement. If there are too few requests, the setting
+    `inconclusive` of the gates decides whether the cutover waits, is held or is rolled back. With
+    enough requests but a doubtful result, the cutover is held instead of rolled back.
     - Gates with `dry_run` have no effect.
 
     Args:
         evidence: The measurements since `state.since`, within the window of the gates.
         now: The time in seconds, by the clock of `since`.
-        results: The results of `judge` for this evidence; None if it was not judged before.
+        results: The results of `judge` for this evidence; None if `judge` has not run yet.
     """
     if state is None:
         return CutoverState(first_percent(cutover), DecidedBy.RULES, _BY_RULES, now)
@@ -180,7 +184,7 @@ def next_change(
 
 
 def _without(cutover: VersionCutover, evidence: GateEvidence, more: str) -> str:
-    """Describe what happens if the step is still inconclusive at its end."""
+    """Describe what happens if the step is still inconclusive after its minimum time."""
     gates = cutover.gates
     then = GateAction.WAIT if gates is None else _inconclusive_action(gates, evidence)
     if then is GateAction.WAIT:
@@ -191,7 +195,7 @@ def _without(cutover: VersionCutover, evidence: GateEvidence, more: str) -> str:
 
 def _inconclusive_action(gates: GateLimits, evidence: GateEvidence) -> GateAction:
     if gates.inconclusive is GateAction.ROLL_BACK and missing_requests(gates, evidence) is None:
-        return GateAction.HOLD  # the doubt may be chance: a healthy route also causes it sometimes
+        return GateAction.HOLD  # the doubt may be due to chance, even on a healthy route
     return gates.inconclusive
 
 
@@ -201,7 +205,8 @@ def missing_evidence(
     """Describe the evidence that a step still lacks after its minimum time.
 
     Returns:
-        None if the evidence is complete, the step is younger, or it is the last step.
+        None if the evidence is complete, if the step has not lasted its minimum time, or if it is
+            the last step.
     """
     if now - state.since < cutover.every or _following(cutover, state) is None:
         return None
@@ -234,7 +239,7 @@ def _inconclusive(
     more = missing_evidence(cutover, state, evidence, now)
     if more is None:
         return None
-    # A held state keeps this reason while more requests arrive. So the reason is in the past tense.
+    # A held state keeps this reason while more requests arrive, so the reason is in the past tense.
     return f"inconclusive: after {now - state.since:.0f} s, it still took {more}"
 
 
@@ -260,7 +265,7 @@ class ClockTime(NamedTuple):
         return self.date - (self.seconds - seconds)
 
     def seconds_of(self, date: float) -> float:
-        """Convert a date to a time of the monotonic clock. A future date counts as now."""
+        """Convert a date to a time of the monotonic clock. A future date is treated as now."""
         return self.seconds - max(self.date - date, 0.0)
 
 
@@ -282,7 +287,7 @@ Counted = Callable[[VersionKey], RouteCounts]
 
 
 class Cutovers:
-    """The states of all cutovers, with the evidence of each."""
+    """The states of all cutovers, and the evidence for each of them."""
 
     def __init__(self) -> None:
         self._states: dict[VersionKey, CutoverState] = {}
@@ -302,8 +307,7 @@ class Cutovers:
 
         Args:
             only: The keys of the states to replace; None replaces all states.
-            report: A function that receives the reason if a stored state is unreadable. That state
-                is skipped.
+            report: Called with the reason if a stored state is unreadable. This state is skipped.
         """
         stored = _read(documents.get(CUTOVERS), report)
         if only is None:
@@ -311,8 +315,8 @@ class Cutovers:
         for each in stored:
             if only is not None and each.key not in only:
                 continue
-            # If the date is unchanged, its monotonic time is reused: the system clock may have been
-            # changed since the date was stored.
+            # If the date is unchanged, its monotonic time is reused, since the system clock may
+            # have been changed after the date was stored.
             if each.key not in self._dates or self._dates[each.key][0] != each.since:
                 self._dates[each.key] = each.since, at.seconds_of(each.since)
             since = self._dates[each.key][1]
@@ -379,10 +383,12 @@ class Cutovers:
         request: ChangeRequest,
         at: ClockTime,
     ) -> None:
-        """Draft an operator's change. It takes effect when `load` reads the stored document.
+        """Draft an operator's change.
+
+        The change takes effect when `load` reads the stored document.
 
         Raises:
-            ChangedMeanwhileError: the state differs from the one that the operator saw.
+            ChangedMeanwhileError: the state differs from the state that the operator saw.
         """
         state = self._state(cutover, at)
         text = f"The cutover now stands at {state.percent:g}%: {state.why}."
@@ -426,7 +432,7 @@ class Cutovers:
     def _newly_exceeded(
         self, cutover: VersionCutover, judged: tuple[GateResult, ...]
     ) -> list[Event]:
-        """Return an event for each comparison whose limit is exceeded now but was not before."""
+        """Return an event for each limit that is exceeded now but was not exceeded before."""
         results = [each for each in judged if each.outcome is GateOutcome.EXCEEDED]
         before = self._exceeded.get(cutover.key, set())
         self._exceeded[cutover.key] = {(result.gate, result.measure) for result in results}
@@ -446,7 +452,7 @@ class Cutovers:
 def evidence_document(
     cutovers: Cutovers, rules: Mapping[VersionKey, VersionCutover], counted: Counted, at: ClockTime
 ) -> object:
-    """Return the evidence of all cutovers as a JSON value for replicas that lack these counts."""
+    """Return the evidence for all cutovers as JSON, for replicas that do not have the counts."""
     return msgspec.to_builtins(
         [_Published(each.key, cutovers.evidence(each, counted, at)) for each in rules.values()]
     )
@@ -490,8 +496,8 @@ class _Published(msgspec.Struct):
 class _Stored(msgspec.Struct):
     """A stored state with its date. The keys are the same in every release.
 
-    A value from another release must not make the state unreadable. Otherwise, a rolling update
-    could undo a rollback.
+    An unknown value from another release must not make the state unreadable. Otherwise, a rolling
+    update could undo a rollback.
     """
 
     key: VersionKey = msgspec.field(name="served")
@@ -505,7 +511,10 @@ class _Stored(msgspec.Struct):
 
 
 def _decider(word: str) -> DecidedBy:
-    """Parse the origin of a state. An unknown origin counts as an operator, so the state stays."""
+    """Parse the origin of a state.
+
+    An unknown origin is treated as an operator, so the state stays.
+    """
     return DecidedBy(word) if word in [*DecidedBy] else DecidedBy.OPERATOR
 
 

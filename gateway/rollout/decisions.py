@@ -1,6 +1,6 @@
 """Changes of stored documents by operators and gates, with their audit entries and events.
 
-The store writes a `Draft` in one transaction. Then the change takes effect.
+The store writes a `Draft` in one transaction. The change takes effect after that.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,7 +17,7 @@ PAUSED, RUNNING = "paused", "running"
 """The states of brownouts in `ChangeRequest.seen`."""
 GATEWAY = "gateway"
 MAX_AUDIT = 1000
-"""The maximum number of audit entries that are shown. Only the latest are shown."""
+"""The maximum number of audit entries that are shown; older entries are omitted."""
 
 
 class ChangeRequest(NamedTuple):
@@ -26,6 +26,7 @@ class ChangeRequest(NamedTuple):
     Attributes:
         who: the name of the user, or GATEWAY.
         origin: the address of the user; empty for the gateway.
+        why: the reason that the user gave; may be empty.
         seen: the state that the user saw: `CutoverState.revision`, PAUSED or RUNNING. If the
             current state differs, the change is refused. An empty string allows any state.
     """
@@ -135,7 +136,7 @@ class Draft:
 
         Args:
             percent: from 0 to 100; None for the configured percentage.
-            why: the reason that is recorded if the request has no reason.
+            why: the reason, which is recorded unless the request has its own reason.
             configured: the configured percentage; None if the cutover is not configured.
         """
         request = request if request.why else request._replace(why=why)
@@ -184,8 +185,8 @@ def overrides_of(
 ) -> Overrides:
     """Return the overrides in the stored documents.
 
-    If the document is invalid, the result has no overrides, since the configuration alone is the
-    safe choice. `report` receives the reason.
+    If the document is invalid, there are no overrides, since the configuration alone is the safe
+    choice. `report` is called with the reason.
     """
     document = documents.get(OVERRIDES)
     if document is None:

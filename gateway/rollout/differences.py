@@ -8,9 +8,9 @@ as an array.
 Two values are equal if a client in a typed language reads them as equal:
 
 - An integer never equals a number with a fraction or an exponent, since integer parsers reject
-  `1.0`. Two numbers with a fraction or an exponent are compared by value: `1.10` equals `1.1`.
-- A missing field does not equal a field that is null.
-- The order of array elements is compared; the order of object keys is not.
+`1.0`. Two numbers with a fraction or an exponent are compared by value: `1.10` equals `1.1`.
+- A missing field does not equal a null field.
+- The order of array elements matters; the order of object keys does not.
 
 If the statuses differ, nothing else is compared, since the bodies describe different results.
 """
@@ -25,7 +25,7 @@ from gateway.conversion.document import MISSING, Document
 from gateway.conversion.field_path import pointer
 from gateway.conversion.scalars import Huge
 
-# The maximum number of reported fields; objects may have any number of keys.
+# The maximum number of reported fields, since objects may have any number of keys.
 _MOST_FIELDS = 32
 _REST = "more fields"
 _LONGEST_FIELD = 200
@@ -39,7 +39,7 @@ class ComparedAnswer(NamedTuple):
     Attributes:
         headers: The compared header fields by lower-case name, with one value for each field line.
         body: The body as a JSON document, or as bytes if it is not JSON.
-        fault: The reason if the gateway answered with an error, without values of the request;
+        fault: The error if the response comes from the gateway, without values of the request;
             empty for a response of a service.
     """
 
@@ -50,7 +50,7 @@ class ComparedAnswer(NamedTuple):
 
     @property
     def outcome(self) -> str:
-        """The status and the fault, as one string."""
+        """The status and the error, as one string."""
         return f"{self.status} {self.fault}".rstrip()
 
 
@@ -71,14 +71,14 @@ class IgnoredPlaces(NamedTuple):
     """The locations in the body that are not compared.
 
     Attributes:
-        places: For each location, the keys from the root to it. `*` stands for any array element
-            or object member. Everything below a location is ignored, too.
+        places: For each location, the keys on the path from the root. `*` stands for any array
+            element or object member. Everything below a location is also ignored.
     """
 
     places: frozenset[tuple[str, ...]] = frozenset()
 
     def covers(self, field: str) -> bool:
-        """Return whether a field is an ignored location or is below one."""
+        """Return whether a field is an ignored location or is below an ignored location."""
         keys = field.split("/")
         return any(
             len(place) <= len(keys)
@@ -97,7 +97,7 @@ class RefusedField(NamedTuple):
         field: The part: `operation`, `conversion`, `query` with a name, `header` with a name, or a
             location in the body. A location is a JSON Pointer with `*` for any array index, or
             `body` for the root.
-        rule: The violated keyword of JSON Schema, or the code of a fault.
+        rule: The violated keyword of JSON Schema, or the code of an error.
         reason: A sentence about the violation; it may contain values.
     """
 
@@ -126,7 +126,8 @@ def parse_ignored(text: str) -> tuple[str, ...]:
     keys = tuple(text.split("/"))
     escapes = text.replace("~0", "").replace("~1", "")
     if len(keys) < 2 or keys[0] or "" in keys[1:] or "~" in escapes:
-        # If the string is a field path as in `changes`, the suggestion converts it.
+        # If the string is a field path as in `changes`, the message suggests the equivalent
+        # pointer.
         parts = text.replace("[]", ".*").split(".")
         likely = all(parts) and "/" not in text and "~" not in text
         raise ValueError(
@@ -157,7 +158,7 @@ def without_noise(
     Args:
         differences: The differences between the responses of the old service and the new service.
         noise: The differences between two responses of the old service to the same request. Fields
-            at or below their locations are left out.
+            at or below these locations are omitted.
     """
     noisy = [difference.field for difference in noise]
     return tuple(
@@ -168,7 +169,7 @@ def without_noise(
 
 
 def redacted(value: Document, key: bytes) -> str:
-    """Return the type and size of a value, with a short keyed hash to tell values apart."""
+    """Return the type and size of a value, with a short keyed hash that distinguishes values."""
     if value is MISSING or value is None or isinstance(value, bool):
         return _kind(value)
     text = plain(value, None)
@@ -193,7 +194,7 @@ def plain(value: Document, longest: int | None = _LONGEST_SAMPLE) -> str:
 
 
 def truncated(text: str, longest: int = _LONGEST_SAMPLE) -> str:
-    """Truncate a string to `longest` characters and an ellipsis."""
+    """Truncate a string to `longest` characters, and append an ellipsis if it was longer."""
     return text if len(text) <= longest else f"{text[:longest]}…"
 
 
@@ -257,5 +258,5 @@ def _written(value: object) -> object:
     return value.text if isinstance(value, Huge) else str(value)
 
 
-# With these arguments, json.dumps would create an encoder for each value.
+# With these arguments, json.dumps would create a new encoder for each value.
 _as_json = json.JSONEncoder(ensure_ascii=False, default=_written).encode

@@ -1,10 +1,10 @@
 """The evidence for the gates of a cutover, computed from its counts at several times.
 
-Both routes are judged by the requests within the window of the gates. At a high percentage, the old
-route has few requests in the window; at 100 percent, it has no requests. Then the latest requests
-on the old route count, whatever their age. The step to 100 percent is compared with a larger number
-of them, since failures of a few clients are visible only among many requests. After the minimum
-time of the step, the durations of the old requests no longer count.
+Both routes are judged by their requests within the window of the gates. At a high percentage, the
+old route has few requests in the window; at 100 percent, it has no requests. In these cases, its
+latest requests count, regardless of their age. The step to 100 percent is compared with a larger
+number of them, since failures of a few clients are visible only among many requests. After the
+minimum time of the step, the durations of the old requests no longer count.
 """
 
 from collections import Counter, deque
@@ -26,18 +26,20 @@ from gateway.rollout.failing_operations import (
 from gateway.rollout.gates import GateEvidence, GateLimits, MovedClients, ViolatedField
 from gateway.rollout.route_outcomes import NO_CELL, NOTHING, OUTCOMES, CellTotals, RouteOutcomes
 
-# The maximum number of totals in a window. A long window has longer intervals between totals.
+# The maximum number of totals in a window. A longer window has longer intervals between totals.
 _MAX_TOTALS = 300
-# The window is divided into this number of parts, to distinguish a short fault from a lasting one.
+# The window is divided into this number of parts, to distinguish a short problem from a lasting
+# one.
 _PARTS = 10
-# Counts by operation are kept for several earlier times. The counts of one time are deleted if the
+# Counts by operation are kept for several earlier times. The counts of a time are deleted if the
 # ages of the counts before and after it differ by less than this factor.
 _SPACING = 1.7
 # The minimum number of seconds between two totals.
 _INTERVAL = 0.5
 # The last step is compared with this number of the latest requests on the old route.
 _LAST = 1000
-# The maximum number of reported violated fields. The most frequent on the new route are reported.
+# The maximum number of reported fields with violations. The fields with the most violations on the
+# new route are reported.
 _MOST_FIELDS = 32
 
 
@@ -46,7 +48,7 @@ class RouteTotals(CellTotals):
     """The outcomes of the requests on one route of a cutover.
 
     Attributes:
-        fields: for each field, the number of responses that violate the OpenAPI document there.
+        fields: the number of responses that violate the OpenAPI document, by field.
     """
 
     fields: Counter[str] = field(default_factory=Counter)
@@ -54,7 +56,7 @@ class RouteTotals(CellTotals):
 
 
 class RouteCounts(NamedTuple):
-    """The counts of a cutover: the requests on both routes, and the comparisons by its shadow."""
+    """The counts of a cutover: requests on both routes, and comparisons by its shadow."""
 
     old: RouteTotals
     new: RouteTotals
@@ -77,7 +79,7 @@ _NOT_COUNTED = CountedOperation()
 
 
 class _Set(NamedTuple):
-    """The counts at the time at which the percentage was set."""
+    """The counts at the time when the percentage was set."""
 
     at: float
     total: GateEvidence
@@ -93,7 +95,7 @@ class CutoverEvidence:
         latest_old: The latest outcomes on the old route before this process started.
 
     Attributes:
-        latest_old: The latest outcomes on the old route, whatever their age.
+        latest_old: The latest outcomes on the old route, regardless of their age.
     """
 
     def __init__(self, latest_old: RouteOutcomes = NOTHING) -> None:
@@ -119,7 +121,7 @@ class CutoverEvidence:
 
         Args:
             begin: The earliest time, in monotonic seconds.
-            set_at: The time at which the percentage was set, in monotonic seconds.
+            set_at: The time when the percentage was set, in monotonic seconds.
         """
         gates = cutover.gates or GateLimits()
         minimum = gates.minimum
@@ -171,7 +173,7 @@ class CutoverEvidence:
         )
 
     def _moved(self, percent: float, old: RouteTotals, minimum: int) -> Mapping[int, RouteOutcomes]:
-        """Return the outcomes of the moved clients before they moved, by cell."""
+        """Return the outcomes of the moved clients before their move, by cell."""
         if self._before is None or self._before[0] != percent:
             self._before = (
                 percent,
@@ -224,7 +226,8 @@ class CutoverEvidence:
 
 class _Latest:
     def __init__(self, before: RouteOutcomes = NOTHING) -> None:
-        # Outcomes from before this process are subtracted from zero, so the first mark is negative.
+        # The outcomes from before the start of this process are subtracted from zero, so the first
+        # mark is negative.
         self._marks = deque([NOTHING.minus(before)], maxlen=2)
 
     def of(self, total: RouteOutcomes, minimum: int) -> RouteOutcomes:
@@ -238,7 +241,7 @@ class _Latest:
 
 
 def _by_operation(old: RouteTotals, new: RouteTotals) -> _ByOperation:
-    """Return the counts by operation. The empty name has the counts of all requests."""
+    """Return the counts by operation. The key "" has the counts of all requests."""
     found = {"": CountedOperation(old.outcomes, new.outcomes, new.cells.copy())}
     for name, of_new in new.operations.items():
         of_old = old.operations.get(name, CellTotals())
@@ -269,7 +272,7 @@ def _failing(
 def _moved_operations(
     now: _ByOperation, was_set: _ByOperation, old: RouteTotals, before: Mapping[int, RouteOutcomes]
 ) -> Iterator[MovedClients]:
-    """Yield the operations that failed for moved clients since the percentage was set."""
+    """Yield the operations that have failed for moved clients since the percentage was set."""
     for name, of_old in old.operations.items():
         counted, then = now.get(name, _NOT_COUNTED), was_set.get(name, _NOT_COUNTED)
         if counted.new.minus(then.new).all_good:

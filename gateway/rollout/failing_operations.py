@@ -1,17 +1,17 @@
-"""Detection of operations that fail on the new route more often than on the old one.
+"""Detection of operations that fail on the new route more often than on the old route.
 
 Among all requests, the failures of a rare operation are visible only after hundreds of requests.
 Compared with the operation's own history, they are visible after five. So each operation is
 compared separately, in addition to all requests together.
 
 - An operation is compared with its whole history on the old route. The history is weighted by the
-  clients that are on the new route now, since the requests of some clients always fail.
-- It is also compared with the old route at the same time, since the new route does not cause an
-  incident on both routes. Without requests on the old route at that time, the usual share of
-  failures may have changed, so only a much higher share counts.
-- Failures that a single client may have caused do not count. Either all failures of the cell with
-  the most failures are left out, or all but three failures of each cell. The choice that leaves
-  more failures is used.
+clients that are on the new route now, since the requests of some clients always fail.
+- An operation is also compared with the old route at the same time, since the new route does not
+cause an incident on both routes. Without requests on the old route at that time, the usual share of
+failures may have changed, so only a much higher share counts.
+- Failures that a single client may have caused do not count. There are two ways to exclude them:
+all failures of the cell with the most failures, or all but three failures of each cell. The way
+that leaves more failures is used.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,7 +26,7 @@ Cells = Mapping[int, RouteOutcomes]
 """Outcomes by cell, a group of clients; see `VersionCutover.cell_of`."""
 
 MAX_OPERATIONS = 64
-"""The maximum number of operations of a version with separate counts."""
+"""The maximum number of operations of a version that have separate counts."""
 
 KINDS = (
     *("5xx", "conversion", "401", "403", "404", "429", "other 4xx", "3xx"),
@@ -34,22 +34,23 @@ KINDS = (
 )
 """The compared measures, one for each kind of failure."""
 
-# With more comparisons, a limit is exceeded by chance more often. About 16 time spans are compared.
+# The more comparisons there are, the more often a limit is exceeded by chance. About 16 time spans
+# are compared.
 _CONVINCING = CONVINCING + log(MAX_OPERATIONS * len(KINDS) * 16)
 # A stalled machine also causes these failures. Without requests on the old route at the same time,
 # the failures must continue for _STALL seconds.
 STALL_MEASURES = frozenset({"overdue", "abandoned"})
 _STALL = 20.0
-# A time span longer than the window is used only if the operation has fewer requests in that span.
+# A time span that exceeds the window is used only if the operation has fewer requests in that span.
 _MANY = 100
-# An incident on both routes is mistaken for one on the new route with probability exp(-8), 1 in
-# 3,000.
+# An incident on both routes is mistaken for an incident on the new route with probability exp(-8),
+# 1 in 3,000.
 _APART = 8.0
 # The usual share of failures may change by this amount during a day.
 _DRIFT = 0.2
-# At most this number of failures of each cell count.
+# At most this number of failures counts for each cell.
 _FEW = 3
-# In the estimate for a cell, the share of all clients weighs as much as this number of requests.
+# In the estimate for a cell, the share of all clients has the weight of this number of requests.
 _PRIOR = 10
 
 
@@ -57,7 +58,7 @@ class CountedOperation(NamedTuple):
     """The counts of an operation at one time.
 
     Attributes:
-        cells: The outcomes on the new route for each cell of clients.
+        cells: The outcomes on the new route, by cell of clients.
     """
 
     old: RouteOutcomes = NOTHING
@@ -73,8 +74,8 @@ class FailingOperation(NamedTuple):
         new: The numbers of failures and requests on the new route.
         lone: The number of failures that do not count, since a single client may have caused them.
         old: The numbers of failures and requests on the old route at the same time.
-        usual: The numbers of failures and requests in the history of the old route, weighted by
-            the clients that are on the new route.
+        usual: The numbers of failures and requests in the history of the old route, weighted by the
+            clients that are on the new route.
         span: The length of the time span in seconds.
     """
 
@@ -145,8 +146,10 @@ def worst_operation(
     """Return the operation that exceeds a limit most clearly, or None.
 
     Args:
-        limit: The amount by which its share may exceed the share on the old route, from 0 to 1.
-        minimum: The minimum number of requests for a share. Missing requests count as good.
+        limit: The amount by which the share of failures may exceed the share on the old route, from
+            0 to 1.
+        minimum: The minimum number of requests for a share. Missing requests are treated as
+            successful.
     """
     of_it = [each for each in found if each.measure == measure]
     strengths = [(_strength(each, limit, minimum), each) for each in of_it]
@@ -180,9 +183,9 @@ def _usual(
 ) -> tuple[int, int]:
     """Return the history of the old route, weighted by the clients of the new route.
 
-    A cell without history counts like the cell that fails most often. If the failures of that cell
-    may be chance, the share of all cells is used instead: the standard deviation of a count is
-    about its square root.
+    A cell without history is treated like the cell that fails most often. If the failures of that
+    cell may be due to chance, the share of all cells is used instead: the standard deviation of a
+    count is about its square root.
     """
     among = known.outcomes.total(measure)
     served = sum(total for _, total in cells.values())

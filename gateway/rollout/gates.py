@@ -40,9 +40,11 @@ class GateLimits:
         violations: The amount by which each share in VIOLATIONS may exceed the share on the old
             route, from 0 to 1.
         window: The length of the window of evidence in seconds.
-        minimum: The minimum number of responses for the judgement of a share or a mean.
+        minimum: The minimum number of responses for judging a share or a mean.
         overdue: The seconds after which a request counts as overdue, even while it is in progress.
+        then: What the cutover does when a limit is exceeded.
         inconclusive: What the cutover does if a step ends with too little evidence.
+        dry_run: Whether the gates have no effect on the cutover.
     """
 
     differences: float | None = None
@@ -63,6 +65,7 @@ class ViolatedField(NamedTuple):
     Attributes:
         name: The method, the endpoint and the location in the body, as one string.
         old: The number of validated responses on the old route with this violation.
+        new: The number of validated responses on the new route with this violation.
     """
 
     name: str
@@ -76,7 +79,7 @@ class MovedClients(NamedTuple):
     Attributes:
         before: Their latest outcomes on the old route, before the move.
         since: Their outcomes on the new route since the percentage was set.
-        operation: The counted operation; empty for all operations.
+        operation: The operation of the requests; empty for all operations.
     """
 
     before: RouteOutcomes
@@ -90,15 +93,16 @@ class GateEvidence(NamedTuple):
     Attributes:
         compared: The number of requests whose old and new responses were compared.
         differing: The number of compared requests whose responses differ.
-        before: The outcomes of the moved clients on the old route, before the move. Clients whose
-            requests already failed on the old route do not count against the new route.
-        cells: The outcomes on the old route, one for each cell of clients; see
+        before: The outcomes of the moved clients on the old route, before the move. If the requests
+            of a client already failed on the old route, they do not count against the new route.
+        cells: The outcomes on the old route, one element for each cell of clients; see
             `VersionCutover.cell_of`.
         served_old: The outcomes on the old route since the percentage was set.
+        served_new: The outcomes on the new route since the percentage was set.
         old_ceased: Whether the old route has not served a request within the window, and its
             earlier durations are too old to be compared.
         outlasts: Whether the percentage was set before the window, so that `served_old` and
-            `served_new` have more requests.
+            `served_new` cover more requests.
         fields: The fields with violations in `served_old` and `served_new`.
         moved: The moved clients by cell; empty unless `outlasts`.
         failing: The failures on the new route, by operation.
@@ -133,8 +137,8 @@ class GateResult:
         old: The share, or the mean in seconds, on the old route; always None for differences.
         limit: The maximum difference or ratio of `new` and `old`. For differences, the maximum
             share.
-        new_count: The number of requests on the new route that the measure counts. For a mean, the
-            number of all requests.
+        new_count: The number of requests on the new route to which the measure applies. For a mean,
+            the number of all requests.
         window: The window of the gates in seconds. If the window has little evidence, a longer time
             is used, and `text` states that time.
         text: A sentence about the comparison for operators.
@@ -155,7 +159,7 @@ class GateResult:
 
     @property
     def pressure(self) -> float | None:
-        """The fraction of the limit that is used; None without requests.
+        """The used fraction of the limit; None without requests.
 
         Above 1, the limit is exceeded, possibly by chance.
         """
@@ -185,10 +189,9 @@ MEASURES = {
     "writes": "were answered 4xx or 5xx",
 }
 """The measures of the gate `errors`, with the words that describe them in messages. `4xx` includes
-401, 403, 404 and 429. If a service returns 422 instead of 404, `4xx` stays equal, but `other 4xx`
+401, 403, 404 and 429. If a service returns 422 instead of 404, `4xx` is unchanged, but `other 4xx`
 grows. `writes` is a share of write requests only, since even failures of all writes hardly change a
-share of all requests.
-"""
+share of all requests."""
 
 VIOLATIONS = {"answers": "validated answers", "write answers": "validated answers to writes"}
 """The measures of the gate `violations`, with the words that describe the total of each share."""
@@ -228,7 +231,7 @@ class Gates(SectionModel):
     """The limits for the new route of a cutover, and what happens if they are exceeded."""
 
     differences: Share | None = None
-    """The largest share of responses that differ, in percent, such as 0.1%. Without this limit,
+    """The maximum share of responses that differ, in percent, such as 0.1%. Without this limit,
     differences are not judged."""
     errors: Share | None = None
     """The amount by which the share of each kind of error may exceed its share on the old route, in
@@ -237,33 +240,35 @@ class Gates(SectionModel):
     requests. For writes, 4xx and 5xx are also judged together. Without this limit, errors are not
     judged."""
     latency: Factor | None = None
-    """The largest ratio of the mean request time to the mean on the old route, such as 1.5x. The
-    time of a request counts up to `overdue`. Without this limit, latency is not judged."""
+    """The maximum ratio of the mean request time to the mean on the old route, such as 1.5x. The
+    time of a request counts only up to `overdue`. Without this limit, latency is not judged."""
     violations: Share = "1%"
     """The amount by which the share of responses that violate the OpenAPI document of the version
-    may exceed the share on the old route, in percentage points. It applies to all validated
+    may exceed the share on the old route, in percentage points. The limit applies to all validated
     responses, and separately to validated responses to writes. Samples on both routes are
-    validated, up to 50 reads and 50 writes a second in each process. 100% turns the validation
-    off. The default is 1%."""
+    validated, up to 50 reads and 50 writes a second in each process. 100% turns the validation off.
+    The default is 1%."""
     window: Duration = "5m"
-    """The gates judge the requests of this time until now, in seconds, minutes or hours: 30s, 5m,
-    1h. It is at most a day. If this time has fewer than 100 requests, writes, or requests of an
-    operation, earlier requests since the percentage was set count too. The default is 5m."""
+    """The length of the window: the gates judge the requests of this time up to now, in seconds,
+    minutes or hours: 30s, 5m, 1h. The maximum is a day. If the window has fewer than 100 requests,
+    writes, or requests of an operation, earlier requests since the percentage was set also count.
+    The default is 5m."""
     minimum: PositiveInt = 100
-    """The smallest number of responses with which a share or a mean is judged and a step can end.
-    Until then, missing responses count as good. The default is 100."""
+    """The minimum number of responses for judging a share or a mean and for ending a step. Until
+    then, missing responses are treated as good. The default is 100."""
     overdue: Duration | None = None
     """The time after which a request counts as overdue, even while it is in progress, in seconds,
-    minutes or hours, such as 0.5s. It is at most the window. The default is 10s, or half of the
-    window if that is shorter."""
+    minutes or hours, such as 0.5s. It must not exceed the window. The default is 10s, or half of
+    the window if that is shorter."""
     then: Literal["roll_back", "hold"] = "roll_back"
     """What happens when a gate is exceeded: the cutover goes back to 0 percent (roll_back) or keeps
     its percentage (hold). The default is roll_back."""
     inconclusive: Literal["wait", "hold", "roll_back"] = "wait"
     """What happens if a step ends with fewer responses than the minimum. With `wait`, the step
-    continues until there are enough. With `hold`, the cutover is also reported as held. With
-    `roll_back`, the cutover goes back to 0 percent. If there are enough responses but the result is
-    unclear, the cutover waits or is held, never rolled back. The default is wait."""
+    continues until there are enough. With `hold`, the step also continues, and the cutover is
+    reported as held. With `roll_back`, the cutover goes back to 0 percent. If there are enough
+    responses but the result is unclear, the cutover waits or is held, never rolled back. The
+    default is wait."""
     dry_run: bool = False
     """Whether the gates are judged, shown and logged without an effect on the cutover. The default
     is false."""
@@ -274,7 +279,7 @@ class Gates(SectionModel):
         """Return the limits of the gates.
 
         Args:
-            compared: Whether a shadow compares responses. The limit `differences` needs a shadow.
+            compared: Whether a shadow compares responses, which the limit `differences` requires.
         """
         if self.differences is not None and not compared:
             text = f'no shadow compares responses; add shadow: {{ via: "..." }} to version {key[1]}'

@@ -41,14 +41,14 @@ def worst_moved_clients(
 ) -> MovedClients | None:
     """Return moved clients for whom nearly all requests fail on the new route, or None.
 
-    They are compared only if the percentage was set before the window. Of several cells, the one
-    with the strongest evidence is returned.
+    Moved clients are compared only if the percentage was set before the window. If this holds for
+    several cells, the cell with the strongest evidence is returned.
 
     Args:
         measure: The kind of failure.
-        limit: The amount by which their share may exceed their share before the move.
-        looks: The number of measures that are compared for each cell. With more measures, a limit
-            is exceeded by chance more often.
+        limit: The amount by which the share of failures may exceed the share before the move.
+        looks: The number of measures that are compared for each cell. The more measures there are,
+            the more often a limit is exceeded by chance.
     """
     if not seen.outlasts or not seen.served_new.count(measure):
         return None
@@ -68,14 +68,14 @@ def _strength(cell: MovedClients, measure: str, limit: float) -> float:
     )
 
 
-# Shares that are 0 without a fault. An old route without such failures counts as if it had served
-# at least this number of requests. The old route converts nothing, so its share of failed
-# conversions is certainly 0.
+# Kinds of failures whose usual share is 0. An old route without such failures is treated as if it
+# had served at least this number of requests. The old route converts nothing, so its share of
+# failed conversions is certainly 0.
 _ASSUMED = {"5xx": 100, "conversion": 10_000}
-# A stall of the machine affects at most this many parts of a window.
+# A stall of the machine affects at most this number of parts of a window.
 _OF_A_STALL = 2
 SINCE = "since the percentage was set"
-# The kinds of failed requests; each request has one.
+# The kinds of failed requests. Each failed request has exactly one kind.
 _KINDS = ("5xx", "conversion", "401", "403", "404", "429", "other 4xx")
 
 
@@ -89,10 +89,10 @@ def compare_shares(
     """Yield the results of the gates `errors` and `violations`.
 
     The OpenAPI document may be wrong about both services, so violations are judged only if the old
-    route has responses, too.
+    route also has responses.
 
     Args:
-        beyond: The strength of evidence from which a limit counts as exceeded; see `significance`.
+        beyond: The strength of evidence at which a limit counts as exceeded; see `significance`.
         span: The time span of the evidence in words; empty for the window.
     """
     span = span or within(gates)
@@ -244,7 +244,7 @@ def within(gates: GateLimits) -> str:
 
 
 def _old(seen: GateEvidence, measure: str, minimum: int) -> RouteOutcomes:
-    """Return the old route's outcomes in the window, or over a longer time if they are too few."""
+    """Return the old route's outcomes in the window, or over a longer time if these are too few."""
     if seen.old.total(measure) >= minimum:
         return seen.old
     return max(seen.old, seen.served_old, key=lambda outcomes: outcomes.total(measure))
@@ -280,7 +280,7 @@ def _of(count: int, total: int, kind: str) -> str:
     return f"{count} of {total} {kind} ({percent(share(count, total))})"
 
 
-# With fewer requests in the window, all requests since the percentage was set are also judged.
+# If the window has fewer requests, all requests since the percentage was set are also judged.
 _MANY = 100
 
 
@@ -288,8 +288,9 @@ def judge(gates: GateLimits | None, evidence: GateEvidence) -> tuple[GateResult,
     """Return the results of all comparisons of the gates.
 
     A limit is exceeded if both conditions hold:
+
     - The share or the mean is above the limit. A share has a total of at least `minimum` responses:
-      missing responses count as good.
+    missing responses are treated as good.
     - Chance does not explain the excess; see `gateway.rollout.significance`.
 
     Both conditions must hold in two comparisons: with the old route, and with the moved clients
@@ -298,7 +299,7 @@ def judge(gates: GateLimits | None, evidence: GateEvidence) -> tuple[GateResult,
     first may differ from the rest.
 
     If the window has few requests, a limit is also exceeded if both conditions hold for all
-    requests since the percentage was set. Otherwise, one failure per minute would stay unnoticed.
+    requests since the percentage was set. Otherwise, one failure per minute would remain unnoticed.
     """
     if gates is None:
         return ()
@@ -332,7 +333,7 @@ def first_exceeded(results: Sequence[GateResult]) -> str | None:
 
 
 def missing_requests(gates: GateLimits, evidence: GateEvidence) -> str | None:
-    """Describe the requests that a judgement still needs, or return None if there are enough."""
+    """Describe the requests that a judgement still needs; None if there are enough."""
     new, old = (
         gates.minimum - max(outcomes.requests, served.requests)
         for outcomes, served in (
@@ -354,7 +355,7 @@ def _more(count: int) -> str:
 
 
 def doubtful_result(gates: GateLimits, evidence: GateEvidence) -> str | None:
-    """Describe the doubtful result that needs more requests, or return None without doubt."""
+    """Describe the doubtful result that needs more requests; None if no result is doubtful."""
     found = next(iter(_doubts(gates, evidence).values()), None)
     return None if found is None else f"more requests, since they leave doubt: {found}"
 
@@ -363,7 +364,8 @@ def _doubts(gates: GateLimits, seen: GateEvidence) -> Mapping[str, str]:
     """Return a sentence about each comparison with a doubtful result, by measure.
 
     With few requests, a limit is never clearly exceeded. But the next step could move many clients
-    to a route where half of the requests fail. So all requests since the step began are compared.
+    to a route on which half of the requests fail. So all requests since the beginning of the step
+    are compared.
     """
     found = [*_exceeded_since(gates, seen, DOUBTFUL)]
     if seen.compared < _MANY:
@@ -372,7 +374,7 @@ def _doubts(gates: GateLimits, seen: GateEvidence) -> Mapping[str, str]:
 
 
 def _exceeded_since(gates: GateLimits, seen: GateEvidence, beyond: float) -> Iterator[GateResult]:
-    """Yield the limits that are exceeded when all requests since the percentage was set count."""
+    """Yield the limits that all requests since the percentage was set exceed."""
     old = max(seen.old, seen.served_old, key=lambda outcomes: outcomes.requests)
     longer = seen._replace(old=old, new=seen.served_new)
     few = {
@@ -441,7 +443,7 @@ def _latency(
 
 
 def _mostly_slower(parts: Sequence[RouteOutcomes], base: RouteOutcomes, limit: float) -> bool:
-    """Return whether durations exceed the limit for most of the window.
+    """Return whether durations exceed the limit in most parts of the window.
 
     Without this check, a machine that stalls for seconds would look like a slow route if the old
     route has no requests at the same time.

@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 from gateway.base.errors import Blame, FaultCode
 
 OUTCOMES = ("2xx", "3xx", "4xx", "401", "403", "404", "429", "5xx", "conversion", "abandoned")
-"""The outcomes. Each request has one outcome. `4xx` is any 4xx status that is not listed itself.
-`5xx` includes incomplete responses. `conversion` is a message that the gateway could not convert.
-`abandoned` is a request whose client closed the connection.
-"""
+"""The outcomes. Each request has exactly one. `4xx` is any 4xx status that is not listed
+separately. `5xx` includes incomplete responses. `conversion` is a message that the gateway could
+not convert. `abandoned` is a request whose client closed the connection."""
 
 NO_CELL = -1
 """The cell of requests without a client name; see `VersionCutover.cell_of`."""
@@ -42,7 +41,7 @@ def outcome_of(status: int, code: str | None, *, aborted: bool) -> int:
         return _PLACES["conversion"]
     if aborted:
         return _PLACES["abandoned" if code is None and status < 500 else "5xx"]
-    # A CORS preflight gets a 204 even if the service is unreachable.
+    # The gateway responds to a CORS preflight with 204 even if the service is unreachable.
     if status >= 500 or code in _OF_SERVICES:
         return _PLACES["5xx"]
     return _NAMED.get(status, _CLASSES[status // 100])
@@ -63,7 +62,7 @@ class RouteOutcomes(NamedTuple):
         writes: The number of ended write requests.
         failed_writes: The number of write requests whose outcome is in FAILED.
         checked: The number of sampled responses that were validated against the OpenAPI document.
-        violating: The number of validated responses that violate it.
+        violating: The number of validated responses that violate the document.
     """
 
     requests: int = 0
@@ -93,11 +92,14 @@ class RouteOutcomes(NamedTuple):
         )
 
     def count(self, measure: str) -> int:
-        """Return how many requests a measure of `gates.MEASURES` or `gates.VIOLATIONS` counts."""
+        """Return the number of requests to which a measure applies.
+
+        The measure is a key of `gates.MEASURES` or `gates.VIOLATIONS`.
+        """
         return _COUNT[measure](self)
 
     def total(self, measure: str) -> int:
-        """Return the total, of which the measure counts a share.
+        """Return the total of which the measure is a share.
 
         For outcomes, the total is the number of ended requests. Overdue requests are counted before
         they end, and may end in a later window.
@@ -106,12 +108,12 @@ class RouteOutcomes(NamedTuple):
 
     @property
     def all_good(self) -> bool:
-        """Whether all requests ended in time with status 2xx and valid responses."""
+        """Whether all requests ended in time with a 2xx status and valid responses."""
         return not (self.overdue or self.violating or any(self.ends[1:]))
 
     @property
     def failures(self) -> int:
-        """The number of failures that are not the client's fault."""
+        """The number of failures that the client did not cause."""
         return self.count("5xx") + self.count("conversion")
 
 
@@ -146,8 +148,8 @@ def _ended(outcomes: RouteOutcomes) -> int:
     return sum(outcomes.ends)
 
 
-# For each measure: a function for the counted requests, and one for their total. One judgement
-# looks them up thousands of times.
+# For each measure: a function that returns the counted requests, and another one that returns their
+# total. A single judgement looks them up thousands of times.
 _COUNT: dict[str, Callable[[RouteOutcomes], int]] = {
     **{name: _ends_at(place) for name, place in _PLACES.items()},
     "4xx": _ends_at(_PLACES["4xx"], *_NAMED.values()),

@@ -45,8 +45,8 @@ class DryRun(SectionModel):
     """The mark of a dry run: the service of `via` processes a marked write without effect."""
 
     header: FieldName | None = None
-    """The request header that marks a dry run, such as Prefer. A dry run is marked by either a
-    header or a query parameter."""
+    """The request header that marks a dry run, such as Prefer. Either a header or a query parameter
+    marks a dry run."""
     query: NonEmptyText | None = None
     """The query parameter that marks a dry run, such as dryRun."""
     value: Annotated[
@@ -54,8 +54,8 @@ class DryRun(SectionModel):
     ]
     """The value of the header or the query parameter that marks a dry run."""
     methods: Some[Method] = _WRITES
-    """The methods for which the service supports dry runs. The default is POST, PUT, PATCH,
-    DELETE."""
+    """The methods for which the service supports dry runs. The default is POST, PUT, PATCH, DELETE.
+    """
     paths: Some[str] | None = None
     """The paths of the endpoints for which the service supports dry runs. A service that ignores
     the mark would execute the request. The default is all."""
@@ -81,7 +81,7 @@ class DryRun(SectionModel):
 
 
 class Shadow(SectionModel):
-    """Copies of requests go to another version's service, and the responses are compared."""
+    """Copies of requests are sent to another version's service, and the responses are compared."""
 
     via: str
     """The version whose service gets the shadow requests, through the conversions between the
@@ -94,22 +94,22 @@ class Shadow(SectionModel):
     headers: tuple[FieldName, ...] = ()
     """The compared response headers. By default, headers are not compared."""
     methods: Some[Method] = ("GET",)
-    """The methods of repeated requests; HEAD is included with GET. The default is GET."""
+    """The methods of repeated requests; GET includes HEAD. The default is GET."""
     noise: bool = True
     """Whether the request is also repeated to the version's own service, to find the values that
     differ between any two responses. The default is true."""
     dry_run: DryRun | None = None
-    """The mark of a dry run, which the service of `via` processes without effect. Writes with the
-    mark are repeated, and their responses are compared. Without it, writes are repeated only if
-    `methods` lists their method."""
+    """The mark of a dry run, which the service of `via` processes without effect. Writes are
+    repeated with the mark, and their responses are compared. Without it, writes are repeated only
+    if `methods` lists their method."""
     validate_: Annotated[bool, Field(alias="validate")] = False
-    """Whether writes (POST, PUT, PATCH, DELETE) that are not repeated are converted, and validated
+    """Whether writes (POST, PUT, PATCH, DELETE) that are not repeated are converted and validated
     against the OpenAPI document of `via`. The default is false."""
     samples: Literal["redacted", "plain"] = "redacted"
     """Whether samples of differences show types and sizes (redacted) or values (plain). The
     default is redacted."""
     body: Bytes = 64 * 1024
-    """The largest body that is compared, in bytes. The default is 65536."""
+    """The maximum size of a compared body, in bytes. The default is 65536."""
 
     def compile(self, key: VersionKey, at: Location, mistakes: Mistakes) -> "VersionShadow":
         places = (
@@ -139,7 +139,7 @@ class DryRunMark(NamedTuple):
     dry run into a write.
 
     Attributes:
-        in_query: Whether the mark is a query parameter, not a header field.
+        in_query: Whether the mark is a query parameter instead of a header field.
         methods: The methods for which the service supports dry runs.
         paths: The paths of the endpoints for which the service supports dry runs; None for all.
     """
@@ -206,7 +206,8 @@ class VersionShadow(NamedTuple):
     def mode(self, method: str, path: str) -> ShadowMode | None:
         """Return how requests with this method and endpoint path are handled; None ignores them.
 
-        A dry run has priority: if the service supports it, the request is never sent with effect.
+        A dry run takes precedence: if the service supports dry runs, the request is never sent
+        without the mark.
         """
         if self.dry_run is not None and self.dry_run.applies(method, path):
             return DRY_RUN

@@ -1,30 +1,28 @@
 """Statistical significance: how strongly counts and durations contradict a limit.
 
 The strength of the evidence is the logarithm of a likelihood ratio: the likelihood of the best
-explanation of the data, divided by the likelihood of the best explanation within the limit. It is 0
-if the data are within the limit. At the limit, twice the value is chi-squared distributed with one
-degree of freedom by Wilks' theorem (1938, Annals of Mathematical Statistics 9:60-62). The
-probability of a share decreases with exp(-value), also for small numbers, by Chernoff's bound
-(1952, Annals of Mathematical Statistics 23:493-507).
+explanation of the data, divided by the likelihood of the best explanation within the limit. The
+strength is 0 if the data are within the limit. At the limit, twice the strength is chi-squared
+distributed with one degree of freedom by Wilks' theorem (1938, Annals of Mathematical Statistics
+9:60-62). The probability of a share decreases with exp(-strength), also for small numbers, by
+Chernoff's bound (1952, Annals of Mathematical Statistics 23:493-507).
 """
 
 from collections.abc import Iterable
 from math import inf, log, log1p
 
 CONVINCING = 12.0
-"""A limit counts as exceeded from this strength of evidence on. If a share is at its limit, at most
-exp(-12) of the judgements, 6 of a million, reach this value by chance. If the share is lower, far
-fewer reach it. Gates are judged every second, so the usual level of 5 % would be reached by chance
-within a minute (Johari et al. 2017, "Peeking at A/B Tests"). Two examples that reach this value: 3
-bad responses of 3, with a limit of 1 % and an old route without bad responses; 9 bad responses of
-9, with 9 good responses on the old route.
-"""
+"""A limit counts as exceeded at this strength of evidence. If a share is at its limit, at most
+exp(-12) of the judgements, 6 of a million, reach this strength by chance. If the share is lower,
+far fewer judgements reach it. Gates are judged every second, so the usual level of 5 % would be
+reached by chance within a minute (Johari et al. 2017, "Peeking at A/B Tests"). Two examples reach
+this strength: 3 bad responses of 3, with a limit of 1 % and an old route without bad responses; 9
+bad responses of 9, with 9 good responses on the old route."""
 
 DOUBTFUL = 0.5
-"""From this strength of evidence on, a step needs more requests before it ends. It is one standard
-deviation: 1 bad response of 5 reaches it, with 5 good responses on the old route. A healthy route
-often reaches this value. The only effect is that the step waits.
-"""
+"""At this strength of evidence, a step needs more requests before it ends. The strength corresponds
+to one standard deviation: 1 bad response of 5 reaches it, with 5 good responses on the old route. A
+healthy route often reaches this strength. The only effect is that the step waits."""
 
 
 def share_beyond(count: int, total: int, limit: float) -> float:
@@ -49,12 +47,12 @@ def share_above(new: tuple[int, int], old: tuple[int, int], margin: float) -> fl
     low, high = before, share - margin
     if high <= low:
         return 0.0
-    # Bisection: the sum of both divergences is a convex function of the old share. Its minimum is
-    # at slope 0.
+    # Bisection: the sum of both divergences is a convex function of the old share. The minimum of
+    # the sum is at slope 0.
     for _ in range(50):
         middle = (low + high) / 2
         moved = middle + margin
-        if moved >= share:  # by rounding
+        if moved >= share:  # due to rounding
             break
         slope = total * (moved - share) / (moved * (1 - moved))
         slope += among * (middle - before) / (middle * (1 - middle))
@@ -110,7 +108,7 @@ def design_effect(clusters: Iterable[tuple[float, int]], variance: float) -> flo
 
 
 def _mean(number: int, total: float, squares: float) -> tuple[float, float, int]:
-    """Return the mean, its variance and the degrees of freedom; zeros below 2 elements."""
+    """Return the mean, its variance and the degrees of freedom; zeros for fewer than 2 elements."""
     if number < 2:
         return 0.0, 0.0, 0
     mean = total / number

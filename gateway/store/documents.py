@@ -1,6 +1,6 @@
 """Documents of a fleet: named JSON values that all replicas share.
 
-A transaction that changes documents first takes a common lock and then reads them.
+A transaction that changes documents first takes a common lock and then reads the documents.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ REVISION_NAME = "revision"
 EVIDENCE = "evidence"
 """The name of the document with the evidence for the gates of all cutovers."""
 RESETS = "shadow_resets"
-"""The name of the document that has, for each shadow, how often its counts were deleted."""
+"""The name of the document that records, for each shadow, how often its counts were deleted."""
 SHARED = (OVERRIDES, CUTOVERS, EVIDENCE, RESETS, DEPUTY, REVISION_NAME)
 """The documents that each replica reads with every heartbeat."""
 
@@ -46,12 +46,12 @@ def revision_of(found: Mapping[str, object]) -> int:
 
 
 async def lock(connection: PostgresConnection) -> None:
-    """Wait for other changes of documents, and prevent new ones until the transaction ends."""
+    """Wait for other changes of documents, and block new changes until the transaction ends."""
     await connection.fetch(_LOCK)
 
 
 async def open_draft(connection: PostgresConnection, now: float) -> Draft:
-    """Lock the shared documents, and return a draft of them."""
+    """Lock the shared documents, and return a draft that contains them."""
     await lock(connection)
     return Draft(await read_shared(connection), now)
 
@@ -73,7 +73,7 @@ async def read_shared(
     """Return the shared documents, or the documents that another statement selects.
 
     Args:
-        values: the parameters of that statement.
+        values: the parameters of this statement.
     """
     found = await connection.fetch(statement, **values)
     return {name: msgspec.json.decode(document) for name, document in found}

@@ -104,7 +104,7 @@ from gateway.usage.history import HistoryQuery, HistoryView, whole_history
 _INTERVAL, _LISTEN_AGAIN, _CATCH_UP = 1.0, 5.0, 0.05
 # If the clock was wrong by more than this number of seconds, the times of counts are corrected.
 _TOLERATED = 1.0
-# The documents in the local cache.
+# The documents that are stored in the local cache.
 _CACHED = (OVERRIDES, CUTOVERS, REVISION_NAME)
 # Reasons to restart counting.
 _LACKS = "the database lacks confirmed counts, as after a restore from a backup"
@@ -127,13 +127,13 @@ async def send_heartbeat(
     """Report a replica, write a batch, read the shared documents, and set the clock.
 
     Args:
-        row: the row of this start; this function sets its times and the batch number.
-        heard: the time of its last confirmed heartbeat, by the clock of the database; 0 if there
-            was none.
+        row: the row of this start; this function sets its times and its batch number.
+        heard: the time of the last confirmed heartbeat of this start, by the clock of the database;
+            0 without such a heartbeat.
         before: the earlier start that this start replaces, or None.
 
     Raises:
-        StateError: the batch may or may not be written; the next heartbeat repeats it.
+        StateError: the batch may or may not be written. The next heartbeat repeats it.
     """
     sent_at = steady_seconds()
     async with database.transaction() as (connection, now):
@@ -142,7 +142,7 @@ async def send_heartbeat(
             outbox.shift(behind)
         batch = outbox.batch()
         row = row._replace(started=now, heard=now, sequence=outbox.sequence)
-        # The time of the previous heartbeat of this start; 0 if there was none.
+        # The time of the previous heartbeat of this start; 0 if this heartbeat is the first.
         ((former,),) = await connection.fetch(_REPORT, of=row.start, **row._asdict())
         lacking = _LACKS if former < heard else _CLOCK_SET if clock.was_set else ""
         if before is not None:
@@ -171,7 +171,7 @@ async def _take_place(connection: PostgresConnection, before: StartRecord, now: 
     )
     if before.cut_off:
         return _CUT_OFF
-    # Rows of starts that are gone are deleted after KEEP_GONE.
+    # After KEEP_GONE, the rows of starts that are gone are deleted.
     return _LACKS if heard < before.heard and before.heard > now - KEEP_GONE else ""
 
 
@@ -209,7 +209,7 @@ _HAND_IN = Statement(_handing_in())
 
 
 class FleetState(State):
-    """The state of a replica of a fleet. Use `open` to create it."""
+    """The state of a replica of a fleet. Use `open` to create an instance."""
 
     def __init__(self, url: str, membership: Membership) -> None:
         self._database, self._clock = PostgresDatabase(url), FleetClock()
@@ -352,7 +352,7 @@ class FleetState(State):
             draft.record(request, "replica forgotten", (replica, ""), "lost", "forgotten")
 
     async def reset_shadow(self, key: VersionKey, request: ChangeRequest) -> None:
-        """Delete the counts of a version's shadow, except those that are not written yet."""
+        """Delete the counts of a version's shadow, except counts that are not written yet."""
         async with self._draft() as (draft, connection):
             await delete_shadow(connection, key)
             resets = shadow_resets(draft.documents)
@@ -379,7 +379,10 @@ class FleetState(State):
 
     @asynccontextmanager
     async def _draft(self) -> AsyncIterator[tuple[Draft, PostgresConnection]]:
-        """Yield a draft. At the end of the block, write it and put it in force in this replica."""
+        """Yield a draft.
+
+        At the end of the block, write the draft and put it in force in this replica.
+        """
         async with self._lock:
             try:
                 async with self._database.transaction() as (connection, now):
@@ -462,7 +465,8 @@ class FleetState(State):
     async def _adopt(self, found: Mapping[str, object]) -> None:
         """Put overrides in force if they changed.
 
-        The overrides are compared too, since a restored database may repeat a revision number.
+        Both the overrides and the revision number are compared, since a restored database may
+        repeat a revision number.
         """
         former, before, revision = self.in_force, self._documents, revision_of(found)
         self._read(found)

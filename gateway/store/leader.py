@@ -2,12 +2,15 @@
 
 Each round, once a second, is one transaction. It takes an exclusive lock, acquires or renews the
 lease, adds the waiting batches to the sums, decides the cutovers by the counts since this replica
-became the leader, and writes the decisions. If a step fails, the whole round is rolled back. The
-lease uses only the clock of the database. A killed or suspended leader does not renew its lease.
-When the lease has expired, the first replica that tries to acquire it becomes the leader, with the
-next token. A leader that resumes after a suspension changes nothing, since its lease has expired.
+became the leader, and writes the decisions. If a step fails, the whole round is rolled back.
+
+The lease uses only the clock of the database. A killed or suspended leader does not renew its
+lease. When the lease has expired, the first replica that tries to acquire it becomes the leader,
+with the next token. A leader that resumes after a suspension changes nothing, since its lease has
+expired.
+
 Only the leader changes sums, so transactions do not conflict. The cost of a round depends on the
-size of the batches, not of the sums.
+size of the batches, not on the size of the sums.
 """
 
 import time
@@ -133,7 +136,7 @@ class Merging:
             )
             await connection.execute_each(_ADD_CALLED, latest)
         for key in totals.clients:
-            if rows[key] > 3 * ROWS_AFTER_CUT:  # at most: updated rows were counted as new
+            if rows[key] > 3 * ROWS_AFTER_CUT:  # an upper bound: updated rows were counted as new
                 clients = await _cut(connection, key, self._floors.get(key, 0))
                 rows[key], self._floors[key] = len(clients.rows), clients.floor
 
@@ -167,7 +170,7 @@ class Merging:
             known += [IntervalRow(*row) for row in found]
         merged = History(known, bounded=False)
         merged.add(rows)
-        # A cache: the next second usually has the same intervals.
+        # A cache: the next round usually has the same intervals.
         self._intervals = {row[:4]: row for row in merged.rows()}
         await connection.execute_each(
             _WRITE_HISTORY, (row._asdict() for row in self._intervals.values())
@@ -185,7 +188,7 @@ async def delete_shadow(connection: PostgresConnection, key: VersionKey) -> None
 
 
 def labels_begin(key: VersionKey) -> str:
-    """Return the prefix that the encoded labels of all counts of a version have."""
+    """Return the common prefix of the encoded labels of all counts of a version."""
     return encoded(key)[:-1]
 
 
@@ -194,7 +197,7 @@ def samples_name(place: tuple[str, str, str]) -> str:
 
 
 def samples_of(document: object) -> list[SampleDelta]:
-    """Return the samples in a document; empty if another release wrote it differently."""
+    """Return the samples in a document; empty if another release used another format."""
     try:
         return msgspec.convert(document or [], list[SampleDelta])
     except msgspec.ValidationError:
@@ -280,10 +283,10 @@ KEEP_GONE = 90 * 86_400.0
 """The number of seconds until the row of a replica that is gone is deleted."""
 _NAME = "judge"
 _Reset = tuple[str, str, int]
-# The maximum number of bytes of the batches in one transaction, which are some thousand rows. The
-# last batch may exceed the maximum.
+# The maximum number of bytes of the batches in one transaction, which correspond to some thousand
+# rows. The last batch may exceed the maximum.
 _MAX_BYTES = 256 * 1024
-# The time-out of a round in seconds; batches are large after an outage of the database.
+# The time-out of a round in seconds. After an outage of the database, batches are large.
 _PATIENCE = 60.0
 # The number of seconds within which a replica reports a new configuration.
 _REPORTED = 5.0
@@ -297,9 +300,10 @@ class Lease(NamedTuple):
     """The lease of the leader.
 
     Attributes:
-        start: the id of the leader's start; empty if there never was a leader.
-        token: how often the lease was acquired so far; renewals do not count.
-        renewed: the time of the last renewal, by the clock of the database; 0 if it was released.
+        start: the id of the leader's start; empty if there has never been a leader.
+        token: how often the lease has been acquired; renewals do not count.
+        renewed: the time of the last renewal, by the clock of the database; 0 if the lease was
+            released.
     """
 
     start: str
@@ -311,10 +315,10 @@ class Lease(NamedTuple):
         return not 0 <= now - self.renewed <= LEASE_SECONDS
 
     def acquired(self, start: str, now: float) -> "Lease | None":
-        """Return the lease that a start acquires or renews; None if another replica holds it.
+        """Return the lease that a start acquires or renews; None if another replica has it.
 
         A leader whose lease has expired acquires it again with a new token, since another leader
-        may have changed the state meanwhile.
+        may have changed the state in the meantime.
         """
         if self.is_free(now):
             return Lease(start, self.token + 1, now)
@@ -331,7 +335,7 @@ def _waiting() -> sa.Select[tuple[str, int, float, str | None, int, bytes, int]]
     before = (sa.func.sum(size).over(order_by=order) - size).label("before")
     sized = sa.select(*order, batches.c.content, before).subquery()
     first = sized.c.before < _MAX_BYTES
-    once = sa.select(sa.literal_column("1")).subquery()  # even if there never was a leader
+    once = sa.select(sa.literal_column("1")).subquery()  # even if there has never been a leader
     return (
         sa.select(*_LEASE, sized.c.start, sized.c.sequence, sized.c.content, replicas.c.merged)
         .select_from(once)
@@ -376,11 +380,11 @@ _DONE = Statement(_done())
 
 
 class _Waiting(NamedTuple):
-    """A waiting batch.
+    """A batch that is waiting to be merged.
 
     Attributes:
         merged: the number of the last merged batch of the same start; None if the start has no row.
-            The batch is a repetition if its own number is not higher.
+            A batch with this number or a lower one is a repetition.
     """
 
     start: str
@@ -401,7 +405,7 @@ class Leader:
     """Runs the leader's rounds while this replica holds the lease.
 
     Attributes:
-        behind: whether batches are still waiting after the last round.
+        behind: whether batches were still waiting after the last round.
     """
 
     def __init__(self, start: str, membership: Membership, clock: FleetClock) -> None:
@@ -445,7 +449,7 @@ class Leader:
         if memory is None or memory.token != lease.token:
             log.event("judge", token=lease.token)
             memory, is_new = _LeaderMemory(lease.token, Merging(), Totals(), Cutovers(), {}), True
-        # Merge before taking the lock for changes, since merging may take long.
+        # Merge before taking the lock for changes, since merging may take a long time.
         await self._merge(connection, memory, waiting, now)
         draft = await open_draft(connection, now)
         self._memory = memory
@@ -464,7 +468,8 @@ class Leader:
             draft.record(BY_GATEWAY, "replica forgotten", (row.replica, ""), "lost", "forgotten")
         draft.put(DEPUTY, deputy(rows, self._start, now))
         await write_draft(connection, draft)
-        # Transactions take the lock for changes before they change rows of the table `replicas`.
+        # Every transaction takes the lock for changes before it changes rows of the table
+        # `replicas`.
         last = {each.start: each.sequence for each in waiting}  # in ascending order
         ended = {"starts": [*last], "until": [*last.values()]}
         await connection.fetch(_DONE, **_values(lease), **ended)
@@ -489,9 +494,9 @@ class Leader:
     def _forget_after(self, rows: list[ReplicaRow]) -> float:
         """Return the age at which the state of an unconfigured cutover is deleted.
 
-        The age is infinite while replicas have different configurations, since another replica may
-        still have the cutover with its override in force. After a reload, a replica reports its
-        configuration with the next heartbeat.
+        The age is infinite while replicas have different configurations, since the cutover may
+        still be configured in another replica, with its override in force. After a reload, a
+        replica reports its configuration with the next heartbeat.
         """
         own = self._membership.rules_hash()
         return _REPORTED if all(row.rules == own for row in rows) else inf

@@ -40,25 +40,26 @@ from gateway.usage.history import HistoryQuery, HistoryView, whole_history
 from gateway.usage.totals import StateRows, Totals
 
 if TYPE_CHECKING:
-    # Without a file, SQLAlchemy is not loaded, to save memory.
+    # Without a file, SQLAlchemy is not imported, to save memory.
     from gateway.store.sqlite import SqliteFile
 
 # Seconds between decisions about cutovers, and between writes. A killed gateway loses the counts
 # since its last write.
 _DECIDE, _WRITE = 1.0, 2.0
-# A write that takes more seconds than this counts as failed. SQLite's own time-out for a locked
-# file is shorter.
+# A write that takes longer than this number of seconds is treated as failed. SQLite's own time-out
+# for a locked file is shorter.
 _PATIENCE = 10.0
 
 
 class LocalState(State):
-    """The state in memory; changes are written to the file in the background.
+    """The state in memory. Changes are written to the file in the background.
 
     A failed write, for example on a full disk, does not affect requests: it is logged once, the
-    changes stay in memory, and the next write includes them. A slow write counts as failed until it
-    ends, and no other write starts meanwhile. An operator's change is stored before it takes
-    effect. If it cannot be stored, it is refused, since a restart would undo it. A decision of the
-    gates takes effect in any case, so that a rollback does not depend on the disk.
+    changes stay in memory, and the next write includes them. A slow write is treated as failed
+    until it ends, and no other write starts meanwhile. An operator's change is stored before it
+    takes effect. If the change cannot be stored, it is refused, since a restart would undo it. A
+    decision of the gates takes effect even if it cannot be stored, so a rollback does not depend on
+    the disk.
 
     Args:
         file: the state file; None keeps the state in memory.
@@ -128,7 +129,7 @@ class LocalState(State):
         return VersionReading(view, *series, next(latest, None))
 
     async def history(self, query: HistoryQuery) -> HistoryView:
-        """Return the intervals of a query, including unwritten ones."""
+        """Return the intervals of a query, including unwritten intervals."""
         found, now = self.totals.history, time.time()
         if self._file is not None:
             if self._hangs:
@@ -175,7 +176,7 @@ class LocalState(State):
         return self._documents.get(name), time.time()
 
     async def change_document(self, name: str, change: Callable[[object], object]) -> None:
-        """Replace a document by the result of a function, and try to write it."""
+        """Replace a document with the result of a function, and try to write it."""
         self._documents = {**self._documents, name: change(self._documents.get(name))}
         self._unwritten.add(name)
         await self._write()
@@ -248,10 +249,10 @@ class LocalState(State):
             await self._write()
 
     async def _write(self, draft: Draft | None = None) -> None:
-        """Write all changes and a draft, if given. A stored draft takes effect.
+        """Write all changes and a draft, if given. The draft takes effect when it is stored.
 
         Raises:
-            StateError: the draft is not stored.
+            StateError: the draft could not be stored.
         """
         file = self._file
         if file is None:

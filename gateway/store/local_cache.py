@@ -15,8 +15,8 @@ from gateway.base.daemon_thread import in_daemon_thread
 from gateway.base.files import write_in_place, write_whole
 from gateway.observe import log
 
-# The number of seconds to wait for a write, which is less than the leader's lease. Then the number
-# of seconds after which a hanging write is reported.
+# The number of seconds to wait for a write, which is less than the leader's lease. The second value
+# is the number of seconds after which a hanging write is reported.
 _PATIENCE, _LONG = 1.0, 10.0
 # The number of seconds between writes of the last heartbeat's time.
 _NOTE_AGAIN = 60.0
@@ -29,7 +29,7 @@ class CacheFile:
     So a hanging network disk blocks neither the heartbeats nor the shutdown of a replica.
 
     Args:
-        event: the name of the event to log when writes begin to fail.
+        event: the name of the event to log when a write fails for the first time.
     """
 
     def __init__(self, path: Path, event: str) -> None:
@@ -44,7 +44,7 @@ class CacheFile:
         return self._writing is not None and not self._writing.done()
 
     async def write(self, call: Callable[[], None]) -> bool:
-        """Call a function that writes the file; return whether it has finished.
+        """Call a function that writes the file; return whether it has finished in time.
 
         If another write is still running, return False without calling the function.
         """
@@ -58,7 +58,7 @@ class CacheFile:
         try:
             if done:
                 writing.result()
-        except RuntimeError as error:  # no thread can be started
+        except RuntimeError as error:  # the thread cannot be started
             self.report(str(error))
             return False
         return bool(done)
@@ -120,8 +120,8 @@ class StartRecord(msgspec.Struct, frozen=True):
 
     Attributes:
         start: the id of the last start that may have a row in the database.
-        heard: the time of its last recorded heartbeat, by the clock of the database; 0 if there was
-            none.
+        heard: the time of the last recorded heartbeat of this start, by the clock of the database;
+            0 without a heartbeat.
         cut_off: whether the database may lack counts of this start or of a later one.
     """
 
@@ -132,7 +132,7 @@ class StartRecord(msgspec.Struct, frozen=True):
 
 
 class LastStart:
-    """A file with a StartRecord, locked while its process runs.
+    """A file with a StartRecord, which is locked while its process runs.
 
     The database alone cannot distinguish a dead replica from a replica without a network, even if
     another replica of the same name sends heartbeats. If a new start gets the lock on this file,
@@ -142,7 +142,8 @@ class LastStart:
         database: the name of the database; a record of another database is ignored.
 
     Attributes:
-        before: the previous start, whose process has ended; None if unknown or already replaced.
+        before: the previous start, whose process has ended; None if it is unknown or already
+            replaced.
         unheard: the file that a worker creates while its counts cannot be delivered.
     """
 
@@ -167,7 +168,7 @@ class LastStart:
         """
         if last or heard - self._heard > _NOTE_AGAIN:
             self._heard = heard
-        # The previous start stays in the record until this one has a row in the database.
+        # The previous start stays in the record until this start has a row in the database.
         former = self.before or StartRecord(self._database, self._start, self._heard, cut_off)
         record = msgspec.structs.replace(former, cut_off=cut_off)
         if self._descriptor is not None and record != self._written:
@@ -182,7 +183,10 @@ class LastStart:
             self._missing = False
 
     def close(self) -> None:
-        """Release the file. During a write, it stays locked until the process exits."""
+        """Release the file.
+
+        If a write is running, the file stays locked until the process exits.
+        """
         if self._descriptor is not None and not self._file.busy:
             os.close(self._descriptor)
             self._descriptor = None

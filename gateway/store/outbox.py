@@ -1,8 +1,8 @@
 """The outbox: counts of a replica that are not in the database yet, in numbered batches.
 
-A batch is frozen when it is first sent, and repeated with the same number until the database
-confirms it. The database accepts each number of a start once, so no batch is counted twice.
-Meanwhile, new counts are collected in Totals, whose memory is bounded.
+The content of a batch is fixed when it is first sent. The batch is repeated with the same number
+until the database confirms it. The database accepts each batch number of a start only once, so no
+batch is counted twice. Meanwhile, new counts are collected in Totals, whose memory is bounded.
 """
 
 from collections import deque
@@ -15,7 +15,8 @@ from gateway.usage.delta import CutoverDelta, Delta, SampleDelta
 from gateway.usage.history import IntervalRow, Resolution
 from gateway.usage.totals import CountRow, StateRows, Totals, UsageRow
 
-# The maximum number of deltas whose cutover outcomes are stored. Gates need only the latest.
+# The maximum number of deltas whose cutover outcomes are stored. Gates need only the latest
+# outcomes.
 _MAX_OUTCOMES = 600
 
 
@@ -33,7 +34,7 @@ class Outbox:
         clock: returns the time of the database in seconds since 1970.
 
     Attributes:
-        sequence: the number of the last frozen batch.
+        sequence: the number of the latest batch.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -66,7 +67,7 @@ class Outbox:
         usage = [(*row[:-3], *later(*row[-3:])) for row in rows.usage]
         counts = [(*row[:-2], *later(*row[-2:])) for row in rows.counts]
         history = [
-            row._replace(start=by.start(row.start + by.seconds / 2 + seconds))  # shift its middle
+            row._replace(start=by.start(row.start + by.seconds / 2 + seconds))  # from its middle
             for row in rows.history
             for by in (Resolution(row.by),)
         ]
@@ -81,7 +82,7 @@ class Outbox:
                 self._waiting.sample(sample)
 
     def batch(self) -> Batch | None:
-        """Return the unconfirmed batch, or else a new batch; None if there are no counts."""
+        """Return the unconfirmed batch, or else a new batch; None without counts."""
         if self._sent is None:
             outcomes = [each for several in self._outcomes for each in several]
             content = encode(self._waiting, outcomes, lost=self._lost)
@@ -111,7 +112,7 @@ class _Encoded(msgspec.Struct, array_like=True, frozen=True):
 
 
 def encode(totals: Totals, outcomes: list[CutoverDelta], *, lost: bool = False) -> bytes | None:
-    """Encode counts as a batch; return None if there are no counts."""
+    """Encode counts as a batch; return None without counts."""
     rows = totals.changes()
     samples = [sample for kept in totals.samples.values() for sample in kept]
     if not (rows or samples or outcomes or lost):
@@ -125,7 +126,7 @@ def decode(content: bytes) -> tuple[Totals, list[CutoverDelta], bool]:
     """Return the counts, the outcomes of cutovers, and whether earlier counts were lost.
 
     Raises:
-        msgspec.DecodeError: another release encodes batches differently.
+        msgspec.DecodeError: the batch comes from a release with another format.
     """
     found = msgspec.msgpack.decode(content, type=_Encoded)
     floors = {(api, version): floor for api, version, floor in found.floors}

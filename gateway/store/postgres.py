@@ -1,8 +1,8 @@
 """Connections to the state in PostgreSQL, and the translation of their errors.
 
 The gateway uses its own schema, so other programs can share the database. Frequent statements stay
-prepared, unless a connection pooler in front of the database makes that impossible. Errors of the
-server, the driver and the system become StateErrors with a remedy.
+prepared, unless a connection pooler in front of the database prevents this. Errors of the server,
+the driver and the system become StateErrors with a remedy.
 """
 
 import asyncio
@@ -23,17 +23,16 @@ from sqlalchemy.dialects.postgresql.asyncpg import dialect
 from sqlalchemy.exc import DBAPIError, InvalidatePoolError, SQLAlchemyError
 from sqlalchemy.sql.compiler import SQLCompiler
 
-# SQLAlchemy's asyncio package uses these greenlets too, but it also imports the ORM, which takes 6
-# MB.
+# SQLAlchemy's asyncio package also uses these greenlets, but it imports the ORM, which takes 6 MB.
 from sqlalchemy.util import greenlet_spawn
 
 from gateway.store.state import StateError, StateUnreachableError, StateUnsureError
 from gateway.store.tables import OLDEST, REVISION, create_tables, upgrade_tables
 
-# Transient SQLSTATEs: the server is starting or stopping, is a read-only standby, or has no
-# connections or space left.
+# Transient SQLSTATEs: the server is starting or stopping, is a read-only standby, or has no free
+# connections or disk space.
 _PASSING = ("08", "53", "57", "58", "25006", "25P03", "40", "55P03")
-# PgBouncer uses the SQLSTATE of a protocol violation for all errors, including transient ones.
+# PgBouncer uses the SQLSTATE of a protocol violation for all errors, including transient errors.
 _POOLER = "08P01"
 _REFUSED = "28P01"
 _POOLER_SAYS = {
@@ -58,7 +57,7 @@ REASONS = {
 """The reason why the database cannot be used, and the remedy, by SQLSTATE."""
 # The values of sslmode: https://www.postgresql.org/docs/current/libpq-ssl.html
 _MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
-# URL parameters with a password, and URL parameters with a file name.
+# URL parameters that contain a password, and URL parameters that contain a file name.
 _PASSWORDS = ("password", "passfile")
 _FILES = ("sslrootcert", "sslcert", "sslkey", "sslcrl", "passfile")
 
@@ -68,7 +67,7 @@ def translated(name: str, url: str, error: Exception) -> StateError:
 
     Args:
         name: the database, without user and password.
-        url: the URL of the database; error messages quote only its file names.
+        url: the URL of the database. Error messages quote only its file names.
         error: an error of SQLAlchemy, the driver or the system.
     """
     original = (error.orig if isinstance(error, DBAPIError) else None) or error
@@ -92,7 +91,7 @@ def translated(name: str, url: str, error: Exception) -> StateError:
         return StateError(f"{name}: TLS with the server failed: {said}; {_tls_advice(original)}")
     if isinstance(original, OSError):
         return _unreachable(name, url, original)
-    # The driver raises ValueError for a wrong parameter; its text may quote the URL.
+    # The driver raises ValueError for a wrong parameter. Its message may quote the URL.
     if "root certificate file" in said:
         return StateError(
             f"{name}: the authority of the server's certificate is unknown; add"
@@ -155,21 +154,21 @@ def _lower(error: OSError) -> str:
 T = TypeVar("T")
 _DIALECT = dialect()  # type: ignore[no-untyped-call]  # an untyped class
 SCHEMA = "gateway"
-# Advisory locks are numbers, shared by all programs that use the database. These consist of "vgw"
-# in ASCII and an index.
+# Advisory locks are numbers, shared by all programs that use the database. These numbers consist of
+# "vgw" in ASCII and an index.
 _LOCK_MIGRATION = 0x76677701
 LOCK_LEADER = 0x76677702
 LOCK_CHANGE = 0x76677703
 _CHANNEL = "gateway_overrides"
 NOTIFY = f"SELECT pg_notify('{_CHANNEL}', '')"
-"""The statement that notifies other replicas of changed overrides; it takes effect at the
-commit."""
+"""The statement that notifies other replicas of changed overrides. It takes effect at the commit.
+"""
 # Time-outs in seconds: for connecting, for a statement, and for an idle transaction, which the
 # database ends after this time.
 _CONNECT = 3.0
 _STATEMENT = 3.0
 _IDLE = 2.0
-# The idle time-out does not apply after a statement was prepared and before it is executed. A
+# The idle time-out does not apply between the preparation of a statement and its execution. A
 # gateway that is suspended at that moment would hold its locks until it resumes.
 _END_SILENT = sa.text(
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
@@ -189,7 +188,7 @@ _BEGIN = (
 _WRITER = _BEGIN.format(mode="", idle=_IDLE)
 # A reader holds no lock, so pauses between its statements are allowed.
 _READER = _BEGIN.format(mode=" ISOLATION LEVEL REPEATABLE READ, READ ONLY", idle=30)
-# Errors that mean that a prepared statement is missing or differs.
+# Errors that mean that a prepared statement is missing or has changed.
 _FORGOTTEN = (
     asyncpg.InvalidSQLStatementNameError,
     asyncpg.DuplicatePreparedStatementError,
@@ -205,14 +204,14 @@ _PART = 500
 
 
 class StatementsForgottenError(StateUnreachableError):
-    """A prepared statement is missing; the next attempt succeeds without prepared statements."""
+    """A prepared statement is missing. The next attempt succeeds, without prepared statements."""
 
 
 class Statement:
-    """A statement that is compiled once, and that connections can keep prepared.
+    """A statement that is compiled once and that connections can keep prepared.
 
     Attributes:
-        name: the name of the prepared statement, a hash of its SQL, so that equal names mean equal
+        name: the name of the prepared statement, a hash of its SQL. So equal names mean equal
             statements.
     """
 
@@ -229,7 +228,7 @@ class Statement:
         self._fixed = {name: bind.value for name, bind in binds if not bind.required}
 
     def arguments(self, values: Mapping[str, object]) -> list[object]:
-        """Return the arguments in the order of the placeholders. A missing one raises KeyError."""
+        """Return the arguments in the order of the placeholders; raises KeyError."""
         fixed = self._fixed
         return [values[name] if name in values else fixed[name] for name in self._names]
 
@@ -240,8 +239,8 @@ _NOW = Statement(sa.text("SELECT CAST(extract(epoch FROM clock_timestamp()) AS d
 class PostgresConnection:
     """A connection within a transaction. Each method may raise SQLAlchemyError.
 
-    Methods that take a Statement call the driver directly, which takes a third of the time. They
-    also raise the errors of the driver: asyncpg.PostgresError and OSError.
+    Methods that take a Statement call the driver directly, which takes a third of the time. These
+    methods also raise the errors of the driver: asyncpg.PostgresError and OSError.
 
     Args:
         connection: a connection with automatic commits.
@@ -260,7 +259,7 @@ class PostgresConnection:
         return await greenlet_spawn(self._connection.execute, statement, parameters)
 
     async def run(self, script: str) -> None:
-        """Execute statements that have neither parameters nor results, in one round trip."""
+        """Execute statements without parameters and results, in one round trip."""
         await self._run(self._driver.execute(script))
 
     async def roll_back(self) -> None:
@@ -289,11 +288,11 @@ class PostgresConnection:
     async def parts(
         self, statement: Statement, at_once: int | None, **values: object
     ) -> AsyncIterator[list[Sequence[Any]]]:
-        """Yield the rows of a query in parts; other tasks run in between.
+        """Yield the rows of a query in parts; other tasks run between the parts.
 
         Args:
-            at_once: the number of rows per fetch; None fetches all rows at once, if their number is
-                bounded.
+            at_once: the number of rows per fetch; None fetches all rows at once, for queries with a
+                limited number of rows.
         """
         prepared, arguments = await self._prepare(statement), statement.arguments(values)
         if prepared is None:
@@ -324,12 +323,12 @@ class PostgresConnection:
         try:
             return await work
         except BaseException as error:
-            # A closed connection, or one with an outstanding response, is never used again, as in
+            # A connection that is closed or has an outstanding response is never used again, as in
             # SQLAlchemy.
             closed = self._driver.is_closed()
             if closed or not isinstance(error, asyncpg.PostgresError):
                 self._connection.invalidate()
-            # InternalClientError: the server announced its shutdown and has not closed the
+            # InternalClientError: the server has announced its shutdown but has not closed the
             # connection yet.
             ended = closed and isinstance(error, asyncpg.InterfaceError)
             if ended or isinstance(error, asyncpg.InternalClientError):
@@ -345,7 +344,7 @@ class Transaction(NamedTuple):
 
 
 class PostgresDatabase:
-    """A PostgreSQL database. It is connected on first use.
+    """A PostgreSQL database, which is connected on first use.
 
     Args:
         keeps: whether connections keep statements prepared.
@@ -377,7 +376,10 @@ class PostgresDatabase:
         self._keeps = keeps
 
     async def prepare(self) -> None:
-        """Create or upgrade the schema. If several replicas start together, only one does so."""
+        """Create or upgrade the schema.
+
+        If several replicas start together, only one of them does so.
+        """
         async with self.transaction() as (connection, _):
             revision = await self._revision(connection)
             if revision >= REVISION:
@@ -401,7 +403,7 @@ class PostgresDatabase:
             await connection.run_sync(upgrade_tables if revision else create_tables)
 
     async def check(self) -> None:
-        """Raise StateError if the database has no readable state. This changes nothing."""
+        """Raise StateError if the database has no readable state. This method changes nothing."""
         async with self.transaction() as (connection, _):
             revision = await self._revision(connection)
             if not revision:
@@ -412,16 +414,16 @@ class PostgresDatabase:
     async def transaction(
         self, seconds: float = _STATEMENT * 2, *, snapshot: bool = False
     ) -> AsyncIterator[Transaction]:
-        """Open a transaction; it is committed unless an error is raised.
+        """Open a transaction, which is committed unless an error is raised.
 
         Args:
             snapshot: whether the transaction only reads, from one snapshot of the database.
 
         Raises:
             StateUnsureError: the connection broke during the commit, which may have succeeded.
-            StatementsForgottenError: a pooler lost prepared statements; nothing was done.
-            StateUnreachableError: the database cannot be reached; nothing was done.
-            StateError: the database cannot be used; nothing was done.
+            StatementsForgottenError: a pooler lost prepared statements; nothing was changed.
+            StateUnreachableError: the database cannot be reached; nothing was changed.
+            StateError: the database cannot be used; nothing was changed.
         """
         begun = done = False
         try:
@@ -499,12 +501,13 @@ class PostgresDatabase:
             await greenlet_spawn(self._engine.dispose)
 
     async def _revision(self, connection: PostgresConnection) -> str:
-        # to_regclass may not see a table that another replica has just created.
+        # to_regclass may not find a table that another replica has just created.
         query = "SELECT 1 FROM pg_tables WHERE schemaname = :of AND tablename = 'alembic_version'"
         there = await connection.execute(sa.text(query), {"of": SCHEMA})
         if there.one_or_none() is None:
             return ""
-        # With the schema name: the search path skips schemas without the USAGE privilege.
+        # With the schema name: the search path skips schemas for which the USAGE privilege is
+        # missing.
         version = sa.select(sa.column("version_num", sa.Text)).select_from(
             sa.table("alembic_version", schema=SCHEMA)
         )

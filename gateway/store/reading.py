@@ -29,7 +29,7 @@ from gateway.store.tables import (
 from gateway.usage.history import History, HistoryQuery, HistoryView, Resolution, whole_history
 from gateway.usage.totals import ClientUsage, Occurrences, RowKey, StateRows, Totals
 
-# The number of rows per fetch from large tables, some MB.
+# The number of rows per fetch from large tables, which takes some MB.
 _ROWS = 5000
 # The time-out for reading the sums of all versions, in seconds.
 _PATIENCE = 30.0
@@ -38,7 +38,7 @@ _PATIENCE = 30.0
 async def read_fleet(
     database: PostgresDatabase, key: VersionKey | None, *, clients: bool = True
 ) -> StateView:
-    """Return the sums of a version, or of all versions; for `clients`, see `State.view`.
+    """Return the sums of a version, or of all versions. For `clients`, see `State.view`.
 
     Raises:
         StateError: the database cannot be reached or used.
@@ -52,7 +52,7 @@ async def read_version(database: PostgresDatabase, key: VersionKey) -> VersionRe
     by_day, by_minute = whole_history(key)
     async with database.transaction(_PATIENCE, snapshot=True) as (connection, now):
         view = await _read(connection, now, key)
-        # Batches that are not merged yet have history as well.
+        # Batches that are not merged yet also contain history.
         found = History(view.totals.history.rows(), bounded=False)
         since = {"days": ceil(by_day.since(now)), "minutes": ceil(by_minute.since(now))}
         of = {"api": key[0], "label": key[1]}
@@ -165,7 +165,7 @@ async def _add_counts(
 
 
 def _of_version(table: sa.Table) -> tuple[sa.ColumnElement[bool], ...]:
-    """Return the conditions for rows of an API and a version; a null parameter matches all."""
+    """Return the conditions for rows of an API and a version; a null parameter matches all rows."""
     api, label = sa.bindparam("api", type_=sa.Text), sa.bindparam("label", type_=sa.Text)
     columns = table.columns
     return sa.or_(api.is_(None), columns.api == api), sa.or_(
@@ -174,7 +174,7 @@ def _of_version(table: sa.Table) -> tuple[sa.ColumnElement[bool], ...]:
 
 
 def _since(name: str) -> sa.ColumnElement[bool]:
-    # The parameter has the type of the column, so that PostgreSQL uses the index.
+    # The parameter has the type of the column, so PostgreSQL can use the index.
     return history.c.start >= sa.bindparam(name, type_=sa.BigInteger)
 
 
@@ -187,7 +187,7 @@ _VERSIONS = Statement(sa.select(*_KEY).distinct())
 _CALLED = Statement(sa.select(called).where(*_of_version(called)))
 _COUNTS = Statement(sa.select(counts))
 _VIOLATIONS = Statement(sa.select(counts).where(counts.c.kind == "violations"))
-# Compared by bytes, since the index does not support the collation of the database.
+# Strings are compared by bytes, since the index does not support the collation of the database.
 _FIRST, _END = (
     counts.c.labels.bool_op(compared)(sa.bindparam(name, type_=sa.Text))
     for compared, name in (("~>=~", "first"), ("~<~", "end"))
@@ -206,7 +206,7 @@ _HISTORY = Statement(
         *ALL_BUT_CALLERS, sa.case((_since("callers"), history.c.callers), else_=_NO_CALLERS)
     ).where(history.c.by == sa.bindparam("by"), _since("since"), *_of_version(history))
 )
-# Without the callers of minutes, which are half of the data and not needed.
+# The callers of minutes, which are half of the data, are not needed.
 _OF_VERSION = Statement(
     sa.union_all(
         *(

@@ -27,13 +27,13 @@ from gateway.store.state import (
 from gateway.usage.totals import Totals
 
 DEPUTY = "deputy"
-"""The name of the document with the start of the deputy: the replica that acts if both the leader
-and the database fail."""
+"""The name of the document with the start of the deputy: the replica that acts if neither the
+leader nor the database can be reached."""
 # The maximum number of reported services with failing targets.
 _FAILING = 100
 # A larger difference in seconds between the machine's clock and the database's clock is logged.
 _SKEW = 5.0
-# Smaller changes of the difference, in seconds, are ignored, since they come from response delays.
+# Smaller changes of the difference, in seconds, are ignored, since response delays cause them.
 _APART = 0.5
 
 
@@ -41,8 +41,8 @@ class ReplicaRow(NamedTuple):
     """A row of the table `replicas`: one start of a replica. See also `ReplicaView`.
 
     Attributes:
-        sequence: the number of its last written batch.
-        merged: the number of its last batch in the sums.
+        sequence: the number of the last batch that this start has written.
+        merged: the number of the last batch of this start that is in the sums.
         applied: the revision of the overrides in force.
         gone: the time at which the replica left, was forgotten or was replaced by its next start;
             None while the replica belongs to the fleet.
@@ -89,12 +89,12 @@ def row_of(state: State, start: str, started: float, applied: int = 0) -> Replic
 
 
 def present(rows: Iterable[ReplicaRow]) -> list[ReplicaRow]:
-    """Return the replicas that are not gone, by name."""
+    """Return the replicas that are not gone, sorted by name."""
     return sorted([row for row in rows if row.gone is None], key=attrgetter("replica", "started"))
 
 
 def lost_replicas(rows: Iterable[ReplicaRow], now: float) -> list[ReplicaRow]:
-    """Return the replicas without heartbeats, by name."""
+    """Return the replicas without heartbeats, sorted by name."""
     return [row for row in present(rows) if row.is_lost(now)]
 
 
@@ -109,7 +109,7 @@ def deputy(rows: Sequence[ReplicaRow], leader: str, now: float) -> str:
 
 
 def state_view(totals: Totals, rows: Iterable[ReplicaRow], now: float) -> StateView:
-    """Return the sums of a fleet; they are complete up to the earliest heartbeat."""
+    """Return the sums of a fleet, which are complete up to the earliest of the last heartbeats."""
     lost = lost_replicas(rows, now)
     until = min([now, *[row.heard for row in present(rows) if row not in lost]])
     gaps = tuple(DataGap(row.replica, row.heard) for row in lost)
@@ -123,7 +123,7 @@ def fleet_view(
 
     Args:
         now: the time of the database, in seconds since 1970.
-        leader: the id of the leader's start; empty if there is no leader.
+        leader: the id of the leader's start; empty without a leader.
         revision: the revision number of the overrides.
         changed: the time at which the overrides last changed, in seconds since 1970.
     """
@@ -201,7 +201,7 @@ def encode_failing(services: Sequence[FailingService]) -> str:
 
 
 def decode_failing(encoded: str) -> list[FailingService]:
-    """Return the services that `encode_failing` has encoded. Raises DecodeError."""
+    """Return the services that `encode_failing` has encoded; raises DecodeError."""
     return msgspec.json.decode(encoded, type=list[FailingService]) if encoded else []
 
 
@@ -225,7 +225,7 @@ class FleetClock:
         self.was_set = False
 
     def follow(self, set_ahead: SetAhead) -> None:
-        """Set the function that receives the seconds by which this machine's clock is behind."""
+        """Set the function to call with the seconds by which this machine's clock is behind."""
         self._set_ahead = set_ahead
         set_ahead(self._passed_on)
         self.pass_on()

@@ -1,4 +1,4 @@
-"""The state in an SQLite file, which one gateway at a time may write."""
+"""The state in an SQLite file, which only one gateway at a time may write."""
 
 import asyncio
 import errno
@@ -15,7 +15,7 @@ from typing import TypeVar
 
 import msgspec
 
-# SQLAlchemy: one description of tables and statements for SQLite and PostgreSQL.
+# SQLAlchemy: one definition of tables and statements for SQLite and PostgreSQL.
 from sqlalchemy import Connection, Engine, StaticPool, create_engine, event
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
@@ -54,9 +54,9 @@ _UNREADABLE = (
     *(ValueError, TypeError, LookupError),
 )
 _ANOTHER = "move it away, or name another file in 'state'"
-# The upgrade of schemas 1 to 3: the statements that lead to the next schema, and the columns to
-# copy from each table. In these schemas, the row with a NULL client is the sum of all other
-# clients.
+# The upgrade of schemas 1 to 3: the statements that convert a schema to the next one, and the
+# columns to copy from each table. In these schemas, the row with a NULL client is the sum of all
+# other clients.
 _STEPS = {
     1: (
         "ALTER TABLE usage ADD COLUMN served REAL NOT NULL DEFAULT 0",
@@ -78,7 +78,7 @@ class SqliteFile:
     """An open state file.
 
     Args:
-        read_only: whether to only read the file, while another process may write it.
+        read_only: whether the file is only read; another process may write it.
 
     Attributes:
         unheard: the file that a worker creates while its counts cannot be delivered.
@@ -118,7 +118,7 @@ class SqliteFile:
         """Store changes in one transaction; without changes, only check that the file exists.
 
         Raises:
-            StateLostError: the file was removed and created again; all rows must be written.
+            StateLostError: the file was removed and created again, so all rows must be written.
             StateError: nothing was stored.
         """
         await self._in_thread(lambda: self._write(changes))
@@ -149,7 +149,8 @@ class SqliteFile:
                         f"{self.name}: the state cannot be used now: {error}"
                     ) from None
 
-        # Shielded: the thread continues if the caller is cancelled, and others must wait for it.
+        # Shielded: the thread continues if the caller is cancelled, and other calls must wait for
+        # it.
         return await asyncio.shield(take_turn())
 
     def _read(self, read: Callable[[Connection], T]) -> T:
@@ -180,7 +181,7 @@ class SqliteFile:
 
     def _check_file(self) -> None:
         # SQLite would continue to write to a removed, replaced or emptied file.
-        if self._lock is None:  # an earlier attempt to create it again failed
+        if self._lock is None:  # an earlier attempt to create the file again failed
             raise self._recreated("removed")
         try:
             found = self._path.stat()
@@ -224,8 +225,8 @@ class SqliteFile:
                     self._check_schema(connection)
                 if not self._read_only:
                     with closing(engine.raw_connection().cursor()) as cursor:
-                        # A commit survives a crash of the process; after a power failure, the last
-                        # ones may be missing.
+                        # A commit survives a crash of the process. After a power failure, the last
+                        # commits may be missing.
                         cursor.execute("PRAGMA journal_mode = WAL")
                         cursor.execute("PRAGMA synchronous = NORMAL")
             except BaseException:
@@ -341,8 +342,8 @@ def _engine(path: Path, *, read_only: bool) -> Engine:
 def _lock(path: Path) -> int:
     """Lock a file for this process while the returned descriptor is open.
 
-    Two gateways would overwrite each other's totals. SQLite's own locks are POSIX locks, which end
-    when any descriptor of the file is closed.
+    Two gateways would overwrite each other's totals. SQLite's own locks are not sufficient: they
+    are POSIX locks, which end when any descriptor of the file is closed.
     """
     try:
         lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _MODE)
@@ -395,7 +396,7 @@ _NOTE_AFTER = 30
 
 
 class WrittenMark:
-    """A file next to a state file with the number of writes, and whether the last one failed.
+    """A file next to a state file with the number of writes, and whether the last write failed.
 
     The mark file reveals that the state file is an old copy, or that a gateway ended with unwritten
     counts.

@@ -33,11 +33,11 @@ IN_FORCE_SECONDS = 2.0
 
 
 class StateError(Exception):
-    """The store cannot be used; the message has its name, the reason and a remedy."""
+    """The store cannot be used. The message contains the store's name, the reason and a remedy."""
 
 
 class StateUnreachableError(StateError):
-    """The store cannot be reached now; a retry may succeed."""
+    """The store cannot be reached now, but a retry may succeed."""
 
 
 class StateUnsureError(StateUnreachableError):
@@ -49,7 +49,7 @@ class StateBusyError(StateError):
 
 
 class StateLostError(StateError):
-    """The state file was lost while the gateway was running, and an empty one was created."""
+    """The state file was lost while the gateway was running, and an empty file was created."""
 
 
 class UnknownReplicaError(LookupError):
@@ -57,11 +57,11 @@ class UnknownReplicaError(LookupError):
 
 
 class DataGap(NamedTuple):
-    """A reason why the sums may lack counts from a time on.
+    """A reason why the sums may lack counts from a certain time on.
 
     Attributes:
         replica: the replica without heartbeats; None if the database cannot be reached.
-        since: the time since which counts may be missing, in seconds since 1970.
+        since: the time from which counts may be missing, in seconds since 1970.
     """
 
     replica: str | None
@@ -74,8 +74,9 @@ class StateView(NamedTuple):
     Attributes:
         now: the time in seconds since 1970, by the clock of the store.
         counted: the time up to which the sums are complete.
-        replica: the name of the replica if the sums cover only this replica; None if they cover
-            all.
+        replica: the name of the replica if the sums cover only this replica; None if they cover all
+            replicas.
+        gaps: the reasons why the sums may be incomplete.
     """
 
     totals: Totals
@@ -109,8 +110,8 @@ class ReplicaView(NamedTuple):
         leads: whether the replica is the leader.
         rules: the hash of the configuration in force.
         lag: the age of the last heartbeat in seconds.
-        behind: the number of its batches that are not yet in the sums.
-        refused: why its configuration on disk is not in force; empty if it is in force.
+        behind: the number of batches of the replica that are not yet in the sums.
+        refused: why the replica's configuration on disk is not in force; empty if it is in force.
     """
 
     replica: str
@@ -135,12 +136,12 @@ class FleetView(NamedTuple):
 
 
 class FailoverRank(NamedTuple):
-    """The rank by which one replica acts for the fleet while the store cannot be reached.
+    """The order in which replicas act for the fleet while the store cannot be reached.
 
     Attributes:
         rank: 0 for the last leader, 1 for its deputy, 2 for all others. A replica that has not
             reached the store since its start has rank 0, since it does not know the leader.
-        term: the token of the last leader; 0 if there was no leader.
+        term: the token of the last leader; 0 without a leader.
     """
 
     rank: int
@@ -165,7 +166,7 @@ class Membership(NamedTuple):
 
 
 # The maximum number of concurrent readers, which leaves connections for heartbeats and the leader.
-# Then the maximum number of seconds that another reader waits.
+# The second value is the maximum number of seconds that another reader waits.
 _READERS = 2
 _PATIENCE = 10.0
 
@@ -174,7 +175,7 @@ class StoreHealth:
     """The availability of the store, and the limit of concurrent readers.
 
     Attributes:
-        heard: the time of the last confirmed heartbeat or write; 0 if there was none.
+        heard: the time of the last confirmed heartbeat or write; 0 without one.
         stale_since: the time since which the store cannot be reached, in seconds since 1970; None
             while it can be reached.
         behind: whether the store may lack more than the counts since the last write.
@@ -191,7 +192,7 @@ class StoreHealth:
         self.behind = False
 
     def reached(self, now: float) -> None:
-        """Record that the store confirmed a heartbeat or a write at a time."""
+        """Record that the store confirmed a heartbeat or a write at this time."""
         self.behind = self.stale_since is not None  # the next write has the counts of the outage
         if self.behind:
             log.event("state_written", store=self._name)
@@ -204,7 +205,7 @@ class StoreHealth:
             log.event("state_unwritten", "error", reason=str(error))
             self.stale_since = self.heard or self._clock()
         self.behind, self.stale_reason = True, str(error)
-        self._missed = partial(StateUnreachableError, str(error))  # without traceback
+        self._missed = partial(StateUnreachableError, str(error))  # without a traceback
         return self.stale_since
 
     @asynccontextmanager
@@ -296,8 +297,9 @@ class State(ABC):
         """Set the functions that pass changes to every process of this gateway.
 
         Args:
-            set_ahead: receives the number of seconds by which the clock of the store is ahead of
-                this machine's clock; it is called at once and after each change.
+            apply: called with the overrides after each change.
+            set_ahead: called at once and after each change, with the number of seconds by which the
+                clock of the store is ahead of this machine's clock.
         """
         self._apply = apply
 
@@ -313,12 +315,12 @@ class State(ABC):
     async def view(
         self, key: VersionKey | None = None, replica: str | None = None, *, clients: bool = True
     ) -> StateView:
-        """Return the sums of all replicas, or of one.
+        """Return the sums of all replicas, or of one replica.
 
         Args:
-            replica: the name of a replica; None for all.
+            replica: the name of a replica; None for all replicas.
             clients: whether to read the many rows of clients and all counts. If false, the view has
-                only the last call of each version, and the violations.
+                only the time of the last request for each version, and the violations.
 
         Raises:
             UnknownReplicaError: the named replica is not this gateway.
@@ -349,7 +351,7 @@ class State(ABC):
         """Forget a lost replica.
 
         Raises:
-            UnknownReplicaError: the replica is not lost, or there is no replica of that name.
+            UnknownReplicaError: the replica is not lost, or there is no replica with this name.
         """
 
     @abstractmethod
@@ -362,20 +364,20 @@ class State(ABC):
 
     @abstractmethod
     async def change_document(self, name: str, change: Callable[[object], object]) -> None:
-        """Replace a shared document by the result of a function, under a lock."""
+        """Replace a shared document with the result of a function, under a lock."""
 
     async def pause(self, key: VersionKey, request: ChangeRequest) -> None:
         """Pause the brownouts of a version; raises ChangedMeanwhileError."""
         await self._change(lambda draft, *_: draft.pause(key, request, paused=True))
 
     async def resume(self, key: VersionKey, request: ChangeRequest) -> None:
-        """End the pause of brownouts; raises ChangedMeanwhileError."""
+        """End the pause of a version's brownouts; raises ChangedMeanwhileError."""
         await self._change(lambda draft, *_: draft.pause(key, request, paused=False))
 
     async def set_percent(
         self, key: VersionKey, percent: float | None, request: ChangeRequest
     ) -> None:
-        """Set the percentage of a cutover. None keeps the current percentage.
+        """Set the percentage of a cutover. None fixes the current percentage.
 
         Gates do not change the percentage until it is cleared. Raises ChangedMeanwhileError.
         """

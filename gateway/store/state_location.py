@@ -55,8 +55,8 @@ def parse_state(text: str | None, mistakes: Mistakes) -> str | None:
 def _has_host(url: str) -> bool:
     try:
         parts = urlsplit(url)
-        # Drivers parse a second @ differently. A slash in the password would make its rest part of
-        # the database name, which is displayed.
+        # Drivers parse a second @ in different ways. If the password contained a slash, the rest of
+        # the password would become part of the database name, which is displayed.
         whole = parts.netloc.count("@") < 2 and "@" not in parts.path
         return whole and bool(parts.hostname) and parts.port != 0 and len(parts.path) > 1
     except ValueError:

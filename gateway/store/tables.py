@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-# SQLAlchemy: one description of tables and statements for SQLite and PostgreSQL.
+# SQLAlchemy: one definition of tables and statements for SQLite and PostgreSQL.
 import sqlalchemy as sa
 from sqlalchemy.types import TypeEngine
 
@@ -21,7 +21,7 @@ T = TypeVar("T")
 REVISION = "0006"
 """The newest revision of the schema; see `gateway.store.migrations`."""
 OLDEST = "0006"
-"""The oldest revision that can be upgraded; no release has an earlier revision."""
+"""The oldest revision that can be upgraded. No release has an earlier revision."""
 # Gateways of this revision or a later one can use the newest schema.
 _SERVES = "0002"
 
@@ -40,12 +40,12 @@ metadata = sa.MetaData()
 usage = sa.Table(
     "usage",
     metadata,
-    *_keys("api", "version", "endpoint", "client"),  # the client may be empty: no client name
+    *_keys("api", "version", "endpoint", "client"),  # the client is empty without a client name
     sa.Column("others", sa.Boolean, primary_key=True),  # the sum of all clients without a row
     *_columns(_COUNT, "count", "refused", "failed"),
     *_columns(_COUNT, "slack"),  # the true count is higher by at most this number
     *_columns(_MOMENT, "first", "last"),
-    *_columns(_MOMENT, "served"),  # the last request that was not refused; 0 if there was none
+    *_columns(_MOMENT, "served"),  # the last request that was not refused; 0 without one
 )
 floors = sa.Table("floors", metadata, *_keys("api", "version"), *_columns(_COUNT, "floor"))
 counts = sa.Table(
@@ -54,7 +54,7 @@ counts = sa.Table(
     *_keys("kind", "labels"),  # labels: a JSON array
     *_columns(_COUNT, "count"),
     *_columns(_MOMENT, "first", "last"),
-    # Finds the counts of a version, since their labels have a common prefix.
+    # The labels of a version's counts have a common prefix, so the index finds these counts.
     sa.Index("counts_by_labels", "labels", postgresql_ops={"labels": "text_pattern_ops"}),
 )
 documents = sa.Table("documents", metadata, *_keys("name"), *_columns(_TEXT, "document"))  # JSON
@@ -77,8 +77,8 @@ history = sa.Table(
     # Finds the latest days of all versions.
     sa.Index("history_by_start", "by", "start"),
 )
-# The tables of a fleet; they are empty for a single gateway. `called` has the time of the last call
-# to each version, so that thousands of usage rows need not be read.
+# The tables of a fleet, which are empty for a single gateway. `called` has the time of the last
+# request for each version, so that thousands of usage rows need not be read.
 called = sa.Table(
     "called", metadata, *_keys("api", "version"), *_columns(_MOMENT, "last", "served")
 )
@@ -125,7 +125,7 @@ _KNOWN_INTERVAL = (
 
 
 def create_tables(connection: sa.Connection) -> None:
-    """Create the tables of a new database, without Alembic, which takes 10 MB."""
+    """Create the tables of a new database without Alembic, which takes 10 MB."""
     metadata.create_all(connection, checkfirst=False)
     _revisions.create(connection)
     connection.execute(sa.insert(_revisions), {"version_num": REVISION})
@@ -144,7 +144,7 @@ def read_rows(connection: sa.Connection) -> StateRows:
     """Return all rows except the history.
 
     Raises:
-        ValidationError: a value has a wrong type; SQLite does not check types.
+        ValidationError: a value has the wrong type; SQLite does not check types.
         DecodeError: a document is not JSON.
     """
 
@@ -175,7 +175,7 @@ def read_rows(connection: sa.Connection) -> StateRows:
 
 
 def write_rows(connection: sa.Connection, changes: StateRows) -> None:
-    """Replace changed rows and delete removed ones, except in the history."""
+    """Replace changed rows and delete removed rows, except in the history."""
     _remove(connection, usage, [_usage_key(key) for key in changes.deleted_usage])
     replace_rows(connection, usage, [(*_usage_key(row[:4]), *row[4:]) for row in changes.usage])
     replace_rows(connection, floors, [(*key, floor) for key, floor in changes.floors.items()])
@@ -239,8 +239,8 @@ def replace_rows(
     if not rows:
         return
     if connection.dialect.name == "sqlite":
-        # A string: this runs every two seconds, and compiling takes longer than running the
-        # statement.
+        # A string instead of a compiled statement: this runs every two seconds, and compiling takes
+        # longer than running the statement.
         names = ", ".join(f'"{column.name}"' for column in table.columns)
         values = ", ".join("?" for _ in table.columns)
         statement = f"INSERT OR REPLACE INTO {table.name} ({names}) VALUES ({values})"  # noqa: S608  # constants

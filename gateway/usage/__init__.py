@@ -1,1 +1,1 @@
-"""Usage of the versions by clients: deltas, totals and history."""
+"""The usage of versions by clients: deltas, totals and history."""

@@ -6,18 +6,18 @@ Deltas of any number of processes can be summed in any order.
 from collections.abc import Callable, Mapping
 from math import ceil, log
 
-# msgspec: encodes, decodes and validates typed messages between processes in microseconds.
+# msgspec encodes, decodes and validates typed messages between processes in microseconds.
 import msgspec
 
 from gateway.rollout.route_outcomes import OUTCOMES
 
 # The upper bounds of duration histograms in seconds, from OpenTelemetry's conventions for HTTP
-# metrics. One more bucket is unbounded.
+# metrics. One additional bucket has no upper bound.
 BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
 
 
-# The methods that are counted separately, by OpenTelemetry's conventions. Other methods, which
-# clients may invent, are counted as OTHER.
+# The methods that are counted separately, according to OpenTelemetry's conventions. All other
+# methods, which clients may invent, are counted as OTHER.
 METHODS = frozenset(
     {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY"}
 ) | {"CONNECT"}
@@ -32,8 +32,8 @@ class UsageDelta(msgspec.Struct, array_like=True, frozen=True):
     Attributes:
         version: the label of the version; empty if the API has no versions.
         endpoint: the path template of the endpoint.
-        refused: the number of requests that were refused before there was a plan, or because of the
-            client's fault.
+        refused: the number of requests that were refused before they were planned, or because of a
+            client error.
         failed: the number of requests with status 5xx or an incomplete response.
         served: the number of requests that were not refused.
     """
@@ -49,17 +49,18 @@ class UsageDelta(msgspec.Struct, array_like=True, frozen=True):
 
 
 class TrafficDelta(msgspec.Struct, array_like=True, frozen=True):
-    """The requests for one version at one endpoint, alike in method, status, error and scheme.
+    """The requests for one version at one endpoint with equal method, status, error and scheme.
 
     Attributes:
         api: the name of the API; empty if the path matches no endpoint.
-        version: the label of the version; empty if there is none.
-        endpoint: the path template of the endpoint; empty if the path matches none.
+        version: the label of the version; empty without a version.
+        endpoint: the path template of the endpoint; empty if the path matches no endpoint.
         method: one of METHODS, or OTHER.
-        status: the status of the response; 0 if there was none.
+        status: the status of the response; 0 without a response.
         error: the value of `error.type` in OpenTelemetry's conventions; empty without an error.
         buckets: the number of requests by duration: one number for each bound in BOUNDS, and one
             for longer requests.
+        seconds: the sum of the durations.
         converted: the number of requests with a converted body.
         scheme: the scheme that the client used, `http` or `https`.
     """
@@ -77,14 +78,14 @@ class TrafficDelta(msgspec.Struct, array_like=True, frozen=True):
 
 
 class UpstreamDelta(msgspec.Struct, array_like=True, frozen=True):
-    """The requests to one target for one version, with the same method, status and error.
+    """The requests to one target for one version with equal method, status and error.
 
     Attributes:
         version: the label of the requested version; empty if the API has no versions.
         method: one of METHODS, or OTHER.
-        status: the status of the response; 0 if there was none.
+        status: the status of the response; 0 without a response.
         buckets: the number of requests by the time until the response head, or until the gateway
-            stopped waiting. The bounds are those of TrafficDelta.
+            stopped waiting. The bounds are the same as in TrafficDelta.
     """
 
     api: str
@@ -102,7 +103,7 @@ class CounterDelta(msgspec.Struct, array_like=True, frozen=True):
 
     Attributes:
         kind: the kind of the counter; see `metric_table.MetricRow.kind`.
-        labels: the values of its labels.
+        labels: the values of the counter's labels.
     """
 
     kind: str
@@ -111,7 +112,7 @@ class CounterDelta(msgspec.Struct, array_like=True, frozen=True):
 
 
 class OperationDelta(msgspec.Struct, array_like=True):
-    """Request outcomes for one operation; the attributes are those of CutoverDelta.
+    """Request outcomes for one operation; for the attributes, see CutoverDelta.
 
     An OperationDelta is mutable until it is delivered.
     """
@@ -133,11 +134,13 @@ class CutoverDelta(msgspec.Struct, array_like=True):
         route: the route, `old` or `new`.
         cell: the cell of the clients; see `VersionCutover.cell_of`.
         requests: the number of requests that ended or became overdue.
-        overdue: the number of requests that took longer than the gates allow.
+        overdue: the number of requests that exceeded the time limit of the gates.
         ends: the number of ended requests by outcome, as in `route_outcomes.OUTCOMES`.
-        seconds: the sum of the durations, each at most the limit of overdue requests.
-        squares: the sum of the squares of the same durations.
+        seconds: the sum of the durations. Each duration counts up to the time limit for overdue
+            requests.
+        squares: the sum of the squares of these durations.
         buckets: the number of ended requests by duration, as in TrafficDelta.
+        whole: the sum of the full durations of ended requests.
         writes: the number of ended write requests.
         failed_writes: the number of write requests that were refused or failed.
         checked: the number of responses that were validated against the OpenAPI document.
@@ -172,7 +175,7 @@ class LatencyDelta(msgspec.Struct, array_like=True, frozen=True):
     """The durations of responses on one route of a shadow, `old` or `new`.
 
     Attributes:
-        buckets: the number of responses by the index of `latency_bucket`.
+        buckets: the number of responses by the index that `latency_bucket` returns.
     """
 
     api: str
@@ -186,7 +189,7 @@ class SampleDelta(msgspec.Struct, array_like=True, frozen=True):
 
     Attributes:
         kind: the kind of the counter, as in CounterDelta.
-        document: the event as a JSON value. Equal values are the same sample.
+        document: the event as a JSON value. Samples with equal values are duplicates.
         request: the `request_id`, `method` and `path` of the request.
     """
 
@@ -198,9 +201,10 @@ class SampleDelta(msgspec.Struct, array_like=True, frozen=True):
 
 
 class Delta(msgspec.Struct, array_like=True, frozen=True):
-    """All counts of a process since its last delta.
+    """All counts of a process since its previous delta.
 
     Attributes:
+        at: the time of the delta, in seconds since 1970.
         lost: whether earlier counts were lost.
     """
 
@@ -219,11 +223,11 @@ Deliver = Callable[[Delta], None]
 
 
 # Each bucket is wider than the previous one by a tenth, as in DDSketch (Masson, Rim and Lee, 2019),
-# so a quantile has an error of at most 5 %. The first and the last bucket are unbounded.
+# so the error of a quantile is at most 5 %. The first and the last bucket are unbounded.
 _LATENCY_FACTOR = 1.1
 _SHORTEST_LATENCY = 0.0001
 LATENCY_BUCKETS = 150
-"""The number of buckets; the last begins at 134 seconds."""
+"""The number of buckets. The last bucket begins at 134 seconds."""
 
 
 def latency_bucket(seconds: float) -> int:
@@ -244,7 +248,7 @@ def latency_quantile(buckets: Mapping[int, int], share: float) -> float:
     for index in sorted(buckets):
         seen += buckets[index]
         if seen >= wanted:
-            # The value that has the same relative error to both ends of the bucket.
+            # The value that has the same relative error at both ends of the bucket.
             return (
                 _SHORTEST_LATENCY * _LATENCY_FACTOR**index * 2 / (1 + _LATENCY_FACTOR)
                 if index

@@ -1,10 +1,10 @@
-"""Usage history: requests, errors, durations and callers, by the minute and by the day.
+"""Usage history: requests, errors, durations and clients, by the minute and by the day.
 
-The number of callers is estimated by a distinct-count sketch (KMV; Bar-Yossef et al., "Counting
-distinct elements in a data stream", 2002), which keeps the smallest hashes of their names. With
-fewer names than the sketch can keep, the count is exact. With more names, the standard error is
-1/sqrt(size - 2), which is 6 % for a size of 256. Sketches can be merged in any order, and a caller
-in several sketches is counted once.
+A caller is a client that sent requests for a version. The number of callers is estimated by a
+distinct-count sketch (KMV; Bar-Yossef et al., "Counting distinct elements in a data stream", 2002),
+which contains the smallest hashes of their names. As long as the sketch has room for all hashes,
+the count is exact. Beyond that, the standard error is 1/sqrt(size - 2), which is 6 % for a size of
+256. Sketches can be merged in any order, and a caller in several sketches is counted once.
 """
 
 import sys
@@ -48,7 +48,7 @@ class Resolution(StrEnum):
         return int(at) // self.seconds * self.seconds
 
 
-# The maximum number of intervals of all versions in memory (25 MB).
+# The maximum number of intervals in memory, for all versions together (25 MB).
 _MAX_INTERVALS = {Resolution.MINUTE: 50_000, Resolution.DAY: 8_000}
 _BY = {by.value: by for by in Resolution}
 SeriesKey = tuple[str, str, Resolution]
@@ -56,12 +56,12 @@ SeriesKey = tuple[str, str, Resolution]
 
 
 def name_hash(name: str) -> int:
-    """Return a 64-bit hash of a name that is the same in every process."""
+    """Return a 64-bit hash of a name, which is the same in every process."""
     return int.from_bytes(blake2b(name.encode(errors="surrogatepass"), digest_size=8).digest())
 
 
 class DistinctSketch:
-    """A distinct-count sketch of names.
+    """A sketch that estimates the number of distinct names.
 
     Args:
         size: the maximum number of hashes, 3 or more.
@@ -72,12 +72,12 @@ class DistinctSketch:
 
     def __init__(self, size: int, content: bytes = b"") -> None:
         self._size = size
-        # Decoded on the first change, since most sketches are only counted.
+        # The content is decoded on the first change, since most sketches are only counted.
         self._content = content[: 8 * size]
         self._hashes: array[int] | None = None
 
     def add(self, hashes: Iterable[int]) -> None:
-        """Add names, given by their `name_hash`."""
+        """Add names by their `name_hash`."""
         found = self._hashes
         if found is None:
             found = self._hashes = _unpacked(self._content)
@@ -95,7 +95,7 @@ class DistinctSketch:
 
     @property
     def count(self) -> int:
-        """The number of names; an estimate once the sketch is full."""
+        """The number of names, which is an estimate if the sketch is full."""
         content = self.content
         if len(content) < 8 * self._size:
             return len(content) // 8
@@ -128,8 +128,8 @@ class Interval:
     Attributes:
         errors: the number of requests with status 5xx or an incomplete response.
         refused: the number of requests that the gateway refused.
-        buckets: the number of requests up to each duration in `delta.BOUNDS`, and above the last;
-            zeros if the interval was stored by a release with other bounds.
+        buckets: the number of requests up to each duration in `delta.BOUNDS`, and the number of
+            longer ones; zeros if a release with other bounds stored the interval.
     """
 
     __slots__ = ("buckets", "callers", "errors", "refused", "requests", "seconds")
@@ -157,7 +157,7 @@ class Interval:
         self.refused += refused
 
     def add_durations(self, buckets: Iterable[int], seconds: float) -> None:
-        """Add the durations of requests that are counted by `add_counts`."""
+        """Add the durations of requests that `add_counts` has counted."""
         for index, count in enumerate(buckets):
             self.buckets[index] += count
         self.seconds += seconds
@@ -178,7 +178,7 @@ class Interval:
         return found
 
     def numbers(self) -> tuple[int, int, int, float, bytes, bytes]:
-        """Return the arguments of the constructor, except the resolution."""
+        """Return the arguments of the constructor, except for the resolution."""
         counts = self.requests, self.errors, self.refused
         return *counts, self.seconds, _packed(self.buckets), self.callers.content
 
@@ -201,9 +201,9 @@ class HistoryQuery(NamedTuple):
     """A query for intervals.
 
     Attributes:
-        api: the API of the versions; None for all.
-        span: how far back the intervals reach, in seconds; None for the whole history.
-        version: the label of the version; None for all.
+        api: the API of the versions; None for all APIs.
+        span: how far the intervals go back, in seconds; None for the whole history.
+        version: the label of the version; None for all versions.
         callers: how far back callers are needed, in seconds; None for all intervals. Earlier
             intervals may lack callers, which are the largest part of the stored data.
     """
@@ -235,7 +235,7 @@ class HistoryView(NamedTuple):
     """The result of a query.
 
     Attributes:
-        series: the intervals by version and by start, in ascending order, without empty ones.
+        series: the intervals by version and by start, in ascending order, without empty intervals.
         now: the time in seconds since 1970, by the clock of the intervals.
         replica: the name of the replica if the counts are only its own; None for all replicas.
     """
@@ -249,11 +249,11 @@ class HistoryView(NamedTuple):
 class History:
     """Intervals in memory: all intervals of a gateway without a store, or the unsaved ones.
 
-    The number of intervals of each version is limited, but not their age, so that setting the clock
-    deletes nothing.
+    The number of intervals of each version is limited, but not their age, so setting the clock
+    deletes no interval.
 
     Args:
-        bounded: whether the number of intervals of all versions together is bounded.
+        bounded: whether the number of intervals of all versions together is limited.
     """
 
     def __init__(self, rows: Iterable[Sequence[Any]] = (), *, bounded: bool = True) -> None:
@@ -366,8 +366,8 @@ class UsageTrend(NamedTuple):
 
     Attributes:
         level: The number of callers on the last day, according to the trend.
-        slope: The change of the number of callers per day; negative if it decreases.
-        days: The number of days until there are no callers; None if their number does not decrease.
+        slope: The change of the number of callers per day; negative if the number decreases.
+        days: The number of days until no callers are left; None if their number does not decrease.
     """
 
     level: float
@@ -376,7 +376,7 @@ class UsageTrend(NamedTuple):
 
 
 def usage_trend(callers: Sequence[float]) -> UsageTrend | None:
-    """Return the trend of the last 28 days, or None if there are fewer than 7.
+    """Return the trend of the last 28 days, or None if there are fewer than 7 days.
 
     The slope is the median of the slopes between all pairs of days. A few unusual days, such as
     holidays, do not change it.

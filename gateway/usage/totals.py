@@ -1,13 +1,13 @@
 """Totals: the sums of all deltas in bounded memory, and the changed rows to store.
 
-A version has one row for each of the busiest clients of an endpoint, and one row per endpoint for
-all other clients together. The algorithm is Space-Saving (Metwally, Agrawal and El Abbadi, 2005),
-with merging in batches (Agarwal et al., "Mergeable Summaries", 2012). For n requests to the version
-and k rows:
+For each endpoint, a version has one row for each of the busiest clients, and one row for all other
+clients together. The algorithm is Space-Saving (Metwally, Agrawal and El Abbadi, 2005), with
+merging in batches (Agarwal et al., "Mergeable Summaries", 2012). For n requests to the version and
+k rows:
 
 -   The rows of an endpoint add up to all its requests.
--   `count` has the requests since the row was created. The true number is at most `slack` higher,
-    and `slack` is at most n / k.
+-   `count` is the number of requests since the row was created. The true number is at most `slack`
+    higher, and `slack` is at most n / k.
 -   Every client with more than n / k requests at one endpoint has a row.
 """
 
@@ -34,8 +34,8 @@ from gateway.usage.delta import (
 from gateway.usage.history import History, IntervalRow
 
 ROWS_AFTER_CUT = 2048
-"""The number of rows that a version has after a cut. The next cut happens at twice this number. A
-row takes less than 500 bytes, so a version takes less than 2 MB."""
+"""The number of rows that remain for a version when the smallest rows are merged. They are merged
+again at twice this number. A row takes less than 500 bytes, so a version takes less than 2 MB."""
 RowKey = tuple[str, str | None]
 """The path template of an endpoint, and the name of a client (None for all other clients)."""
 
@@ -45,7 +45,7 @@ class ClientUsage:
     """The usage of one endpoint by one client or by all other clients.
 
     Times are in seconds since 1970. `served` is the time of the last request that was not refused;
-    0 if there was none.
+    0 without such a request.
     """
 
     count: int = 0
@@ -73,8 +73,8 @@ class TopClients:
         floor: the maximum number of requests of any client without a row.
         changed: the keys of the rows that were changed or removed since the last call of
             `Totals.changes`.
-        last: the time of the last request, in seconds since 1970; 0 if there was none.
-        served: the time of the last request that was not refused; 0 if every request was refused.
+        last: the time of the last request, in seconds since 1970; 0 without requests.
+        served: the time of the last request that was not refused; 0 if all requests were refused.
     """
 
     def __init__(self, rows: dict[RowKey, ClientUsage] | None = None, floor: int = 0) -> None:
@@ -102,7 +102,7 @@ class TopClients:
         self.cut()
 
     def merge(self, other: "TopClients") -> None:
-        """Add the rows for other requests to the same version."""
+        """Add the rows of another instance, which counted other requests for the same version."""
         if other.floor:
             for (_, client), row in self.rows.items():
                 row.slack += 0 if client is None else other.floor
@@ -130,8 +130,8 @@ class TopClients:
             row, others = self.rows.pop(key), (key[0], None)
             self.rows.setdefault(others, ClientUsage()).add(row)
             self.changed |= {key, others}
-        # One row per endpoint is for all other clients; the configuration limits the number of
-        # endpoints.
+        # Each endpoint also has one row for all other clients. The configuration limits the number
+        # of endpoints.
         self._limit = len(self.rows) + ROWS_AFTER_CUT
 
     def _note(self, row: ClientUsage) -> None:
@@ -153,34 +153,35 @@ CountKey = tuple[str, tuple[str, ...]]
 CountRow = tuple[str, tuple[str, ...], int, float, float]
 
 MAX_NAMES = 256
-"""The maximum number of values of the last label of a kind, such as differing fields. Further
+"""The maximum number of values of a counter's last label, such as differing fields. Any further
 values are counted as OTHERS."""
 OTHERS = "(others)"
 BOUNDED_KINDS = {"operations", "operations_compared"}
-"""Kinds whose number of labels is limited by the configuration."""
+"""The kinds of counters whose labels the configuration limits."""
 SHADOW_KINDS = {"compared", "differing", "noise", "shed", "differences"} | {
     *("operations_compared", "validated", "invalid")
 }
 """The kinds of counters for a shadow."""
 _SAMPLES = 20
-# The maximum number of combinations of method, status and error. Further ones are counted as
-# OVERFLOW, as in OpenTelemetry's metrics SDK.
+# The maximum number of combinations of method, status and error. Any further combinations are
+# counted as OVERFLOW, as in OpenTelemetry's metrics SDK.
 MAX_ENDINGS = 100
 EndingKey = tuple[str, int, str]
-"""The method, status (0 for none) and error (empty for none) of requests."""
+"""The method, status and error of requests. The status is 0 without a response, and the error is
+empty without an error."""
 OVERFLOW: EndingKey = ("", 0, "")
 
 
 @dataclass(slots=True)
 class StateRows:
-    """All rows of a store, or changed rows that replace those with the same key.
+    """All rows of a store, or changed rows that replace the rows with the same keys.
 
     Attributes:
-        deleted_usage: the keys of the rows of usage to delete.
+        deleted_usage: the keys of the usage rows to delete.
         floors: `TopClients.floor` by API and version.
         deleted_counts: the keys of the counts to delete.
-        audit: rows to append to the audit log; when read from a store, the latest rows.
-        history: additions to intervals; empty when read from a store.
+        audit: rows to append to the audit log; if read from a store, the latest rows.
+        history: additions to intervals; empty if read from a store.
     """
 
     usage: list[UsageRow] = field(default_factory=list)
@@ -200,7 +201,7 @@ class StateRows:
 
 @dataclass(slots=True)
 class Occurrences:
-    """A count, with the times of the first and the last occurrence in seconds since 1970."""
+    """A count, with the times of the first and last occurrence in seconds since 1970."""
 
     count: int = 0
     first: float = 0.0
@@ -217,7 +218,8 @@ class Durations:
     """The durations of requests since this process started.
 
     Attributes:
-        buckets: the number of requests up to each duration in `delta.BOUNDS`, and above the last.
+        buckets: the number of requests up to each duration in `delta.BOUNDS`, and the number of
+            longer ones.
     """
 
     buckets: list[int] = field(default_factory=lambda: [0] * (len(BOUNDS) + 1))
@@ -252,7 +254,7 @@ class CutoverTotal(RouteTotals):
     durations: Durations = field(default_factory=Durations)
 
     def add(self, more: CutoverDelta) -> None:
-        """Add outcomes; fields and operations beyond the maximum are counted as OTHERS."""
+        """Add outcomes; fields and operations beyond the maximum number are counted as OTHERS."""
         outcomes = RouteOutcomes(
             requests=more.requests,
             overdue=more.overdue,
@@ -296,8 +298,8 @@ class Totals:
         upstream: the requests to services by API, version and target, since this process started.
         outcomes: the outcomes by API, version and route of a cutover, since this process started.
         samples: the latest samples by kind, API and version, without duplicates.
-        latencies: the number of responses by the index of `latency_bucket`, for each API, version
-            and route of a shadow, since this process started.
+        latencies: the number of responses by the index that `latency_bucket` returns, for each API,
+            version and route of a shadow, since this process started.
         task_failed: the time of the last failure of each task, by the monotonic clock.
     """
 
@@ -333,7 +335,7 @@ class Totals:
     def absorb(self, delta: Delta) -> None:
         """Add the counts of a process.
 
-        If the process lost counts, `since` becomes the time of this delta.
+        If the process has lost counts, `since` becomes the time of this delta.
         """
         if delta.lost:
             self.since = max(self.since, delta.at)
@@ -371,9 +373,9 @@ class Totals:
                 self.sample(sample)
 
     def sample(self, sample: SampleDelta) -> None:
-        """Add a sample. It replaces an equal sample, or a sample of the most frequent field.
+        """Add a sample, which replaces an equal sample or a sample of the most frequent field.
 
-        So frequent differences do not displace rare ones.
+        So frequent differences do not displace rare differences.
         """
         place = sample.kind, sample.api, sample.version
         kept = self.samples.setdefault(place, deque(maxlen=_SAMPLES))
@@ -412,7 +414,10 @@ class Totals:
             del self.latencies[place]
 
     def changes(self) -> StateRows:
-        """Return the rows changed since the last call. Call `revert` if they are not stored."""
+        """Return the rows changed since the last call.
+
+        Call `revert` if the rows could not be stored.
+        """
         changes = StateRows(history=self.history.take())
         for (api, version), clients in self.clients.items():
             for endpoint, client in clients.changed:

@@ -2,8 +2,8 @@
 
 Released revisions are never changed; a new revision is a new file in `versions` that names its
 predecessor. During an update of a fleet, two releases share a database. So a revision only adds
-columns or tables (expand), and removes unused ones a release later (contract). It sets the document
-`serves` to the oldest revision whose gateways can use the schema.
+columns or tables (expand), and a revision of the next release removes unused ones (contract). Each
+revision sets the document `serves` to the oldest revision whose gateways can use the schema.
 """
 
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Decides cutovers like a single gateway, without a store."""
+"""Makes decisions about cutovers like a single gateway, without a store."""
 
 from collections.abc import Mapping
 
@@ -52,14 +52,14 @@ class Decider:
         self.date += seconds
 
     def decide(self, after: float = 0.0) -> CutoverState:
-        """Decide after `after` seconds; return the state with its date."""
+        """Decide after this number of seconds; return the state with its date."""
         self.advance(after)
         return self.state
 
     def advance(self, seconds: float) -> CutoverState:
-        """Decide after some seconds, without the judgement in `current`, which costs time.
+        """Decide after this number of seconds; return the state with a time of the monotonic clock.
 
-        The returned state has a time of the monotonic clock.
+        This method skips the judgement in `current`, which takes time.
         """
         self.go_on(seconds)
         draft = Draft(self.documents, self.date)

@@ -23,7 +23,7 @@ from tests.gateway.rules.rules import edited, loaded
 
 PLACES = {name: place for place, name in enumerate(OUTCOMES)}
 FINE = PLACES["2xx"]
-# The number of responses to reads, and to writes, that are validated in a second.
+# The number of responses that are validated per second, separately for reads and writes.
 _SAMPLES_A_SECOND = 50
 
 
@@ -118,7 +118,7 @@ class Run(NamedTuple):
 
 @dataclass
 class _Asked:
-    """A request and its outcome."""
+    """A simulated request and its outcome."""
 
     client: str
     operation: str
@@ -198,7 +198,7 @@ class _Usual:
 
 
 class _Sums:
-    """The counts of one second, on one route and in one cell."""
+    """The counts for one second, on one route and in one cell."""
 
     def __init__(self) -> None:
         self.requests = self.overdue = self.writes = self.failed_writes = 0
@@ -209,14 +209,13 @@ class _Sums:
         self.operations: dict[str, _Sums] = {}
 
     def at(self, operation: str) -> "tuple[_Sums, _Sums]":
-        """Return the counts to which a request is added: these, and those of its operation."""
+        """Return the counts that include a request: the total, and the counts of its operation."""
         of_operation = self.operations.get(operation)
         if of_operation is None:
             of_operation = self.operations[operation] = _Sums()
         return self, of_operation
 
     def delta(self, place: tuple[str, int]) -> CutoverDelta:
-        """Return the counts as a delta."""
         return CutoverDelta(
             *KEY,
             *place,
@@ -244,7 +243,10 @@ class _Sums:
 
 
 class _Counts:
-    """The counts by second. A hanging request is counted when it is overdue and when it ends."""
+    """The counts by second.
+
+    A hanging request is counted when it becomes overdue and when it ends.
+    """
 
     def __init__(self, overdue: float) -> None:
         self._overdue = overdue
@@ -252,7 +254,7 @@ class _Counts:
         self._due: dict[int, dict[tuple[str, int], _Sums]] = defaultdict(dict)
 
     def count(self, second: int, place: tuple[str, int], asked: _Asked) -> None:
-        """Count a request that begins in a second. It ends after its duration."""
+        """Count a request that begins in this second. It ends after its duration."""
         seconds = min(asked.duration, self._overdue)
         for counted in self._at(second + int(seconds), place).at(asked.operation):
             counted.requests += 1
@@ -280,7 +282,6 @@ class _Counts:
             fields[name] = fields.get(name, 0) + 1
 
     def take(self, second: int) -> list[CutoverDelta]:
-        """Return the deltas of a second."""
         return [sums.delta(place) for place, sums in self._due.pop(second, {}).items()]
 
     def _at(self, second: int, place: tuple[str, int]) -> _Sums:

@@ -35,7 +35,7 @@ def moved(cutover: VersionCutover, client: str) -> bool:
 
 
 def test_the_bucket_of_a_client_never_changes() -> None:
-    """Another hash would move clients at an upgrade of the gateway."""
+    """With another hash, an upgrade of the gateway would move clients."""
     assert [bucket(SERVED, name) for name in ("a", "b", "")] == [3414, 7206, 6420]
 
 
@@ -95,7 +95,7 @@ def test_a_cutover_moves_the_same_share_of_requests_during_a_brownout() -> None:
     assert 0.19 < new / len(spared) < 0.21
 
 
-def test_an_override_precedes_the_configured_percentage() -> None:
+def test_an_override_replaces_the_configured_percentage() -> None:
     overrides = Overrides(percents={SERVED: 100.0})
     assert HALF.route_for(RequestContext("b", overrides=overrides)) is CutoverRoute.NEW
     assert percent_in_force(HALF, overrides) == 100
@@ -170,6 +170,6 @@ def test_gates_are_compiled_with_parsed_units(gates: str, built: GateLimits) -> 
     assert found == built
 
 
-def test_gates_with_inconclusive_are_compiled_for_steps() -> None:
+def test_the_setting_inconclusive_of_gates_is_compiled_for_steps() -> None:
     found = cutover("steps: [5, 50], gates: { errors: 1%, inconclusive: roll_back }").gates
     assert found == GateLimits(violations=0.01, errors=0.01, inconclusive=GateAction.ROLL_BACK)

@@ -1,7 +1,7 @@
 """Simulations of ten minutes: a healthy new route stays, and a faulty one is rolled back in time.
 
-The limits are those in the examples of the documentation. The claims hold for all seeds, which were
-not selected.
+The limits are the limits in the examples of the documentation. The claims hold for all seeds; the
+seeds were not selected.
 """
 
 from dataclasses import replace
@@ -72,7 +72,7 @@ def test_a_healthy_new_route_is_never_rolled_back(seed: int, traffic: str) -> No
 
 
 USUAL = Traffic(40, shares={"404": 0.02}, of_writes={"404": 0.02, "4xx": 0.03, "5xx": 0.005})
-# Each service has its own data, and does not find the data that the other service stored.
+# Each service has its own data, and does not find data that the other service stored.
 APART = Traffic(40, shares={"404": 0.15}, of_writes={"404": 0.2, "4xx": 0.03})
 # The document is wrong about both services.
 LOOSE = replace(USUAL, violating=0.2, violating_writes=0.1)
@@ -125,8 +125,11 @@ def reason(why: str) -> str:
 
 @pytest.mark.parametrize("seed", SEEDS[:5])
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_bad_route_is_rolled_back_within_the_window(seed: int, name: str) -> None:
-    """The fault begins with the step or in the middle. Hanging requests count once overdue."""
+def test_a_faulty_new_route_is_rolled_back_within_the_window(seed: int, name: str) -> None:
+    """The fault begins with the step or during it.
+
+    Hanging requests count when they become overdue.
+    """
     fault, traffic = FAULTS[name]
     for begins in (0, 45):
         planted = fault._replace(begins=begins)
@@ -139,8 +142,8 @@ def test_a_bad_route_is_rolled_back_within_the_window(seed: int, name: str) -> N
 
 @pytest.mark.parametrize("seed", SEEDS[:5])
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_bad_route_is_rolled_back_at_one_percent(seed: int, name: str) -> None:
-    """A window has only one or two requests, so all requests since the step began decide."""
+def test_a_faulty_new_route_is_rolled_back_at_one_percent(seed: int, name: str) -> None:
+    """A window has only one or two requests, so all requests since the step began are judged."""
     fault, traffic = FAULTS[name]
     text = cutover("request", "[1, 100]", "30m")
     rare = replace(traffic, rate=10.0)
@@ -150,7 +153,7 @@ def test_a_bad_route_is_rolled_back_at_one_percent(seed: int, name: str) -> None
     assert found.struck <= 45
 
 
-# One operation of six, with a twentieth of the requests.
+# One of six operations, with a twentieth of all requests.
 RARE = Traffic(40, shares={"404": 0.005, "4xx": 0.003, "5xx": 0.002}, rare=0.05)
 RARE_FAULTS = {
     "422": Fault("4xx"),
@@ -173,7 +176,10 @@ AT = {
 @pytest.mark.parametrize("at", AT)
 @pytest.mark.parametrize("name", RARE_FAULTS)
 def test_one_failing_operation_among_many_stops_the_cutover(seed: int, at: str, name: str) -> None:
-    """The rollback comes within the window, during a step and after the last step."""
+    """The fault begins during a step or after the last step.
+
+    The rollback comes within the window.
+    """
     steps, window, begins = AT[at]
     text = cutover(["client", "request"][seed % 2], steps, "1m", window)
     fault = RARE_FAULTS[name]._replace(begins=begins, rare=True)
@@ -183,8 +189,8 @@ def test_one_failing_operation_among_many_stops_the_cutover(seed: int, at: str, 
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_few_writes_that_all_fail_stop_the_cutover(seed: int) -> None:
-    """As a share of all requests, they are only half of the limit."""
+def test_failures_of_all_writes_stop_the_cutover_even_if_writes_are_rare(seed: int) -> None:
+    """The failing writes are a share of all requests that is only half of the limit."""
     traffic = replace(USUAL, writes=0.005)
     text = cutover("client", "[50, 100]", "10m")
     fault = Fault("4xx", writes=True)
@@ -206,7 +212,10 @@ def test_one_failing_client_among_many_stops_the_cutover(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_failing_writes_of_one_client_stop_the_cutover(seed: int) -> None:
-    """They are a twelfth of all writes. Only the client's own history shows the fault."""
+    """The failing writes are a twelfth of all writes.
+
+    Only the client's own history shows the fault.
+    """
     traffic = replace(USUAL, clients=12)
     text = cutover("client", "[50, 100]", "1m", minimum=100)
     fault = Fault("4xx", writes=True, client="c3")
@@ -225,7 +234,7 @@ def small(
     minimum: int = 5,
     fault: Fault | None = None,
 ) -> Run:
-    """Simulate a cutover with few requests. Without a fault, every second run moves requests."""
+    """Simulate a cutover with few requests. Without a fault, odd seeds move single requests."""
     traffic = Traffic(rate=RATES[rate], shares=FEW)
     sticky = "request" if fault is not None else ["client", "request"][seed % 2]
     text = cutover(sticky, "[10, 40, 100]", "1m", 60, minimum)
@@ -247,7 +256,7 @@ def test_a_small_cutover_is_never_rolled_back(seed: int, rate: str) -> None:
 def test_a_small_cutover_is_rolled_back_if_half_of_the_requests_fail(
     seed: int, rate: str, minimum: int
 ) -> None:
-    """All of five requests are good by chance in 1 of 32 steps."""
+    """At this rate of failures, five requests all succeed by chance in 1 of 32 steps."""
     found = small(seed, rate, minimum, Fault("404", 0.5))
     assert found.highest < 100
     assert found.state.decided_by is DecidedBy.ROLLED_BACK

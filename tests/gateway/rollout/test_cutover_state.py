@@ -1,4 +1,4 @@
-"""The states of a cutover: a table of transitions, and the sentences about them."""
+"""The states of a cutover: a table of transitions, and the sentences about the states."""
 
 from dataclasses import replace
 
@@ -114,7 +114,7 @@ def test_the_next_state_follows_from_state_evidence_and_time(
 
 
 @pytest.mark.parametrize("cutover", [CUTOVER, HOLDING])
-def test_the_reason_of_a_rollback_or_hold_is_the_sentence_of_the_gate(
+def test_the_reason_for_a_rollback_or_hold_is_the_sentence_of_the_gate(
     cutover: VersionCutover,
 ) -> None:
     assert advance(cutover, at(50), BAD, 5).why.startswith("errors (5xx): 50 of 100 requests")
@@ -128,14 +128,14 @@ def test_a_rollback_keeps_the_results_of_its_gates() -> None:
         assert other.results == ()
 
 
-def test_the_reason_of_a_step_names_the_previous_step() -> None:
-    """For any other percentage, the reason is the configuration."""
+def test_the_reason_for_a_step_names_the_previous_step() -> None:
+    """If the percentage is not a step, the reason is the configuration."""
     assert advance(STEPS, None, NONE, 5).why == "as configured"
     assert advance(STEPS, at(1), GOOD, 60).why == "the step after 1%"
     assert advance(CUTOVER, at(80), GOOD, 5).why == "as configured"
 
 
-def test_the_reason_of_an_inconclusive_step_names_what_was_missing() -> None:
+def test_the_reason_for_an_inconclusive_step_names_the_missing_requests() -> None:
     why = "inconclusive: after 60 s, it still took 10 more requests on the new route"
     for cutover in (HELD_BY_LITTLE, BACK_BY_LITTLE):
         assert advance(cutover, at(1), NONE, 60).why == why
@@ -146,10 +146,10 @@ def test_the_reason_of_an_inconclusive_step_names_what_was_missing() -> None:
     [
         (STEPS, DecidedBy.RULES),
         (HELD_BY_LITTLE, DecidedBy.HELD),
-        (BACK_BY_LITTLE, DecidedBy.HELD),  # a healthy route leaves doubt, too
+        (BACK_BY_LITTLE, DecidedBy.HELD),  # a healthy route may also leave doubt
     ],
 )
-def test_a_step_does_not_end_while_few_requests_leave_doubt(
+def test_a_step_continues_while_few_requests_leave_doubt(
     cutover: VersionCutover, decided_by: DecidedBy
 ) -> None:
     found = advance(cutover, at(1), DOUBT, 60)
@@ -217,7 +217,7 @@ def test_the_next_change_is_described(
 def test_gates_never_move_more_clients_than_configured(
     cutover: VersionCutover, seen: list[tuple[GateEvidence, float]]
 ) -> None:
-    """And an exceeded gate never increases the percentage."""
+    """An exceeded gate never increases the percentage."""
     standing: CutoverState | None = None
     now = 0.0
     for evidence, passed in seen:
@@ -229,7 +229,7 @@ def test_gates_never_move_more_clients_than_configured(
         assert advance(cutover, standing, NONE, now).percent == standing.percent
 
 
-def test_the_revision_of_a_state_has_its_percentage_and_origin_only() -> None:
+def test_the_revision_of_a_state_contains_only_its_percentage_and_origin() -> None:
     """The reason and the time may change without a new decision."""
     assert at(50).revision == at(50, why="it goes on")._replace(since=9.0).revision == "50-rules"
     assert at(2.5, DecidedBy.OPERATOR).revision == "2.5-operator"

@@ -1,4 +1,4 @@
-"""Decisions about cutovers by steps and gates, after changes of the clock and after a restart."""
+"""Decisions about cutovers by steps and gates, also after changes of the clock and restarts."""
 
 import json
 
@@ -45,7 +45,7 @@ def outcomes(requests: int, failures: int, route: str = "new", status: str = "5x
 
 
 def restarted(former: Decider) -> Decider:
-    """Return the cutovers after a restart: with the documents from JSON, and without counts."""
+    """Return the cutovers after a restart, with the documents from JSON and without counts."""
     return Decider(STEPS, msgspec.json.decode(msgspec.json.encode(former.documents)))
 
 
@@ -68,7 +68,7 @@ def test_comparisons_before_a_reset_of_the_shadow_do_not_count() -> None:
 @pytest.mark.parametrize("judges", [False, True])
 @pytest.mark.parametrize("moved", [-40_000_000.0, -3600.0, 3600.0, 40_000_000.0])
 def test_setting_the_clock_does_not_change_windows_or_steps(moved: float, *, judges: bool) -> None:
-    """The leader of a fleet reads the states before each decision."""
+    """With `judges`, the states are read before each decision, as by the leader of a fleet."""
     decider = Decider(STEPS)
 
     def decide(seconds: int) -> float:
@@ -170,7 +170,10 @@ def test_the_results_of_a_rollback_outlive_a_restart() -> None:
 
 
 def test_requests_that_end_after_a_rollback_log_no_event() -> None:
-    """Late requests end after all clients are back. After `clear`, failures are logged again."""
+    """Late requests end after all clients are back on the old route.
+
+    After `clear`, failures are logged again.
+    """
     decider = Decider(STEPS)
 
     def exceeded(after: float) -> int:
@@ -201,7 +204,7 @@ STORED = {"served": KEY, "percent": 5, "word": "rules", "why": "so", "since": 1}
         ([{"served": ["users", "1"], "percent": "much"}, STORED], 1),
     ],
 )
-def test_a_state_that_cannot_be_read_is_reported(stored: object, lost: int) -> None:
+def test_an_unreadable_stored_state_is_reported(stored: object, lost: int) -> None:
     decider, reported = Decider(STEPS, {"cutovers": stored}), list[str]()
     decider.cutovers.load(decider.documents, decider.at, report=reported.append)
     assert len(reported) == lost
@@ -210,7 +213,7 @@ def test_a_state_that_cannot_be_read_is_reported(stored: object, lost: int) -> N
 
 def test_the_previous_release_can_read_the_stored_states() -> None:
     class Former(msgspec.Struct):
-        """A state as the previous release reads it. That release refuses longer arrays."""
+        """A state as the previous release reads it. That release rejects longer arrays."""
 
         percent: float
         latest_old: tuple[int, int, tuple[int, ...], float, float]
@@ -227,7 +230,7 @@ def test_a_decision_of_a_later_release_is_kept() -> None:
     assert decider.decide(3600).percent == 0
 
 
-def test_other_replicas_read_the_evidence_of_the_leader() -> None:
+def test_other_replicas_can_read_the_evidence_that_the_leader_publishes() -> None:
     """Evidence in the format of another release is ignored."""
     decider = Decider(STEPS)
     for second in range(6):

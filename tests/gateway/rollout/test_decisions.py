@@ -30,13 +30,13 @@ def test_overrides_are_equal_after_writing_and_reading_json(
 
 
 @pytest.mark.parametrize("document", [{"paused": "person"}, [], None])
-def test_overrides_that_cannot_be_read_are_reported(document: object) -> None:
+def test_unreadable_overrides_are_reported(document: object) -> None:
     reported: list[str] = []
     assert overrides_of({"overrides": document}, reported.append) == NO_OVERRIDES
     assert len(reported) == (document is not None)
 
 
-def test_each_change_is_in_the_audit_log() -> None:
+def test_each_change_is_recorded_in_the_audit_log() -> None:
     draft = Draft({}, 5.0)
     draft.pause(KEY, ANN, paused=True)
     draft.set_percent(KEY, 25.0, "an operator has set it", ANN, configured=5.0)

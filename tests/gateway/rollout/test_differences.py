@@ -1,4 +1,4 @@
-"""Differences between responses: which values are equal, and what operators see of them."""
+"""Differences between responses: which values are equal, and how differences are displayed."""
 
 from decimal import Decimal
 
@@ -109,7 +109,7 @@ def test_named_header_fields_are_compared_line_by_line() -> None:
 
 
 def test_elements_of_an_array_share_their_fields() -> None:
-    """The reported values are those of the first element that differs."""
+    """The reported values are the values of the first element that differs."""
     assert compare(body([1, 2, 3]), body([1, 5, 6])) == (Difference("/*", 2, 5),)
 
 
@@ -168,7 +168,7 @@ def test_an_ignored_location_that_is_not_a_json_pointer_is_refused(text: str) ->
         (["header x"], ["/a", "/a/b", "/ab"]),
     ],
 )
-def test_fields_that_differ_between_equal_requests_are_left_out(
+def test_fields_that_differ_between_equal_requests_are_omitted(
     noise: list[str], left: list[str]
 ) -> None:
     def named(names: list[str]) -> list[Difference]:
@@ -238,12 +238,12 @@ def test_comparison_is_symmetric(one: object, other: object) -> None:
 
 @LAW
 @given(DOCUMENTS, DOCUMENTS)
-def test_fields_with_noise_are_not_reported_as_differences(one: object, other: object) -> None:
+def test_noisy_fields_are_not_reported_as_differences(one: object, other: object) -> None:
     found = compare(body(one), body(other))
     assert without_noise(found, found) == ()
 
 
-def test_each_refused_field_is_reported_once_and_at_most_32_of_them() -> None:
+def test_each_refused_field_is_reported_once_up_to_32_fields() -> None:
     found = [RefusedField(field, "type", "why") for field in ("/a", "/b/0", "/a", "query q")]
     known = IgnoredPlaces(frozenset({parse_ignored("/b")}))
     assert [each.field for each in refused_fields(found, known)] == ["/a", "query q"]
@@ -254,7 +254,7 @@ def test_each_refused_field_is_reported_once_and_at_most_32_of_them() -> None:
     assert len(refused_fields(found)) == 33
 
 
-def test_a_truncated_string_ends_with_an_ellipsis() -> None:
+def test_a_string_that_is_too_long_is_truncated_with_an_ellipsis() -> None:
     assert truncated("abc", 3) == "abc"
     assert truncated("abcd", 3) == "abc…"
     assert len(truncated("x" * 1000)) == 201

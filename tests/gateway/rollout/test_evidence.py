@@ -65,7 +65,7 @@ def test_requests_before_the_window_do_not_count() -> None:
 
 
 def test_earlier_requests_count_if_the_old_route_has_few_requests_in_the_window() -> None:
-    """The latest requests count, about as many as the minimum of the gates."""
+    """Enough of the latest requests count to reach the minimum of the gates."""
     case = Case(replace(CUTOVER, every=0.0))
     case.count("old", 30, 30)
     case.seen()
@@ -83,7 +83,7 @@ def test_earlier_requests_count_if_the_old_route_has_few_requests_in_the_window(
 
 
 def test_the_last_step_is_compared_with_1000_earlier_requests() -> None:
-    """This holds for the minimum time of the step. After a restart, stored requests count."""
+    """This holds for the minimum time of the step. After a restart, the stored requests count."""
     case = Case(replace(CUTOVER, every=200.0))
     for _ in range(40):
         case.count("old", 50)
@@ -138,7 +138,7 @@ def test_moved_clients_are_compared_by_cell_once_a_window_has_passed() -> None:
     assert [each.since.requests for each in case.seen(percent=90.0).moved] == [9, 3, 9]
 
 
-def test_violating_fields_count_since_the_percentage_was_set() -> None:
+def test_violations_are_counted_by_field_since_the_percentage_was_set() -> None:
     case = Case()
 
     def violate(route: str, **fields: int) -> None:
@@ -168,7 +168,7 @@ def test_a_window_that_begins_in_the_future_has_no_evidence() -> None:
     assert case.seen(window=0.5).new.requests == 2
 
 
-def test_a_reset_shadow_counts_comparisons_from_zero() -> None:
+def test_comparisons_are_counted_from_zero_after_a_reset_of_the_shadow() -> None:
     case = Case()
     case.totals.absorb(Delta(1.0, [], [], [CounterDelta("compared", KEY, 50)], [], []))
     case.seen()
@@ -199,7 +199,7 @@ def test_all_requests_since_the_percentage_was_set_are_counted() -> None:
 
 
 def test_failures_are_found_for_one_operation_and_for_all_requests_together() -> None:
-    """They are compared with all counted requests on the old route, in the best time span."""
+    """The failures are compared with all requests on the old route, in the best time span."""
     case = Case()
     for _ in range(40):
         case.count("old", 10)
@@ -220,7 +220,7 @@ def test_failures_are_found_for_one_operation_and_for_all_requests_together() ->
     assert found["", "404"].usual == (0, 576)
 
 
-def test_only_a_few_earlier_counts_by_operation_are_kept_including_the_oldest() -> None:
+def test_few_earlier_counts_by_operation_are_kept_including_the_oldest() -> None:
     case = Case()
     for _ in range(600):
         case.count("new", 1)

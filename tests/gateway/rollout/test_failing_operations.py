@@ -1,4 +1,4 @@
-"""Detection of a failing operation on the new route, and failures that must not count."""
+"""Detection of failing operations on the new route, and failures that must not count."""
 
 from typing import Any
 
@@ -75,7 +75,7 @@ def test_five_failures_of_several_clients_exceed_the_limit() -> None:
 
 
 def test_failures_of_a_single_client_do_not_exceed_the_limit() -> None:
-    """The client itself may be at fault."""
+    """The client itself may have caused the failures."""
     assert worst({1: bad(50), 2: outcomes(50)}, BESIDE) is None
     assert worst({1: bad(50)}, BESIDE) is None
     assert worst({1: bad(50), 2: bad(1)}, BESIDE) is None
@@ -85,13 +85,13 @@ def test_failures_of_a_single_client_do_not_exceed_the_limit() -> None:
 
 def test_failures_on_both_routes_do_not_count_against_the_new_route() -> None:
     assert worst({NO_CELL: bad(30)}, bad(40)) is None
-    assert worst({NO_CELL: bad(9)}, outcomes(3)) is None  # too few to compare with
+    assert worst({NO_CELL: bad(9)}, outcomes(3)) is None  # too few requests to compare with
 
 
 @pytest.mark.parametrize(
     ("number", "good", "enough"), [(14, 0, True), (9, 0, False), (30, 70, False)]
 )
-def test_without_traffic_on_the_old_route_only_a_large_share_counts(
+def test_only_a_large_share_of_failures_counts_without_traffic_on_the_old_route(
     number: int, good: int, enough: bool
 ) -> None:
     """The usual share may have changed since the last request on the old route."""
@@ -103,7 +103,10 @@ def test_an_operation_that_the_old_route_never_served_is_not_judged() -> None:
 
 
 def test_the_usual_share_is_weighted_by_the_moved_clients() -> None:
-    """The moved clients may be the clients that always fail. So may clients without history."""
+    """Requests of some clients always fail.
+
+    Moved clients may be such clients, and so may clients without history.
+    """
     known = {1: bad(100), 2: outcomes(900)}
     (of_it,) = found({1: bad(30), 2: outcomes(30)}, outcomes(90), known)
     assert (of_it.new, of_it.usual) == ((30, 60), (460, 1000))
@@ -116,13 +119,13 @@ def test_the_usual_share_is_weighted_by_the_moved_clients() -> None:
     assert of_it.usual == (3, 300)
 
 
-def test_missing_requests_of_an_operation_count_as_good() -> None:
+def test_missing_requests_of_an_operation_are_treated_as_successful() -> None:
     assert worst({NO_CELL: bad(6)}, BESIDE, minimum=500)
     assert worst({NO_CELL: bad(6)}, BESIDE, minimum=600) is None
 
 
-def test_the_time_span_with_the_strongest_evidence_counts() -> None:
-    """Spans longer than the window are used only if they have few requests."""
+def test_the_time_span_with_the_strongest_evidence_is_used() -> None:
+    """A span that exceeds the window is used only if it has few requests."""
     now, old = {NO_CELL: bad(9, good=60)}, outcomes(99)
     good = CountedOperation(outcomes(80), outcomes(60), {NO_CELL: outcomes(60)})
     half = CountedOperation(outcomes(80), bad(3, good=60), {NO_CELL: bad(3, good=60)})
@@ -135,7 +138,7 @@ def test_the_time_span_with_the_strongest_evidence_counts() -> None:
     assert found(many, old, earlier=[(30.0, NONE)]) != ()
 
 
-def test_a_stalled_machine_does_not_make_an_operation_fail() -> None:
+def test_a_stalled_machine_is_not_mistaken_for_a_failing_operation() -> None:
     """Without traffic on the old route at the same time, a stall looks like a slow route."""
     late = {NO_CELL: outcomes(30, overdue=30)}
     assert worst(late, BESIDE, measure="overdue")

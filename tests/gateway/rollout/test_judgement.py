@@ -44,7 +44,7 @@ def against(gates: GateLimits | None, evidence: GateEvidence) -> str | None:
     ("evidence", "said"),
     [
         (GateEvidence(), None),
-        # Two differing responses may be chance; five are not.
+        # Two differing responses may be due to chance, but five are not.
         (GateEvidence(compared=10, differing=2), None),
         (
             GateEvidence(compared=10, differing=5),
@@ -80,7 +80,7 @@ def against(gates: GateLimits | None, evidence: GateEvidence) -> str | None:
             ),
         ),
         (
-            # The number of 4xx is unchanged, but the statuses differ.
+            # The number of 4xx responses is unchanged, but the statuses differ.
             GateEvidence(outcomes(400, _401=200), outcomes(400, _404=200)),
             (
                 "errors (404): 200 of 400 requests (50%) were answered 404 on the new route,"
@@ -109,7 +109,7 @@ def against(gates: GateLimits | None, evidence: GateEvidence) -> str | None:
                 " 0 of 400 requests (0%) on the old route, within 300 s; 2% more may"
             ),
         ),
-        # Without an old route, the usual share of 404 is unknown.
+        # Without requests on the old route, the usual share of 404 is unknown.
         (GateEvidence(new=outcomes(500, _404=500, overdue=500)), None),
         (GateEvidence(outcomes(1, _404=0), outcomes(500, _404=500)), None),
         # A client that is refused on the old route is also refused on the new route.
@@ -122,7 +122,7 @@ def against(gates: GateLimits | None, evidence: GateEvidence) -> str | None:
             ),
         ),
         (
-            # The moved clients have too few requests before the move.
+            # There are too few requests of the moved clients before the move.
             GateEvidence(outcomes(900), outcomes(100, _401=50), before=outcomes(99, _401=50)),
             (
                 "errors (401): 50 of 100 requests (50%) were answered 401 on the new route,"
@@ -173,7 +173,7 @@ def of_measure(measure: str, requests: int) -> RouteOutcomes:
     return outcomes(requests, **{f"_{measure.removeprefix('other ')}": requests})
 
 
-def test_every_measure_is_compared() -> None:
+def test_every_measure_of_errors_is_compared() -> None:
     for measure in MEASURES:
         seen = GateEvidence(outcomes(500, writes=500), of_measure(measure, 50))
         exceeded = [
@@ -193,7 +193,9 @@ def test_every_measure_is_compared() -> None:
         (GateEvidence(outcomes(100), outcomes(99), 99), GateOutcome.INCONCLUSIVE),
     ],
 )
-def test_too_few_requests_are_inconclusive(evidence: GateEvidence, outcome: GateOutcome) -> None:
+def test_the_outcome_is_inconclusive_with_too_few_requests(
+    evidence: GateEvidence, outcome: GateOutcome
+) -> None:
     results = judge(GATES, evidence)
     assert {result.outcome for result in results} == {outcome}
     assert [result.gate for result in results] == ["errors"] * 12 + ["latency", "differences"]
@@ -229,14 +231,17 @@ def exceeded(gates: GateLimits, seen: GateEvidence) -> dict[str, str]:
     return {each.measure: each.text for each in found if each.outcome is GateOutcome.EXCEEDED}
 
 
-def test_an_increase_of_other_4xx_is_found_despite_fewer_404() -> None:
-    """Each service has its own data. There are as many additional 422 as there are fewer 404."""
+def test_an_increase_in_other_4xx_is_found_despite_fewer_404() -> None:
+    """Each service has its own data.
+
+    There are as many additional 422 responses as fewer 404 responses.
+    """
     seen = GateEvidence(outcomes(400, _404=80), outcomes(400, _404=10, _4xx=70))
     assert list(exceeded(GATES, seen)) == ["other 4xx"]
 
 
 def test_failing_writes_are_found_among_many_reads() -> None:
-    """All writes fail, which is one request in a hundred."""
+    """All writes fail. They are one request in a hundred."""
     old, new = outcomes(900, writes=10), outcomes(900, writes=9, failed_writes=9, _404=9)
     assert exceeded(GATES, GateEvidence(old, new)) == {
         "writes": (
@@ -259,8 +264,8 @@ def test_few_writes_are_compared_with_old_writes_over_a_longer_time() -> None:
     assert exceeded(GATES, unlike) == {}
 
 
-def test_rare_failures_are_judged_since_the_percentage_was_set() -> None:
-    """One of two requests a minute fails. A window has too few of them, an hour has enough."""
+def test_rare_failures_are_judged_over_the_time_since_the_percentage_was_set() -> None:
+    """One of two requests a minute fails. A window has too few of them, but an hour has enough."""
     since = "since the percentage was set"
     errors = outcomes(5, _5xx=2), outcomes(60, _5xx=30)
     slow = outcomes(5, 0.1), outcomes(100, 0.1, spread=0.01)
@@ -283,7 +288,7 @@ def test_a_step_waits_while_few_writes_leave_doubt() -> None:
 
 
 def test_old_durations_are_not_compared_but_old_shares_are() -> None:
-    """Shares depend less on the time of day than durations."""
+    """Shares depend less on the time of day than durations do."""
     slow = GateEvidence(outcomes(100, spread=0.001), outcomes(200, 0.016, spread=0.001, _5xx=99))
     assert list(exceeded(GATES, slow)) == ["5xx", "mean"]
     ceased = slow._replace(old_ceased=True)
@@ -334,10 +339,10 @@ SMALL = GateLimits(errors=0.01, minimum=5)
         (NOBODY, outcomes(5, _404=5), None),  # the usual share is unknown
     ],
 )
-def test_few_failing_requests_leave_doubt(
+def test_a_few_failing_requests_leave_doubt(
     old: RouteOutcomes, new: RouteOutcomes, left: str | None
 ) -> None:
-    """No limit is exceeded, but the step does not end."""
+    """No limit is exceeded, but the step continues."""
     for seen in (GateEvidence(old, new), GateEvidence(NOBODY, outcomes(5), served_old=old)):
         seen = seen._replace(served_new=new)
         assert against(SMALL, seen) is None
@@ -353,7 +358,7 @@ def test_few_failing_requests_leave_doubt(
         assert outcome is GateOutcome.INCONCLUSIVE
 
 
-def test_few_durations_and_comparisons_leave_doubt() -> None:
+def test_a_few_durations_and_comparisons_leave_doubt() -> None:
     gates = GateLimits(differences=0.01, latency=1.5, minimum=5)
     slow = GateEvidence(outcomes(5, 0.01), outcomes(5, 0.1, spread=0.05), 5)
     seen = slow._replace(served_new=slow.new)
@@ -534,7 +539,7 @@ def test_one_moved_client_with_failing_writes_exceeds_the_limit() -> None:
     assert doubtful_result(ERRORS, seen) is None
 
 
-def test_moved_clients_that_failed_before_or_fail_seldom_exceed_no_limit() -> None:
+def test_moved_clients_that_failed_before_or_seldom_fail_exceed_no_limit() -> None:
     for before, since in (
         (written(30, 30), written(20, 20)),  # the client always failed
         (written(30, 2), written(20, 17)),  # some writes succeed
@@ -545,7 +550,7 @@ def test_moved_clients_that_failed_before_or_fail_seldom_exceed_no_limit() -> No
         assert failed(MANY._replace(moved=(FINE, MovedClients(before, since)))) == {}
 
 
-def test_more_compared_clients_need_stronger_evidence() -> None:
+def test_stronger_evidence_is_needed_if_more_clients_are_compared() -> None:
     few = MovedClients(written(30, 2), written(8, 8))
     assert worst_moved_clients(MANY._replace(moved=(few,)), "writes", 0.01, 1) == few
     assert worst_moved_clients(MANY._replace(moved=(few,) * 100), "writes", 0.01, 14) is None

@@ -1,4 +1,4 @@
-"""Outcomes of requests, and sums of outcomes that are independent of the order."""
+"""Outcomes of requests, and their sums, which do not depend on the order."""
 
 import pytest
 from hypothesis import given
@@ -55,7 +55,7 @@ def test_each_measure_has_its_count_and_its_total() -> None:
     assert (checked.count("write answers"), checked.total("write answers")) == (1, 5)
 
 
-def test_all_good_means_2xx_and_valid_responses_only() -> None:
+def test_all_good_is_true_only_for_2xx_and_valid_responses() -> None:
     assert outcomes(5, writes=5, failed_writes=0)._replace(checked=5).all_good
     for bad in (outcomes(5, overdue=1), outcomes(5, _3xx=1), outcomes(5, _abandoned=1)):
         assert not bad.all_good
@@ -81,7 +81,7 @@ SUMS = st.builds(
 
 @LAW
 @given(SUMS, SUMS, SUMS)
-def test_sums_merge_in_any_order(
+def test_sums_of_outcomes_do_not_depend_on_the_order(
     one: RouteOutcomes, two: RouteOutcomes, three: RouteOutcomes
 ) -> None:
     assert one.plus(two).plus(three) == three.plus(one.plus(two))

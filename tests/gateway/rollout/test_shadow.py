@@ -47,12 +47,13 @@ TRIED = DryRunMark("Prefer", "dry-run", methods=frozenset({"POST", "PUT"}), path
         ({"dry_run": TRIED}, "PATCH", "/p", None),
         ({"dry_run": TRIED, "document": "v2.json"}, "POST", "/p", ShadowMode.DRY_RUN),
         ({"dry_run": TRIED, "document": "v2.json"}, "POST", "/q", ShadowMode.VALIDATE),
-        # A request with a dry run is never sent to take effect, even if `methods` has its method.
+        # A request that supports dry runs is never sent without the mark, even if `methods` has its
+        # method.
         ({"dry_run": TRIED, "methods": frozenset({"POST"})}, "POST", "/p", ShadowMode.DRY_RUN),
         ({"dry_run": TRIED, "methods": frozenset({"POST"})}, "POST", "/q", ShadowMode.SEND),
     ],
 )
-def test_the_mode_of_a_shadow_follows_from_method_path_and_rule(
+def test_the_mode_of_a_shadow_depends_on_method_path_and_configuration(
     more: dict[str, Any], method: str, path: str, expected: ShadowMode | None
 ) -> None:
     shadow = VersionShadow(("person", "1"), **more)
@@ -127,14 +128,14 @@ QUERY = DryRunMark("dry run", "a&b", in_query=True)
         ("/p?Dry%20run=no", "/p?Dry%20run=no&dry%20run=a%26b"),
     ],
 )
-def test_a_query_mark_replaces_the_client_s_parameters_of_the_same_name(
+def test_a_query_mark_replaces_parameters_of_the_client_with_the_same_name(
     target: str, marked: str
 ) -> None:
     assert QUERY.target(target) == marked
     assert HEADER.target(target) == target
 
 
-def test_a_header_mark_replaces_the_client_s_fields_of_the_same_name() -> None:
+def test_a_header_mark_replaces_fields_of_the_client_with_the_same_name() -> None:
     fields = [(b"A", b"b"), (b"prefer", b"respond-async"), (b"Preferred", b"c")]
     assert HEADER.fields(fields) == [(b"A", b"b"), (b"Preferred", b"c"), (b"Prefer", b"dry-run")]
     assert QUERY.fields(fields) == fields

@@ -39,7 +39,7 @@ def test_evidence_against_a_fixed_limit_grows_with_the_sample(
         ((9, 9), (0, 0), 0.01, 0.0),
         ((10, 100), (10, 100), 0.0, 0.0),
         ((12, 100), (10, 100), 0.02, 0.0),
-        # All against none: the likeliest common share is one half.
+        # 9 of 9 compared with 0 of 9: the likeliest common share is one half.
         ((9, 9), (0, 9), 0.0, 18 * log(2)),
         ((20, 100), (20, 200), 0.0, 2.788),
         ((20, 100), (20, 200), 0.02, 1.788),
@@ -93,7 +93,7 @@ def sample(number: int, mean: float, spread: float) -> tuple[int, float, float]:
         (sample(100, 9.0, 1), sample(1, 0.010, 0.0), 0, 0),
         (sample(100, 0.060, 0.005), sample(100, 0.010, 0.005), 100, inf),
         (sample(9, 0.060, 0), sample(9, 0.010, 0), inf, inf),
-        # One request in a hundred took a second, which may be chance.
+        # One request in a hundred took a second, which may be due to chance.
         (sample(100, 0.02, 0.1), sample(100, 0.010, 0.001), 0, 1),
         (sample(3, 0.060, 0.010), sample(3, 0.010, 0.001), 0, CONVINCING),
     ],
@@ -110,9 +110,9 @@ def test_evidence_of_means_follows_welchs_test(
         ([], 0.25, 1),
         ([(1, 2)], 0.25, 1),
         ([(0, 10), (0, 20)], 0.0, 1),
-        # The elements of equal clusters count as independent elements, never as more.
+        # Equal clusters are as strong as independent elements, never stronger.
         ([(5, 10)] * 8, 0.25, 1),
-        # The elements of a cluster are all 1 or all 0, so ten elements count as one.
+        # The elements of a cluster are all 1 or all 0, so ten elements are as strong as one.
         ([(10, 10), (0, 10)] * 50, 0.25, 10 * 100 / 99),
         ([(10, 10), (0, 10), (0, 0)] * 50, 0.25, 10 * 100 / 99),
     ],

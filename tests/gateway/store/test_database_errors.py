@@ -1,4 +1,4 @@
-"""Error messages for refusals of a database or of a connection pooler."""
+"""Error messages for refusals by a database or by a connection pooler."""
 
 import errno
 import ssl
@@ -97,7 +97,9 @@ def test_the_message_of_a_permanent_error_names_a_remedy(
         ),
     ],
 )
-def test_a_transient_error_counts_as_an_unreachable_database(error: Exception, said: str) -> None:
+def test_a_transient_error_is_reported_as_an_unreachable_database(
+    error: Exception, said: str
+) -> None:
     found = translated(NAME, URL, error)
     assert str(found) == f"{NAME}: {said}"
     assert isinstance(found, StateUnreachableError)

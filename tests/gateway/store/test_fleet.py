@@ -34,17 +34,20 @@ async def test_each_reader_of_an_unreachable_database_gets_a_separate_error(
     assert len({id(each) for each in found}) == 3
 
 
-async def test_setting_the_machines_clock_does_not_change_the_time_of_the_state(
+async def test_setting_the_clock_of_the_machine_does_not_change_the_time_of_the_state(
     stale: FleetState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The time follows the clock of the database, which a replica continues by a steady clock."""
+    """The time comes from the clock of the database.
+
+    The replica continues it with a steady clock.
+    """
     before = stale.now
     monkeypatch.setattr("time.time", lambda: 5.0)
     assert 0 <= stale.now - before < 60
     assert "cannot be reached" in stale.stale_reason
 
 
-async def test_a_replica_that_does_not_know_the_leader_has_failover_rank_0(
+async def test_a_replica_that_does_not_know_the_leader_has_failover_rank_zero(
     stale: FleetState,
 ) -> None:
     assert stale.stale_since is not None

@@ -1,4 +1,4 @@
-"""The state of a single gateway: a change is stored and takes effect, or it is refused."""
+"""The state of a single gateway: a change is stored and takes effect, or is refused."""
 
 import asyncio
 import threading
@@ -47,7 +47,7 @@ ACTS: dict[str, Callable[[LocalState], Awaitable[None]]] = {
 
 @asynccontextmanager
 async def opened(path: Path | None = None) -> AsyncIterator[tuple[LocalState, list[Overrides]]]:
-    """Yield a state, and the list of the overrides that it has applied."""
+    """Yield a state, and a list to which it adds the overrides that it applies."""
     file = None if path is None else SqliteFile(path)
     state = LocalState(MEMBER, file, None if file is None else await file.read())
     applied = list[Overrides]()
@@ -80,7 +80,7 @@ async def test_a_change_that_cannot_be_stored_is_refused_as_a_whole(
         await state.pause(KEY, ANN)
         now, before = state.in_force, state.cutover(KEY)
         path.rename(former)
-        path.write_bytes(b"")  # a different file, which the gateway must not write
+        path.write_bytes(b"")  # a different file, to which the gateway must not write
         applied.clear()
         events.clear()
         with pytest.raises(StateError, match="was replaced"):
@@ -102,7 +102,7 @@ async def test_a_change_that_cannot_be_stored_is_refused_as_a_whole(
         )  # "hold" changes no percentage
 
 
-async def test_a_rollback_takes_effect_although_it_cannot_be_stored(
+async def test_a_rollback_takes_effect_even_if_it_cannot_be_stored(
     tmp_path: Path, events: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "state.db"
@@ -167,13 +167,13 @@ async def test_the_second_of_two_operators_who_saw_the_same_state_is_refused() -
 async def test_counting_restarts_after_the_clock_was_set(
     jump: float, events: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Otherwise a used version could look unused, since the times of earlier counts are wrong."""
+    """Otherwise, a used version could seem unused, since the times of earlier counts are wrong."""
     before = time.time()
     now = [before]
     monkeypatch.setattr("time.time", lambda: now[0])
     monkeypatch.setattr("gateway.store.local.steady_seconds", lambda: 7.0)
     async with opened() as (state, _):
-        for _ in range(3):  # the machine was busy; the clock was not set
+        for _ in range(3):  # the machine was busy, but the clock was not set
             now[0] += 50
             assert (await state.view()).totals.since == before
         assert events == []
@@ -286,7 +286,7 @@ async def test_changes_are_kept_after_a_write_that_raises_any_error(
 
 
 async def test_counting_restarts_when_a_worker_has_lost_counts(tmp_path: Path) -> None:
-    """The new start of counting is stored, since the last call of a version may be lost."""
+    """The new start of counting is stored, since the last request for a version may be lost."""
     path = tmp_path / "state.db"
     state = LocalState(MEMBER, SqliteFile(path))
     began = state.totals.since
@@ -337,7 +337,7 @@ def requests(found: HistoryView) -> int:
 async def test_a_hanging_disk_blocks_neither_rollbacks_nor_operators(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, events: list[str]
 ) -> None:
-    """When the disk responds again, each request has been counted once."""
+    """When the disk responds again, each request has been counted exactly once."""
     path, threads = tmp_path / "state.db", set(threading.enumerate())
     state = LocalState(MEMBER, SqliteFile(path))
     hang = Hang(monkeypatch)

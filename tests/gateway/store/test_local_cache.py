@@ -36,7 +36,7 @@ async def test_a_start_replaces_the_last_start_with_a_row_in_the_database(tmp_pa
     first = last_start(tmp_path, "one")
     assert first.before is None
     await first.note(100.0, cut_off=False)
-    await first.note(159.0, cut_off=False)  # not written: less than a minute has passed
+    await first.note(159.0, cut_off=False)  # not written, since less than a minute has passed
     first.close()
     second = last_start(tmp_path, "two")
     assert second.before == StartRecord(DB, "one", 100.0, cut_off=False)
@@ -84,14 +84,14 @@ async def test_a_start_with_another_database_does_not_replace_the_previous_start
 
 
 class KilledError(Exception):
-    """Stands for a process that is killed during a system call."""
+    """Represents a process that is killed during a system call."""
 
 
 @pytest.mark.parametrize("call", ["ftruncate", "fsync"])
 async def test_a_start_record_is_complete_after_the_process_was_killed(
     call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The record is written in place, so nothing of a longer earlier record may remain."""
+    """The record is written in place, so no part of a longer earlier record may remain."""
     first = last_start(tmp_path, "one")
     await first.note(100.0, cut_off=False)
 
@@ -119,7 +119,7 @@ async def test_a_full_disk_for_the_start_record_is_reported_once(
     assert reasons == [reason]
     second = last_start(tmp_path, "two")
     with monkeypatch.context() as patch:
-        patch.setattr(os, "pwrite", lambda *_: 1)  # only one byte fits on the disk
+        patch.setattr(os, "pwrite", lambda *_: 1)  # the disk has space for only one byte
         await second.note(100.0, cut_off=True)
     await second.note(100.0, cut_off=True)
     second.close()
@@ -139,7 +139,7 @@ async def test_a_missing_folder_for_the_start_record_is_reported(
 async def test_a_hanging_disk_does_not_delay_heartbeats(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reasons: list[str]
 ) -> None:
-    """The record is written when the disk responds, and the file stays open until then."""
+    """The record is written when the disk responds. The file stays open until then."""
     monkeypatch.setattr(local_cache, "_PATIENCE", 0.05)
     monkeypatch.setattr(local_cache, "_LONG", 0.0)
     answers, sync = Event(), os.fsync
@@ -198,7 +198,7 @@ def test_a_failure_to_write_overrides_is_reported_once(tmp_path: Path, events: l
 async def test_a_failed_write_of_overrides_is_repeated_later(
     tmp_path: Path, events: list[str]
 ) -> None:
-    """Otherwise a start without the database would use older overrides."""
+    """Otherwise, a start without the database would use older overrides."""
     kept = LastOverrides(tmp_path / "absent" / "kept", "postgresql://db/one")
     await kept.keep(FOUND)
     assert events == ["overrides_not_kept"]
@@ -207,7 +207,7 @@ async def test_a_failed_write_of_overrides_is_repeated_later(
     assert kept.read() == FOUND
     (tmp_path / "absent" / "kept").unlink()
     await kept.keep()
-    assert kept.read() is None  # there is nothing left to write
+    assert kept.read() is None  # nothing is left to write
     await kept.keep({})
     assert kept.read() == {}
 

@@ -1,4 +1,4 @@
-"""The outbox: batches are sent until they are confirmed, counted once, and bounded."""
+"""The outbox: batches are sent until they are confirmed, are counted once, and are bounded."""
 
 import msgspec
 import pytest
@@ -94,8 +94,11 @@ def test_the_times_of_counts_are_corrected_after_a_wrong_clock() -> None:
 
 
 @given(st.lists(st.one_of(st.integers(1, 9), st.sampled_from(["lost", "unanswered", "confirmed"]))))
-def test_each_count_arrives_once_despite_lost_confirmations(steps: list[int | str]) -> None:
-    """A commit or its confirmation may be lost. The database accepts each batch number once."""
+def test_each_count_arrives_exactly_once_despite_lost_confirmations(steps: list[int | str]) -> None:
+    """A commit or its confirmation may be lost.
+
+    The database accepts each batch number only once.
+    """
     box, arrived, counted = outbox(), dict[int, Batch](), 0
     for step in [*steps, "confirmed", "confirmed"]:
         if isinstance(step, int):
@@ -127,7 +130,7 @@ def test_the_outbox_takes_bounded_memory_during_an_outage() -> None:
     assert len(batch.content) < 1_000_000
 
 
-def test_a_batch_that_another_release_encoded_differently_is_refused() -> None:
+def test_a_batch_in_the_format_of_another_release_is_refused() -> None:
     with pytest.raises(msgspec.DecodeError, match="array"):
         decode(b"\x80")
 

@@ -113,7 +113,7 @@ def test_warnings_name_the_differences_between_replicas(
     assert warnings(rows, NOW, 3, 0.0) == expected
 
 
-def test_a_replica_has_two_seconds_to_apply_a_change_without_a_warning() -> None:
+def test_a_replica_may_take_two_seconds_to_apply_a_change_without_a_warning() -> None:
     rows = [row("a", 1, applied=2)]
     assert warnings(rows, NOW, 3, NOW - 3.1) == [
         "a has not applied the last change of the overrides"
@@ -129,7 +129,10 @@ def test_a_lost_replica_expires_after_the_configured_time(ago: float, *, over: b
 
 
 def test_a_running_replica_does_not_replace_a_lost_one_of_the_same_name() -> None:
-    """The lost replica may be disconnected and still serve. Only its own next start replaces it."""
+    """The lost replica may be disconnected but still serve requests.
+
+    Only its own next start replaces it.
+    """
     rows = [row("a", 60), row("a", started=950.0)]
     assert state_view(Totals(), rows, NOW).gaps == (DataGap("a", NOW - 60),)
     assert not rows[0].is_expired(NOW, 3600)
@@ -194,7 +197,7 @@ def test_followers_get_the_clock_difference_when_it_changes(
     date[0] += 60.4
     clock.pass_on()
     assert told == [0.0, 60.0, 0.0]
-    # A later follower gets the current difference.
+    # A later follower receives the current difference.
     clock.set(8_600.0, 100.0)
     later: list[float] = []
     clock.follow(later.append)
@@ -202,10 +205,10 @@ def test_followers_get_the_clock_difference_when_it_changes(
 
 
 @pytest.mark.parametrize(("by", "was_set"), [(0, False), (59, False), (3600, True), (-61, True)])
-def test_the_clock_notices_that_the_clock_of_the_database_was_set(
+def test_setting_the_clock_of_the_database_is_detected(
     monkeypatch: pytest.MonkeyPatch, by: float, *, was_set: bool
 ) -> None:
-    """The database's clock is compared with a steady clock, not with this machine's date."""
+    """The database's clock is compared with a steady clock, not with the date of this machine."""
     passed = [100.0]
     monkeypatch.setattr("gateway.store.replicas.steady_seconds", lambda: passed[0])
     monkeypatch.setattr("time.time", lambda: 0.0)
@@ -254,7 +257,7 @@ async def test_a_reader_that_waits_too_long_is_refused(monkeypatch: pytest.Monke
     for _ in readers:
         await within.acquire()
     third = asyncio.create_task(read())
-    await asyncio.sleep(0)  # the third reader waits
+    await asyncio.sleep(0)  # the third reader is waiting
     with monkeypatch.context() as patch:
         patch.setattr(state, "_PATIENCE", 0.01)
         with pytest.raises(StateBusyError, match=r"one: 2 others have read for 0\.01 s; ask again"):
@@ -281,7 +284,7 @@ async def test_a_reader_that_waits_too_long_is_refused(monkeypatch: pytest.Monke
         pytest.param(Lease("a", 7, NOW + 9), "b", Lease("b", 8, NOW), id="the clock was set back"),
     ],
 )
-def test_one_replica_leads_until_its_lease_expires(
+def test_a_replica_is_the_leader_until_its_lease_expires(
     lease: Lease, asks: str, expected: Lease | None
 ) -> None:
     assert lease.acquired(asks, NOW) == expected
@@ -292,7 +295,7 @@ def test_one_replica_leads_until_its_lease_expires(
 def test_each_lease_token_belongs_to_one_leader_and_tokens_never_decrease(
     asked: list[tuple[str, float]],
 ) -> None:
-    """A leader that was suspended gets a new token, or no lease."""
+    """A leader that was suspended gets either a new token or no lease."""
     lease, now, leads = NO_LEASE, NOW, dict[int, str]()
     for start, pause in asked:
         now += pause

@@ -31,14 +31,14 @@ from gateway.usage.totals import StateRows, Totals
 from tests.gateway.rules.rules import RULES, loaded
 
 MEMBER = Membership("a", lambda: loaded(RULES), lambda: "hash")
-# A file with the last schema before Alembic.
+# A file with the last schema that was used before Alembic.
 FORMER = Path(__file__).with_name("schema3.sql")
 USAGES = [UsageDelta("a", "1", "/p", client, 2, 1, 0, 1) for client in ("", "acme", "0")]
 REPORT = Delta(5.0, USAGES, [], [CounterDelta("differences", ("a", "1", "name"), 3)], [], [])
 
 
 def refused(path: Path, *, read_only: bool = False) -> str:
-    """Return the message about a file that cannot be used, without its name."""
+    """Return the message about a file that cannot be used, without the name of the file."""
     with pytest.raises(StateError) as caught:
         SqliteFile(path, read_only=read_only)
     said, _, text = str(caught.value).partition(": ")
@@ -223,12 +223,12 @@ async def test_a_new_file_has_the_tables_of_the_metadata(tmp_path: Path) -> None
     await put(path, StateRows())
     engine = create_engine(f"sqlite:///{path}")
     with engine.connect() as connection:
-        upgrade_tables(connection)  # there is nothing to upgrade
+        upgrade_tables(connection)  # nothing needs to be upgraded
         assert not compare_metadata(MigrationContext.configure(connection), metadata)
     engine.dispose()
 
 
-def test_the_tables_for_postgresql_have_no_types_of_sqlite() -> None:
+def test_the_tables_for_postgresql_use_no_sqlite_types() -> None:
     """Column types must exist in both databases."""
     for table in metadata.sorted_tables:
         assert "sqlite" not in str(CreateTable(table).compile(dialect=postgresql.dialect())).lower()  # type: ignore[no-untyped-call]  # SQLAlchemy has no types there
@@ -300,7 +300,7 @@ async def test_no_row_is_lost_if_the_write_ahead_log_is_removed(
             await store.write(StateRows(documents={"b": 2}))
         await store.write(StateRows(documents={"b": 2}))
         await store.write(StateRows(documents={"c": 3}))
-        await asyncio.to_thread(copytree, tmp_path, copy)  # as if the gateway were killed
+        await asyncio.to_thread(copytree, tmp_path, copy)  # as if the gateway had been killed
     assert (await stored(copy / "state.db")).documents == {"a": 1, "b": 2, "c": 3}
 
 
@@ -320,7 +320,7 @@ async def use(store: SqliteFile) -> None:
     ],
 )
 async def test_a_damaged_row_is_reported_in_one_line(tmp_path: Path, damage: str) -> None:
-    """The disk has changed a bit of the row."""
+    """A bit of the row has changed on the disk."""
     path = tmp_path / "state.db"
     totals = Totals()
     totals.absorb(REPORT)
@@ -388,7 +388,7 @@ async def test_a_locked_file_is_refused_in_one_line(
                 "another program has locked the state; end it, or name another file in 'state'"
             )
             other.rollback()
-    # An open reader keeps the log beside the file.
+    # An open reader prevents SQLite from removing the log beside the file.
     with closing(connect(path)) as other:
         other.execute("PRAGMA journal_mode = DELETE")
         other.execute("BEGIN")
@@ -411,7 +411,7 @@ def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
         (os.mkfifo, "not a regular file"),
     ],
 )
-def test_a_path_that_is_not_a_regular_file_is_refused_by_a_reader(
+def test_a_reader_refuses_a_path_that_is_not_a_regular_file(
     tmp_path: Path, make: Callable[[Path], object], reason: str
 ) -> None:
     """SQLite reports only an I/O error for a folder, and blocks on a FIFO."""
@@ -436,7 +436,7 @@ def test_a_folder_is_refused_as_the_state_file(tmp_path: Path) -> None:
     assert refused(tmp_path).startswith("the state cannot be kept there: is a directory")
 
 
-async def test_stored_history_is_added_up_and_limited_as_in_memory(tmp_path: Path) -> None:
+async def test_stored_history_is_summed_and_limited_like_history_in_memory(tmp_path: Path) -> None:
     """Each version keeps its latest 1,440 minutes."""
     path = tmp_path / "state.db"
     memory, totals = History(), Totals()
@@ -456,7 +456,7 @@ async def test_stored_history_is_added_up_and_limited_as_in_memory(tmp_path: Pat
         assert kept == sorted(row for row in memory.rows() if row.by == by)
 
 
-async def test_callers_are_read_only_for_the_days_that_the_query_needs(tmp_path: Path) -> None:
+async def test_callers_are_read_only_for_the_days_that_the_query_requests(tmp_path: Path) -> None:
     path, totals = tmp_path / "state.db", Totals()
     for day in range(5):
         usage = UsageDelta("a", "1", "/p", "acme", 2, 1, 0, 1)
@@ -471,7 +471,7 @@ async def test_callers_are_read_only_for_the_days_that_the_query_needs(tmp_path:
 
 
 async def test_each_sql_statement_uses_an_index(tmp_path: Path) -> None:
-    """The statements are those of views and of each write."""
+    """The statements are those of reads and of each write."""
     path, totals = tmp_path / "state.db", Totals()
     run: dict[str, Any] = {}
 
@@ -541,7 +541,7 @@ def reasons(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 class KilledError(BaseException):
-    """Stands for a process that is killed during a system call."""
+    """Represents a process that is killed during a system call."""
 
 
 @asynccontextmanager
@@ -555,7 +555,7 @@ async def counting(path: Path) -> AsyncIterator[LocalState]:
 
 
 async def count(path: Path, times: int = 1) -> float:
-    """Count and write `times` times; return the time since which the gateway counts."""
+    """Count and write `times` times; return the start of counting."""
     async with counting(path) as state:
         for _ in range(times):
             state.totals.absorb(ACME)
@@ -605,7 +605,7 @@ async def test_a_reader_of_an_old_copy_restarts_counting_without_a_log_event(
 async def test_the_mark_file_is_updated_only_at_intervals(
     tmp_path: Path, reasons: list[str]
 ) -> None:
-    """The mark of a killed gateway lacks its last writes, which does not restart counting."""
+    """The mark of a killed gateway lacks its last writes. This does not restart counting."""
     path = await began_long_ago(tmp_path / "state.db")
     mark = tmp_path / "state.db.mark"
     before = mark.read_bytes()
@@ -622,7 +622,7 @@ async def test_the_mark_file_is_updated_only_at_intervals(
     assert reasons == []
 
 
-async def test_counting_restarts_after_a_gateway_ended_with_unwritten_counts(
+async def test_counting_restarts_if_the_gateway_ended_with_unwritten_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reasons: list[str]
 ) -> None:
     """The mark file records the failed write."""
@@ -663,7 +663,7 @@ async def test_counting_continues_without_a_readable_mark_file(
 async def test_the_mark_file_is_overwritten_in_place_on_a_full_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reasons: list[str]
 ) -> None:
-    """Nothing of a longer earlier mark may remain."""
+    """No part of a longer earlier mark may remain."""
     path = await began_long_ago(tmp_path / "state.db")
     mark = sqlite.WrittenMark(path)
     sync, kills = os.fsync, False

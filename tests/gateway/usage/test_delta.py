@@ -77,7 +77,7 @@ def test_the_sum_of_two_histograms_is_the_histogram_of_all_times(
     assert added == Counter(map(latency_bucket, some + others))
 
 
-def test_times_beyond_the_bounds_count_in_the_first_or_last_bucket() -> None:
+def test_times_beyond_the_bounds_are_counted_in_the_first_or_last_bucket() -> None:
     assert latency_quantile({}, 0.5) == 0
     assert latency_bucket(0) == latency_bucket(-1.0) == latency_bucket(0.0001) == 0
     assert latency_quantile({0: 3}, 0.99) == 0.0001

@@ -28,7 +28,10 @@ NONE = [0] * (len(BOUNDS) + 1)
 
 
 def delta(at: float, *clients: str, version: str = "1", api: str = "person") -> Delta:
-    """Return one request of each client, and two more of the first: one failed, one was refused."""
+    """Return one request of each client and two more requests of the first client.
+
+    One of the two has failed, and one was refused.
+    """
     usages = [UsageDelta(api, version, "/p", client, 1, 0, 0, 1) for client in clients]
     usages.append(UsageDelta(api, version, "/q", clients[0], 2, 1, 1, 1))
     count = len(clients) + 2
@@ -161,8 +164,8 @@ def test_an_interval_is_restored_from_its_row() -> None:
     assert twice.callers.count == 2
 
 
-def test_durations_stored_with_other_bounds_are_ignored() -> None:
-    """Another release may have other bounds."""
+def test_stored_durations_with_other_bounds_are_ignored() -> None:
+    """Another release may use other bounds."""
     interval = Interval(Resolution.DAY, 5, 0, 0, 0.5, bytes(8 * 5), b"")
     assert list(interval.buckets) == NONE
     assert interval.quantile(0.5) is None
@@ -258,7 +261,7 @@ def test_the_trend_of_callers_is_the_median_slope_of_28_days(
 
 
 @given(st.lists(st.integers(0, 1000).map(float), min_size=7, max_size=60))
-def test_a_day_without_callers_is_only_predicted_if_their_number_decreases(
+def test_a_day_without_callers_is_predicted_only_if_the_number_of_callers_decreases(
     callers: list[float],
 ) -> None:
     found = usage_trend(callers)

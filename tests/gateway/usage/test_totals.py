@@ -85,12 +85,12 @@ def test_names_beyond_the_maximum_are_counted_together() -> None:
     names = [labels[-1] for labels, _ in totals.counted("differences", *KEY)]
     assert len(names) == 257
     assert totals.counts["differences", (*KEY, OTHERS)].count == 44
-    # Known names are still counted separately. Another version has its own maximum.
+    # Known names are still counted separately. Each version has its own maximum.
     totals.absorb(counted(2.0, "differences", *KEY, "/field0"))
     totals.absorb(counted(2.0, "differences", "person", "2", "/field299"))
     assert totals.counts["differences", (*KEY, "/field0")] == Occurrences(2, 1.0, 2.0)
     assert ("differences", ("person", "2", "/field299")) in totals.counts
-    # Names from a store count towards the maximum until they are deleted.
+    # Names from a store count toward the maximum until they are deleted.
     stored = Totals(totals.changes())
     stored.absorb(counted(3.0, "differences", *KEY, "/field299"))
     assert stored.counts["differences", (*KEY, OTHERS)].count == 45
@@ -121,7 +121,7 @@ def test_samples_of_a_frequent_field_do_not_displace_samples_of_rare_fields() ->
     assert (kept.count("status"), kept.count("/pages"), kept.count("/title")) == (1, 1, 18)
 
 
-def test_only_the_latest_samples_are_kept_without_duplicates() -> None:
+def test_only_the_latest_distinct_samples_are_kept() -> None:
     totals = Totals()
     for index, number in enumerate([*range(25), 10]):
         sample = SampleDelta("differences", *KEY, {"n": number}, {"request_id": f"r{index}"})
@@ -143,7 +143,7 @@ def test_the_number_of_counted_operations_is_not_limited() -> None:
     assert len(list(totals.counted("differences", *KEY))) == 257
 
 
-def test_latencies_of_a_shadow_are_added_up_until_it_is_reset() -> None:
+def test_latencies_of_a_shadow_are_summed_until_the_shadow_is_reset() -> None:
     totals = Totals()
     for key in (KEY, ("person", "2")):
         for buckets in ({3: 1, 7: 2}, {7: 1}):
@@ -258,7 +258,7 @@ def test_each_client_is_counted_within_the_guaranteed_error(calls: list[tuple[in
             assert row.count <= count <= row.count + row.slack
 
 
-def test_a_flood_of_client_names_does_not_displace_a_busy_client() -> None:
+def test_many_random_client_names_do_not_displace_a_busy_client() -> None:
     rows = TopClients()
     for number in range(100_000):
         add(rows, f"random-{number}")

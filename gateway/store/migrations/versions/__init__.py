@@ -1,1 +1,1 @@
-"""The revisions, in order."""
+"""The revisions of the schema, in order."""

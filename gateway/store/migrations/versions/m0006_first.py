@@ -1,4 +1,4 @@
-"""The first released revision; `create_tables` creates it."""
+"""The first released revision; `create_tables` creates its tables."""
 
 revision = "0006"
 down_revision = None
