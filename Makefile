@@ -31,7 +31,7 @@ ENVIRONMENTS = test compile bench page clients $(if $(shell command -v npm),octo
 # Whether the benchmark goes without the compiled gateway, and so without a compiler: PLAIN=yes.
 PLAIN ?=
 
-.PHONY: help run verify test lint types tests test-slow test-compose test-fleet test-telemetry test-page test-clients environments chaos soak siege audit fuzz compiled test-compiled bench generate lock clean
+.PHONY: help run verify test lint types tests test-slow test-compose test-fleet test-telemetry test-page test-clients test-front environments chaos soak siege audit fuzz compiled test-compiled bench generate lock clean
 
 help: ## list what make can do here
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -80,6 +80,9 @@ test-page: $(VENV)/page.stamp ## prove the operator's page in a browser; needs c
 
 test-clients: $(VENV)/clients.stamp $(if $(shell command -v npm),$(VENV)/octokit.stamp) ## prove official clients; Octokit needs node and npm
 	$(PY) -m pytest --numprocesses 2 tests/clients/prove_*.py
+
+test-front: $(VENV)/test.stamp $(VENV)/bench.stamp ## run the files of docs/front-proxy.md; needs curl, and nginx for its file
+	$(PY) -m pytest tests/front/prove_*.py
 
 environments: $(ENVIRONMENTS:%=$(VENV)/%.stamp) ## install what all tests need
 
