@@ -1,23 +1,25 @@
-"""The primitives of bounds: byte budget, fair semaphore, deadline, and slow-client detection.
+"""Resource limits: byte budget, fair semaphore, deadline, and slow-client detection.
 
 Theory of operation
 ===================
 
-Any client that can reach a port can occupy three resources: bytes, places and time.
+Any client that can reach a port can occupy three resources: memory, places and time.
 
-- Bytes. `ByteBudget` counts the bytes that wait for peers that do not read. Above its limit, the
-  peer that has waited longest is closed. `pass_on` applies it to tunnels. The budget of
-  conversions (`gateway.proxy.conversion_budget`) is also fair: a network of clients that holds few
-  bytes is served before one that holds many.
-- Places. `FairQueue` is the queue of every semaphore here: the networks of clients (an IPv4
-  address, an IPv6 /64) take turns, however many requests of each network wait. `FairLock` grants
-  one place, the `ConcurrencyLimiter` of the pool one for each request in flight to a service.
-- Time. `Deadline` is one timer for each connection. To move it later is one assignment.
+- Memory. `ByteBudget` counts the buffered bytes of peers that do not read. Above its limit, the
+  peer that has waited longest is disconnected. `pass_on` applies it to tunnels. The budget of
+  conversions (`gateway.proxy.conversion_budget`) is also fair: it serves a client network that
+  holds few bytes before a network that holds many.
+- Places. A place is one unit of a semaphore. `FairQueue` is the queue of every semaphore here: the
+  client networks (an IPv4 address, an IPv6 /64) take turns, however many requests of each network
+  are waiting. `FairLock` has one place. The `ConcurrencyLimiter` of the pool has one place for each
+  request in flight to a service.
+- Time. Each connection has one timer, its `Deadline`. Postponing the deadline costs one assignment.
 
-A slow client costs an attacker nothing, and occupies what others wait for. `SlowBody` (sending) and
-`SlowReadDetector` (reading) find clients that pass less than `SLOW_BYTES` in `SLOW_SECONDS`, and
-`SlowClients` closes the one that has been slow longest, only while others wait. Nothing is closed
-on an idle gateway. docs/bounds.md lists every bound with its default.
+Being slow costs an attacker nothing but occupies resources that other clients need. `SlowBody`
+(for sending) and `SlowReadDetector` (for reading) find clients that transfer less than `SLOW_BYTES`
+in `SLOW_SECONDS`. `SlowClients` disconnects the client that has been slow longest, but only while
+other requests are waiting. An idle gateway disconnects no slow client. docs/bounds.md lists every
+bound with its default.
 """
 
 import asyncio
@@ -31,13 +33,13 @@ from gateway.base.errors import Fault, FaultCode, FaultError
 
 
 class Deadline:
-    """A deadline that can be moved, bounded by a last one that cannot.
+    """A movable deadline that never exceeds a fixed final deadline.
 
-    Moving it later is one assignment: the timer is set again only when it fires too early.
+    Postponing the deadline costs one assignment: the timer is rescheduled only when it fires too
+    early.
 
     Args:
-        loop: the event loop.
-        missed: a function that is called when the deadline passes.
+        missed: called when the deadline passes.
     """
 
     __slots__ = ("_alarm", "_at", "_last", "_loop", "_missed", "_rings_at")
@@ -49,7 +51,7 @@ class Deadline:
         self._at = self._last = self._rings_at = inf
 
     def begin(self, last: float, first: float = inf) -> None:
-        """Set the last deadline and the first one, in seconds from now; `inf` sets none."""
+        """Set the final deadline and the first deadline, in seconds from now; `inf` means none."""
         now = self._loop.time()
         self._last = now + last
         self._at = at = now + (first if first < last else last)  # noqa: FURB136  # min() takes five times as much
@@ -57,11 +59,11 @@ class Deadline:
             self._ring_at(at)
 
     def set(self, seconds: float) -> None:
-        """Set the deadline to seconds from now, or to the last one if that is earlier."""
+        """Set the deadline, in seconds from now, but no later than the final deadline."""
         self.set_at(self._loop.time() + seconds)
 
     def set_at(self, at: float) -> None:
-        """Set the deadline, in seconds of the event loop's clock; see `set`."""
+        """Set the deadline, in seconds of the loop's clock, but no later than the final one."""
         if at > self._last:
             at = self._last
         self._at = at
@@ -69,11 +71,11 @@ class Deadline:
             self._ring_at(at)
 
     def clear(self) -> None:
-        """Remove the deadline; the last one stays."""
-        self._at = self._last  # the timer set earlier fires no later than the last
+        """Remove the movable deadline but not the final one."""
+        self._at = self._last  # the timer set earlier fires no later than the final deadline
 
     def cancel(self) -> None:
-        """Remove all deadlines, and the reference to `missed`, so that its owner can be freed."""
+        """Remove both deadlines and the reference to `missed`, so that its owner can be freed."""
         self._missed = _nothing
         self._at = self._last = inf
         if self._alarm is not None:
@@ -102,10 +104,10 @@ def _nothing() -> None:
 
 
 class ByteBudget:
-    """Counts the bytes that wait. Above the maximum, the one that has waited longest gives way.
+    """Counts buffered bytes. Above the maximum, the holder that has waited longest is closed.
 
     Args:
-        most: the maximum number of bytes that wait; a single holder may have more.
+        most: the maximum number of buffered bytes; a single holder may exceed it.
     """
 
     def __init__(self, most: int) -> None:
@@ -113,10 +115,10 @@ class ByteBudget:
         self._waiting: dict[Callable[[], None], int] = {}
 
     def hold(self, give_way: Callable[[], None], size: int) -> None:
-        """Count the waiting bytes of a holder, instead of its former ones.
+        """Set the number of buffered bytes of a holder, replacing the previous number.
 
         Args:
-            give_way: a function that ends the wait; it identifies the holder.
+            give_way: closes the holder and also identifies it.
         """
         self.release(give_way)
         self._waiting[give_way] = size
@@ -127,12 +129,12 @@ class ByteBudget:
             longest()
 
     def release(self, give_way: Callable[[], None]) -> None:
-        """Stop counting the bytes of a holder, which are sent or given up."""
+        """Stop counting the bytes of a holder, after they were sent or discarded."""
         self._left += self._waiting.pop(give_way, 0)
 
 
 TUNNEL_BYTES = 32 * 1024 * 1024
-"""The maximum bytes that wait in all tunnels together."""
+"""The maximum number of buffered bytes in all tunnels together."""
 
 
 async def pass_on(
@@ -141,19 +143,19 @@ async def pass_on(
     write: Callable[[bytes], Awaitable[None]],
     give_way: Callable[[], None],
 ) -> None:
-    """Pass bytes on in one direction of a tunnel, until their end.
+    """Forward bytes in one direction of a tunnel until the sender ends it.
 
-    A sender waits until its receiver has taken all of a piece, so at most one piece waits in each
-    direction. If the pieces of all tunnels are too large together, the tunnel whose piece has
-    waited longest gives way.
+    The next piece is read only after the receiver has accepted the previous one, so at most one
+    piece is buffered in each direction. If the pieces of all tunnels together exceed the budget,
+    the tunnel whose piece has waited longest is closed.
 
     Args:
         budget: the budget of all tunnels.
-        read: returns the next piece, empty at the end.
-        write: writes a piece, and returns once the receiver has taken it.
-        give_way: ends the tunnel.
+        read: returns the next piece; empty at the end.
+        write: writes a piece and returns once the receiver has accepted it.
+        give_way: closes the tunnel.
     """
-    direction = partial(give_way)  # both directions of a tunnel are given the same function
+    direction = partial(give_way)  # both directions of a tunnel get the same function
     while piece := await read():
         budget.hold(direction, len(piece))
         try:
@@ -166,30 +168,31 @@ _T = TypeVar("_T")
 
 
 class FairQueue(Generic[_T]):
-    """A fair queue: the networks of clients take turns.
+    """A fair queue: the client networks take turns.
 
-    The others wait for one request of a network that sends a thousand at once.
+    If one network sends a thousand requests at once, a request of another network waits for only
+    one of them.
 
     Attributes:
         size: the number of waiting requests; reading it costs less than `len`.
     """
 
     def __init__(self) -> None:
-        self._networks: dict[str, deque[asyncio.Future[_T]]] = {}  # in the order of their turns
+        self._networks: dict[str, deque[asyncio.Future[_T]]] = {}  # ordered by whose turn is next
         self.size = 0
 
     def __len__(self) -> int:
         return self.size
 
     def join(self, network: str) -> asyncio.Future[_T]:
-        """Return a new place in the queue: a future that is resolved at its turn."""
+        """Add a request to the queue; return a future that is resolved when it is its turn."""
         place: asyncio.Future[_T] = asyncio.get_running_loop().create_future()
         self._networks.setdefault(network, deque()).append(place)
         self.size += 1
         return place
 
     def pop(self) -> asyncio.Future[_T] | None:
-        """Remove and return the next place; None if no request waits."""
+        """Remove and return the next future; None if the queue is empty."""
         while self._networks:
             network = next(iter(self._networks))
             places = self._networks.pop(network)
@@ -202,14 +205,15 @@ class FairQueue(Generic[_T]):
         return None
 
     def displace(self, network: str, error: Exception) -> bool:
-        """Remove the last place of the network with most, for a request of a network with fewer.
+        """Remove the last request of the largest network to make room for one of a smaller network.
 
         Args:
-            network: the network with fewer places.
-            error: the error that ends the wait.
+            network: the smaller network.
+            error: the exception raised in the removed request.
 
         Returns:
-            Whether a place was removed: a network has more places than this one would have.
+            True if a request was removed. False if no network would have more requests waiting than
+            `network` after its request joins.
         """
         if not self._networks:
             return False
@@ -224,7 +228,7 @@ class FairQueue(Generic[_T]):
         return True
 
     def leave(self, network: str, place: asyncio.Future[_T]) -> None:
-        """Remove a place whose request does not wait any more, if it is in the queue."""
+        """Remove a request that is no longer waiting from the queue, if it is there."""
         places = self._networks.get(network)
         if places is not None and place in places:
             places.remove(place)
@@ -234,20 +238,20 @@ class FairQueue(Generic[_T]):
 
 
 class FairLock:
-    """A fair lock: the networks of clients take turns."""
+    """A fair lock: the client networks take turns."""
 
     def __init__(self) -> None:
         self._taken = False
         self._waiting = FairQueue[None]()
 
     def took(self) -> bool:
-        """Acquire the lock if it is free; return whether it was."""
+        """Acquire the lock if it is free; return whether the lock was acquired."""
         free = not self._taken
         self._taken = True
         return free
 
     async def take(self, network: str) -> None:
-        """Acquire the lock, to be released by `end`."""
+        """Wait for the lock and acquire it; `end` releases it."""
         if self.took():
             return
         turn = self._waiting.join(network)
@@ -255,11 +259,11 @@ class FairLock:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
-                self.end()  # acquired just as the wait ended
+                self.end()  # acquired just as the wait was cancelled
             raise
 
     def end(self) -> None:
-        """Release the lock to the next network."""
+        """Release the lock, or pass it to the next waiting network."""
         turn = self._waiting.pop()
         if turn is None:
             self._taken = False
@@ -268,17 +272,17 @@ class FairLock:
 
 
 SLOW_SECONDS = 5.0
-"""The seconds in which fewer than `SLOW_BYTES` bytes make a client slow."""
+"""The period in which a client must transfer `SLOW_BYTES` to not be slow, in seconds."""
 SLOW_BYTES = 64 * 1024
-"""The bytes that a client must send or receive in `SLOW_SECONDS` to not be slow."""
+"""The number of bytes that a client must send or receive in `SLOW_SECONDS` to not be slow."""
 
 
 class SlowClients:
-    """The clients that are slow at the moment, the longest first.
+    """The clients that are slow at the moment, ordered by how long they have been slow.
 
     Args:
-        spared: the number of clients that may be slow even while others wait.
-        waiting: returns the requests that wait for what slow clients hold.
+        spared: the number of slow clients that are tolerated even while other requests wait.
+        waiting: returns the requests that wait for the resource that slow clients hold.
     """
 
     def __init__(self, spared: int, waiting: Callable[[], Sized]) -> None:
@@ -288,18 +292,18 @@ class SlowClients:
         self._ending: set[Callable[[], None]] = set()
 
     def add(self, give_way: Callable[[], None]) -> None:
-        """Add a slow client; `give_way` is called at most once, to end its exchange."""
+        """Add a slow client; `give_way` ends its exchange and is called at most once."""
         if give_way not in self._ending:
             self._slow.setdefault(give_way)
             self.make_way()
 
     def remove(self, give_way: Callable[[], None]) -> None:
-        """Remove a client that is not slow any more, or has left."""
+        """Remove a client that is no longer slow or has disconnected."""
         self._slow.pop(give_way, None)
         self._ending.discard(give_way)
 
     def make_way(self) -> None:
-        """End an exchange for each waiting request, while more than `spared` clients are slow."""
+        """End one slow exchange for each waiting request while more than `spared` are slow."""
         while len(self._ending) < len(self._waiting()) and len(self._slow) > self._spared:
             give_way = next(iter(self._slow))
             del self._slow[give_way]
@@ -308,14 +312,15 @@ class SlowClients:
 
 
 class SlowBody:
-    """The pieces of a body, whose sender is slow while too few bytes arrive.
+    """The pieces of a body. Its sender is slow while too few bytes arrive.
 
-    The time of waiting for a piece counts, and the time of processing it does not.
+    Only the time spent waiting for pieces counts, not the time spent processing them.
 
     Args:
         pieces: the pieces of the body.
         holders: the slow clients that hold the same resource.
-        had_to_end: returns the fault that ends the body in favour of others.
+        had_to_end: returns the error that is raised if the exchange ends in favour of other
+            clients.
     """
 
     def __init__(
@@ -358,19 +363,19 @@ class SlowBody:
 
 
 LOOK_SECONDS = 1.0
-"""The seconds between two checks of a client that reads. Any link that is not interrupted carries
-bytes in this time, as its round trips take a fraction of it."""
+"""The seconds between two checks of a reading client. Every working connection transfers bytes
+within this time, since it is several round trips."""
 _LOOKS = SLOW_SECONDS // LOOK_SECONDS
 
 
 class SlowReadDetector:
-    """Whether a client reads its response too slowly, checked every `LOOK_SECONDS`.
+    """Detects whether a client reads its response too slowly; checked every `LOOK_SECONDS`.
 
-    A client is slow when it has received nothing between two checks, or too little in
-    `SLOW_SECONDS`, until it receives enough.
+    A client becomes slow when it has received nothing between two checks, or less than `SLOW_BYTES`
+    in `SLOW_SECONDS`. It stops being slow when it has received that many bytes.
 
     Args:
-        left: the bytes that it has not received yet.
+        left: the number of bytes that the client has not received yet.
     """
 
     def __init__(self, left: int) -> None:
@@ -379,7 +384,7 @@ class SlowReadDetector:
         self._looks = 0
 
     def look(self, left: int) -> None:
-        """Check the client, given the bytes that it has not received yet."""
+        """Check the client, given the number of bytes that it has not received yet."""
         self._looks += 1
         enough = self._begun - left >= SLOW_BYTES
         late = self._looks >= _LOOKS
@@ -393,7 +398,7 @@ class SlowReadDetector:
 
 
 def overloaded() -> FaultError:
-    """Return the fault for a request for which no place at its service is free in time."""
+    """Return the error for a request that could not get a place at its service in time."""
     fault = Fault(
         FaultCode.OVERLOADED,
         "The backend has as many requests as it can take; try again.",
@@ -402,7 +407,8 @@ def overloaded() -> FaultError:
     return FaultError(fault)
 
 
-# Slow clients that occupy more than a quarter of the places give way to others.
+# Slow clients may occupy one place in four. Beyond that, their exchanges end in favour of waiting
+# requests.
 _SPARED_SHARE = 4
 
 

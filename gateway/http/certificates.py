@@ -1,6 +1,6 @@
-"""Certificates, and the TLS contexts made of them: for clients, services and the admin port.
+"""Certificates and the TLS contexts made from them: for clients, services and the admin port.
 
-Every mistake is a ValueError whose text completes "NAME: ...".
+Every error is a ValueError whose message follows the name of a setting and a colon.
 """
 
 import os
@@ -17,24 +17,24 @@ _HTTP_1_1: Final = ["http/1.1"]
 
 
 class KeyPair(NamedTuple):
-    """A certificate with its chain, and its key; both are PEM."""
+    """A certificate with its chain, and its private key, both in PEM format."""
 
     certificate: bytes
     key: bytes
 
 
 def read_pair(files: ConfigFiles, certificate: str, key: str) -> KeyPair:
-    """Return the certificate and the key at two paths; raises ValueError."""
+    """Read the certificate and the key at two paths; raises ValueError."""
     return KeyPair(files.read(certificate, "certificate"), files.read(key, "key"))
 
 
 class CertificateDetails(NamedTuple):
-    """What a certificate is for, and until when.
+    """The host names and the expiry of a certificate.
 
     Attributes:
-        names: the host names, in lower case; one may begin with `*.`. Without a subjectAltName (RFC
-            6125, section 6.4.4) that is the common name.
-        expires: when the certificate, or one of its chain, expires, in seconds since 1970.
+        names: the host names, in lower case; a name may begin with `*.`. Without a subjectAltName
+            extension, this is the common name (RFC 6125, section 6.4.4).
+        expires: the earliest expiry of the certificate and its chain, in seconds since 1970.
     """
 
     names: tuple[str, ...]
@@ -42,9 +42,9 @@ class CertificateDetails(NamedTuple):
 
 
 def certificate_details(pem: bytes) -> CertificateDetails:
-    """Return what a certificate is for; raises ValueError."""
-    # cryptography: `ssl` shows only the certificate of a peer. Imported only where there are
-    # certificates, as it takes 8 MB.
+    """Parse the host names and the expiry of a PEM certificate; raises ValueError."""
+    # The cryptography package is needed because `ssl` shows only the certificate of a peer. It is
+    # imported only if certificates are configured, since it takes 8 MB.
     from cryptography import x509
 
     try:
@@ -63,10 +63,10 @@ def certificate_details(pem: bytes) -> CertificateDetails:
 
 
 def expiries(contents: Mapping[str, bytes]) -> dict[str, float]:
-    """Return when certificates expire, in seconds since 1970, by the file that they are in.
+    """Return the expiry of each certificate file, in seconds since 1970, by path.
 
     Args:
-        contents: of files, some of which are certificates, by the path.
+        contents: the contents of files by path; files that are not certificates are skipped.
     """
     return {
         path: certificate_details(content).expires
@@ -78,10 +78,11 @@ def expiries(contents: Mapping[str, bytes]) -> dict[str, float]:
 def server_context(
     pair: KeyPair, *, client_ca: bytes | None = None, client_required: bool = False
 ) -> ssl.SSLContext:
-    """Return the context of a server, for TLS 1.2 and later.
+    """Return the TLS context of a server, for TLS 1.2 and later.
 
     Args:
-        client_ca: the authorities of client certificates, as PEM; None asks for no certificates.
+        client_ca: the authorities that sign client certificates, in PEM format; None to request no
+            client certificates.
         client_required: whether a client without a certificate is refused.
 
     Raises:
@@ -95,16 +96,16 @@ def server_context(
     return context
 
 
-@lru_cache(maxsize=256)  # a reload keeps the connections of a service whose TLS is unchanged
+@lru_cache(maxsize=256)  # a reload keeps the connections of services with unchanged TLS settings
 def client_context(
     *, ca: bytes | None = None, pair: KeyPair | None = None, verify: bool = True
 ) -> ssl.SSLContext:
-    """Return the context of a client, for TLS 1.2 and later.
+    """Return the TLS context of a client, for TLS 1.2 and later.
 
     Args:
-        ca: the trusted authorities, as PEM; None trusts those of the system.
-        pair: the certificate that the client presents; None presents none.
-        verify: whether the server's certificate and its name are checked.
+        ca: the trusted authorities, in PEM format; None to trust those of the system.
+        pair: the client certificate and its key; None to present no certificate.
+        verify: whether to check the server's certificate and the name in it.
 
     Raises:
         ValueError: the certificate, the key or the authorities cannot be used.
@@ -125,7 +126,7 @@ def client_context(
 def _context(protocol: int) -> ssl.SSLContext:
     context = ssl.SSLContext(protocol)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.options |= ssl.OP_NO_RENEGOTIATION  # one handshake costs a client nothing, and us a lot
+    context.options |= ssl.OP_NO_RENEGOTIATION  # cheap for a client, expensive for us
     context.set_alpn_protocols(_HTTP_1_1)
     return context
 
@@ -133,7 +134,8 @@ def _context(protocol: int) -> ssl.SSLContext:
 def _load(context: ssl.SSLContext, pair: KeyPair) -> None:
     with _memory_file(b"\n".join(pair)) as path:
         try:
-            # Without a password, OpenSSL would ask for that of an encrypted key on the terminal.
+            # Without a password, OpenSSL would prompt for the password of an encrypted key on the
+            # terminal.
             context.load_cert_chain(path, password="")
         except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
             reason = getattr(error, "reason", None) or error
@@ -145,9 +147,9 @@ def _load(context: ssl.SSLContext, pair: KeyPair) -> None:
 
 @contextmanager
 def _memory_file(content: bytes) -> Iterator[str]:
-    """Yield the path of a file with a content, which no other user can read.
+    """Yield the path of a temporary file with this content, which no other user can read.
 
-    `ssl` loads a key only from a file, and the one on the disk may have changed meanwhile.
+    `ssl` loads a key only from a file, and the original file may have changed since it was read.
     """
     if hasattr(os, "memfd_create"):
         with os.fdopen(os.memfd_create("key"), "wb", buffering=0) as file:
@@ -170,13 +172,13 @@ def _trust(context: ssl.SSLContext, ca: bytes) -> None:
 def choose_by_name(
     contexts: Sequence[tuple[tuple[str, ...], ssl.SSLContext]],
 ) -> Callable[[str | None], ssl.SSLContext]:
-    """Return the function from the server name that a client asks for (SNI) to the context for it.
+    """Return a function that selects the TLS context for the server name (SNI) of a client.
 
-    An exact name precedes a wildcard, which stands for one label (RFC 6125, section 6.4.3). Other
-    names, and clients without SNI, get the first context.
+    An exact name takes precedence over a wildcard, which matches one label (RFC 6125, section
+    6.4.3). For any other name, and for clients without SNI, the function returns the first context.
 
     Args:
-        contexts: each with the names of its certificate, in lower case.
+        contexts: pairs of the names of a certificate, in lower case, and its context.
     """
     first = contexts[0][1]
     by_name: dict[str, ssl.SSLContext] = {}

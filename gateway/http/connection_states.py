@@ -3,49 +3,50 @@
 Client connections
 ==================
 
-The parser processes received bytes while the connection's task answers the parsed requests one
+The parser processes received bytes while the connection's task processes the parsed requests one
 after the other. A client may pipeline requests (RFC 9112, section 9.3.2); they wait in a bounded
-queue. The state is that of the task, since deadlines, shutdowns and lost connections depend on it:
+queue. The state describes the task, since deadlines, shutdowns and lost connections depend on it:
 
-- While no request waits, received bytes belong to the next head: the first byte changes IDLE to
-  HEAD, and the last byte, or one that is not HTTP, to ASKED. IDLE and HEAD have separate timeouts.
-- ANSWERING begins when the task takes a request from the queue, and ends with ANSWERED when the
-  response is written and the request body is read to its end. If a further request waits already,
+- While no request is queued, received bytes belong to the next head. The first byte changes IDLE
+  to HEAD. The last byte of the head, or a byte that is not HTTP, changes it to ASKED. IDLE and
+  HEAD have separate timeouts.
+- ANSWERING begins when the task takes a request from the queue. It ends with ANSWERED, when the
+  response is written and the request body is completely read. If another request is already queued,
   IDLE changes to ASKED at once.
-- A shutdown ends a connection after the response that is under way or due: LAST_ASKED and LAST are
-  ASKED and ANSWERING with no request to follow.
+- A shutdown closes a connection after the current or pending response: LAST_ASKED and LAST are the
+  counterparts of ASKED and ANSWERING after which no request follows.
 - In TUNNEL, bytes of another protocol pass in both directions; no HTTP follows.
-- In ENDING, no further request is answered, and received bytes are dropped until the transport is
-  closed.
+- In ENDING, no further request is processed, and received bytes are discarded until the transport
+  is closed.
 
-All events come from `ClientConnection`, so an illegal one is a bug there.
+All events come from `ClientConnection`, so an illegal event is a bug in that class.
 
 Connections to services
 =======================
 
-HTTP/1.1, as the gateway uses it, carries one exchange at a time: a request, its response, then the
-next exchange or the end. The state combines four questions:
+A connection to a service carries one exchange at a time: a request and its response. Then the next
+exchange follows, or the connection ends. The state answers four questions:
 
-- Has the connection carried an exchange before? A kept connection that ends before a byte of the
-  response arrived was most likely closed before the request reached the service; a fresh one that
-  ends so is a failure. Hence FRESH, SENDING and WAITING have the counterparts KEPT, SENDING_KEPT
-  and WAITING_KEPT.
-- Is the request sent? A response may come before its request is complete (RFC 9112, section 9.3).
-  A service that answers early may not read the rest, so the connection can be used again only if
-  the request is completely sent when the response ends. EARLY_HEAD and EARLY_BODY are HEAD and
-  BODY with a request that is still being sent.
-- What ends the body? In BODY a length or the last chunk, and the connection stays open; in
-  LAST_BODY the same, and the connection closes; in ENDLESS_BODY the end of the connection (RFC
-  9112, section 6.3, rule 8).
-- Is it still HTTP? In SWITCHED, bytes of another protocol pass in both directions until the end.
-  That begins behind the request: until it is sent, the client sends the rest of its body (RFC 9110,
-  section 7.8).
+- Has the connection carried an exchange before? If a kept connection ends before the first byte of
+  the response, the service most likely closed it before it received the request. If a fresh
+  connection ends in this way, the service has failed. Therefore FRESH, SENDING and WAITING have the
+  counterparts KEPT, SENDING_KEPT and WAITING_KEPT.
+- Is the request completely sent? A response may arrive earlier (RFC 9112, section 9.3). A service
+  that responds early may not read the rest of the request, so the connection can be reused only if
+  the request is completely sent when the response ends. EARLY_HEAD and EARLY_BODY correspond to
+  HEAD and BODY while the request is still being sent.
+- What ends the response body? In BODY, a length or the last chunk; the connection stays open.
+  LAST_BODY is the same, but the connection closes afterwards. In ENDLESS_BODY, the end of the
+  connection ends the body (RFC 9112, section 6.3, rule 8).
+- Is the protocol still HTTP? In SWITCHED, bytes of another protocol pass in both directions until
+  the connection ends. The new protocol begins after the complete request: until then, the client
+  sends the rest of its body (RFC 9110, section 7.8).
 
-Interim responses (RFC 9110, section 15.2) begin and end in HEAD; only a final head leaves it. The
-gateway causes SEND_ALL, SEND_HEAD, SENT and RELEASE, so an illegal one is a bug in
-`UpstreamConnection`. The service causes the others; an illegal one, such as a second response,
-violates the protocol and ends the connection. LOST is legal in every state but CLOSED; `AT_END`
-defines what it means for the exchange under way.
+Interim responses (RFC 9110, section 15.2) begin and end in HEAD; only a final head changes the
+state. The gateway causes SEND_ALL, SEND_HEAD, SENT and RELEASE, so an illegal one is a bug in
+`UpstreamConnection`. The service causes the other events. If one of these is illegal, such as a
+second response, the service violates the protocol, and the connection ends. LOST is legal in every
+state except CLOSED; `AT_END` defines what it means for the current exchange.
 """
 
 from collections.abc import Mapping
@@ -61,11 +62,12 @@ class IllegalTransitionError(RuntimeError):
 
 
 class Transition(dict[S, S], Generic[S, E]):
-    """The next state by state, after one event; a missing state raises IllegalTransitionError.
+    """The next state by current state, for one event.
 
-    It is one column of a TransitionTable. A look-up in it costs a third of one in the table, since
-    no pair is made and no member of an Enum is looked up. Hot code writes `column.get(state) or
-    column[state]`: the square brackets of a subclass of dict take a call of their own.
+    Other states raise IllegalTransitionError. It is one column of a TransitionTable. A lookup in it
+    takes a third of the time of a lookup in the table, since no tuple is created and no Enum member
+    is looked up. Performance-critical code writes `column.get(state) or column[state]`, because the
+    square brackets of a dict subclass cost an additional call.
 
     Args:
         event: the event.
@@ -82,10 +84,10 @@ class Transition(dict[S, S], Generic[S, E]):
 
 
 class TransitionTable(dict[tuple[S, E], S]):
-    """The next state by state and event; a missing pair raises IllegalTransitionError.
+    """The next state by current state and event; other pairs raise IllegalTransitionError.
 
-    States and events are IntEnum, whose hash and equality are those of int, where plain Enum
-    hashes in Python.
+    States and events are IntEnum members: they use the hash and equality of int, while members of a
+    plain Enum are hashed by Python code.
     """
 
     def __missing__(self, key: tuple[S, E]) -> NoReturn:
@@ -94,7 +96,7 @@ class TransitionTable(dict[tuple[S, E], S]):
         raise IllegalTransitionError(f"{event.name} cannot happen in {state.name}")
 
     def after(self, event: E) -> Transition[S, E]:
-        """Return the column of an event: the next state by state."""
+        """Return the column of an event: the next state by current state."""
         states = {state: to for (state, each), to in self.items() if each is event}
         return Transition(event, states)
 
@@ -103,21 +105,21 @@ class ClientState(IntEnum):
     """The state of a client's connection."""
 
     IDLE = auto()
-    """No request is under way, and no byte of the next one has arrived."""
+    """No request is being processed, and no byte of the next one has arrived."""
     HEAD = auto()
-    """A part of a request's head has arrived."""
+    """Part of a request's head has arrived."""
     ASKED = auto()
-    """A request waits to be answered."""
+    """A request is queued."""
     LAST_ASKED = auto()
-    """A request waits to be answered; the connection closes after it."""
+    """A request is queued; the connection closes after it."""
     ANSWERING = auto()
-    """A request is being answered."""
+    """A request is being processed."""
     LAST = auto()
-    """A request is being answered; the connection closes after it."""
+    """A request is being processed; the connection closes after it."""
     TUNNEL = auto()
     """Bytes of another protocol pass in both directions."""
     ENDING = auto()
-    """No further request is answered; the connection closes."""
+    """No further request is processed; the connection closes."""
     CLOSED = auto()
     """The connection has ended."""
 
@@ -126,17 +128,17 @@ class ClientEvent(IntEnum):
     """An event on a client's connection."""
 
     BYTES = auto()
-    """Bytes of a head arrived, without its end."""
+    """Bytes of a head arrived, but not its end."""
     REQUEST = auto()
-    """A request waits to be answered, possibly one that cannot be parsed."""
+    """A request was queued, possibly one that cannot be parsed."""
     TAKE = auto()
-    """The task begins to answer a request."""
+    """The task begins to process a request."""
     SWITCH = auto()
     """The response switches to another protocol with status 101."""
     ANSWERED = auto()
-    """A request is answered, and another can follow."""
+    """A request was processed, and another can follow."""
     LAST_ANSWERED = auto()
-    """A request is answered, and none can follow."""
+    """A request was processed, and no other can follow."""
     REFUSE = auto()
     """The client sends a request too slowly, or too many clients are connected."""
     FINISH = auto()
@@ -173,7 +175,7 @@ _SHUTDOWN: _ClientRows = {
     (_CS.LAST, _CE.FINISH): _CS.LAST,
     (_CS.TUNNEL, _CE.FINISH): _CS.TUNNEL,
     (_CS.ENDING, _CE.FINISH): _CS.ENDING,
-    # Its task has not ended yet: a response was under way when the client left.
+    # The task of a closed connection has not ended yet: the client left during a response.
     (_CS.CLOSED, _CE.FINISH): _CS.CLOSED,
 }
 _CLIENT_LOST: _ClientRows = {
@@ -203,9 +205,9 @@ class UpstreamState(IntEnum):
     WAITING_KEPT = auto()
     """A further request is sent; no part of its response has arrived."""
     EARLY_HEAD = auto()
-    """An interim or final head is arriving or due; the request is still being sent."""
+    """The service responds before the request is completely sent; its final head is due."""
     HEAD = auto()
-    """An interim or final head is arriving or due; the request is sent."""
+    """The request is sent, and the final head of the response is due."""
     EARLY_BODY = auto()
     """The body is arriving; the request is still being sent."""
     BODY = auto()
@@ -240,32 +242,32 @@ class UpstreamEvent(IntEnum):
     FINAL_LAST_HEAD = auto()
     """A final head arrived; after this response the connection closes."""
     FINAL_ENDLESS_HEAD = auto()
-    """A final head arrived; this response ends with the connection."""
+    """A final head arrived; the end of the connection will end this response."""
     SWITCH = auto()
     """The service switches to the requested protocol with status 101."""
     PIECE = auto()
     """A piece of the body arrived."""
     CLOSING = auto()
-    """A Connection field arrived in the trailers, by which the service may close."""
+    """The trailers contain a Connection field, so the service may close the connection."""
     END = auto()
     """An interim or final response ends."""
     RELEASE = auto()
-    """The exchange is over, and the connection is free for another one."""
+    """The exchange is over, and the connection is free for the next one."""
     LOST = auto()
     """The connection has ended."""
 
 
 class ConnectionEnd(Enum):
-    """The meaning of a connection's end for the exchange under way."""
+    """What the end of a connection means for the current exchange."""
 
     NOTHING = auto()
-    """No exchange is under way."""
+    """No exchange is affected."""
     UNREACHABLE = auto()
     """The service closed a fresh connection without a response."""
     STALE = auto()
     """The service closed a kept connection, most likely before it received the request."""
     BROKEN = auto()
-    """The response broke off."""
+    """The response was cut off."""
     END = auto()
     """The response is complete, unless the connection ended with an error."""
 
@@ -284,7 +286,7 @@ _TRAFFIC: _Rows = {
     (_S.EARLY_BODY, _E.SENT): _S.BODY,
     (_S.LAST_BODY, _E.SENT): _S.LAST_BODY,
     (_S.ENDLESS_BODY, _E.SENT): _S.ENDLESS_BODY,
-    # The response begins, with interim ones before it.
+    # The response begins, possibly with interim responses.
     (_S.SENDING, _E.BEGIN): _S.EARLY_HEAD,
     (_S.SENDING_KEPT, _E.BEGIN): _S.EARLY_HEAD,
     (_S.WAITING, _E.BEGIN): _S.HEAD,
@@ -300,7 +302,7 @@ _TRAFFIC: _Rows = {
     (_S.HEAD, _E.FINAL_LAST_HEAD): _S.LAST_BODY,
     (_S.EARLY_HEAD, _E.FINAL_ENDLESS_HEAD): _S.ENDLESS_BODY,
     (_S.HEAD, _E.FINAL_ENDLESS_HEAD): _S.ENDLESS_BODY,
-    # The body arrives, if there is one, and ends.
+    # The body, if any, arrives and ends.
     (_S.EARLY_BODY, _E.PIECE): _S.EARLY_BODY,
     (_S.BODY, _E.PIECE): _S.BODY,
     (_S.LAST_BODY, _E.PIECE): _S.LAST_BODY,
@@ -312,7 +314,7 @@ _TRAFFIC: _Rows = {
     (_S.BODY, _E.END): _S.COMPLETE,
     (_S.LAST_BODY, _E.END): _S.SPENT,
     (_S.ENDLESS_BODY, _E.END): _S.SPENT,
-    # A response to HEAD ends with its head; the parser may report the end once more.
+    # A response to HEAD ends with its head, but the parser may report its end once more.
     (_S.COMPLETE, _E.END): _S.COMPLETE,
     (_S.SPENT, _E.END): _S.SPENT,
     (_S.COMPLETE, _E.RELEASE): _S.KEPT,

@@ -1,4 +1,4 @@
-"""Decoding of content codings (RFC 9110, section 8.4.1), with a bound on the decoded size."""
+"""Decoding of content codings (RFC 9110, section 8.4.1), with a limit on the decoded size."""
 
 import re
 import sys
@@ -8,8 +8,8 @@ from functools import lru_cache
 from io import BytesIO
 from typing import Protocol
 
-# brotli: Google's own binding, which can bound its output; zstd is in the library from 3.14 on,
-# and backports.zstd is that module for the Pythons before.
+# brotli is Google's own binding, which can limit its output. zstd is in the standard library from
+# Python 3.14 on; backports.zstd provides the same module for earlier versions.
 import brotli
 
 if sys.version_info >= (3, 14):
@@ -18,51 +18,52 @@ else:
     from backports import zstd
 
 
-# Genuine bodies have fewer codings and members. Each one costs a pass over all bytes after it, so
-# thousands of tiny ones would delay all other requests.
+# Genuine bodies have fewer codings and members. Each coding or member costs a pass over all
+# following bytes, so thousands of tiny ones would delay all other requests.
 _MOST_CODINGS = 8
 _MOST_MEMBERS = 256
-# The bytes that are decoded at a time. Putting all of a large body together at once would keep
-# other threads waiting; a BytesIO grows, and gives what it has, without copying it.
+# The number of bytes decoded at a time. Joining all pieces of a large body at once would block
+# other threads. A BytesIO grows without copying all of its content, and returns it without a copy.
 _STEP = 64 * 1024
 
 
 class ContentCodingError(Exception):
-    """The body cannot be decoded by its Content-Encoding."""
+    """The body cannot be decoded according to its Content-Encoding."""
 
 
 class DecodedTooLargeError(ContentCodingError):
-    """The decoded body has more bytes or elements than the limit."""
+    """The decoded body exceeds the limit of bytes or elements."""
 
 
 def codings(values: Sequence[bytes]) -> list[str]:
-    """Return the codings that Content-Encoding lists, in the order in which they were applied."""
+    """Return the codings listed in Content-Encoding, in the order in which they were applied."""
     members = (member.strip(b" \t").lower() for value in values for member in value.split(b","))
     names = [member.decode("latin-1") for member in members if member]
     return [name for name in names if name != "identity"]
 
 
 Take = Callable[[bytes], None]
-"""Takes a piece of what is decoded; it may raise DecodedTooLargeError."""
+"""Receives a piece of the decoded body; may raise DecodedTooLargeError."""
 
 
 def _take(_: bytes) -> None:
-    """Take any."""
+    """Accept every piece."""
 
 
 def decode(body: bytes, applied: Sequence[str], limit: int, take: Take = _take) -> bytes:
     """Return the decoded body.
 
     Args:
-        body: the coded bytes.
+        body: the encoded bytes.
         applied: the codings, in the order in which they were applied.
         limit: the maximum size in bytes of the result and of every intermediate result.
-        take: takes each piece of the result as it is decoded, and so ends it early.
+        take: receives each piece of the result as it is decoded, and may stop the decoding.
 
     Raises:
-        DecodedTooLargeError: the result or an intermediate result is larger than the limit, or
-            too large for what takes the pieces.
-        ContentCodingError: a coding is unknown, there are too many, or the body is malformed.
+        DecodedTooLargeError: the result or an intermediate result exceeds `limit`, or `take` raised
+            this error.
+        ContentCodingError: a coding is unknown, there are too many codings, or the body is
+            malformed.
     """
     if not applied:
         take(body)
@@ -102,7 +103,7 @@ class StreamDecoder:
         applied: the codings, in the order in which they were applied.
 
     Raises:
-        ContentCodingError: a coding is unknown, or there are too many.
+        ContentCodingError: a coding is unknown, or there are too many codings.
     """
 
     def __init__(self, applied: Sequence[str]) -> None:
@@ -110,11 +111,11 @@ class StreamDecoder:
         self._decoders = [_CodingDecoder(name) for name in reversed(applied)]
 
     def pieces(self, data: bytes, left: int = 0) -> Iterator[bytes]:
-        """Yield what the data is decoded to, in pieces of bounded size, some of them empty.
+        """Yield the decoded data in pieces of limited size; some pieces are empty.
 
         Args:
             data: the next bytes of the body.
-            left: the number of codings that the data does not have any more.
+            left: the number of codings that are already removed from `data`.
 
         Raises:
             ContentCodingError: the body is malformed.
@@ -126,13 +127,13 @@ class StreamDecoder:
             yield from self.pieces(piece, left + 1)
 
     def end(self) -> None:
-        """Raise ContentCodingError if the body may not end here."""
+        """Raise ContentCodingError if the body is incomplete."""
         for decoder in self._decoders:
             decoder.end()
 
 
 class _Decoder(Protocol):
-    """What decodes one member; it keeps the input that it has not used yet."""
+    """Decodes one member and buffers the input that is not decoded yet."""
 
     @property
     def eof(self) -> bool: ...
@@ -144,7 +145,7 @@ class _Decoder(Protocol):
 
 
 class _Inflater:
-    """The decoder of zlib, which leaves it to its caller to keep the input."""
+    """zlib's decoder; zlib itself leaves the buffering of the input to its caller."""
 
     def __init__(self, wbits: int) -> None:
         self._decoder = zlib.decompressobj(wbits)
@@ -166,9 +167,9 @@ class _Inflater:
 
 
 class _BrotliDecoder:
-    """The decoder of brotli, by the names that the others have."""
+    """Brotli's decoder, with the method names of the other decoders."""
 
-    unused_data = b""  # it refuses what follows its end
+    unused_data = b""  # brotli itself refuses data after its end
 
     def __init__(self) -> None:
         self._decoder = brotli.Decompressor()
@@ -186,12 +187,13 @@ class _BrotliDecoder:
 
 
 def _deflate(begin: bytes) -> _Decoder:
-    # "deflate" is the zlib format (RFC 9110, 8.4.1.2); some senders omit the zlib header.
+    # "deflate" means the zlib format (RFC 9110, 8.4.1.2); some senders omit the zlib header.
     wrapped = len(begin) > 1 and begin[0] & 0x0F == 8 and int.from_bytes(begin[:2]) % 31 == 0
     return _Inflater(15 if wrapped else -15)
 
 
-# What makes the decoder of a member; that of deflate needs its first two bytes.
+# The functions that create the decoder of a member. For deflate, the function needs the first two
+# bytes of the member.
 _MEMBERS: Mapping[str, Callable[[bytes], _Decoder]] = {
     "gzip": lambda _: _Inflater(31),
     "x-gzip": lambda _: _Inflater(31),
@@ -202,11 +204,11 @@ _MEMBERS: Mapping[str, Callable[[bytes], _Decoder]] = {
 
 
 class _CodingDecoder:
-    """Decodes a body in one content coding, piece by piece.
+    """Decodes a body with one content coding, piece by piece.
 
     Args:
         name: the coding.
-        most: the maximum number of members; None for any number.
+        most: the maximum number of members; None for no maximum.
     """
 
     def __init__(self, name: str, most: int | None = None) -> None:
@@ -217,7 +219,7 @@ class _CodingDecoder:
         self._begun = b""
 
     def pieces(self, data: bytes) -> Iterator[bytes]:
-        """Yield what the data is decoded to, in pieces of bounded size, some of them empty.
+        """Yield the decoded data in pieces of limited size; some pieces are empty.
 
         Raises:
             ContentCodingError: the body is malformed.
@@ -246,12 +248,12 @@ class _CodingDecoder:
             yield piece
 
     def end(self) -> None:
-        """Raise ContentCodingError if the body may not end here."""
+        """Raise ContentCodingError if the body is incomplete."""
         if self._begun or (self._member is not None and not self._member.eof):
             raise self._malformed("it ends early")
 
     def _next(self, begin: bytes) -> _Decoder:
-        # gzip members and zstd frames may follow one another (RFC 1952, 2.2; RFC 8878, 3.1).
+        # A body can consist of several gzip members or zstd frames (RFC 1952, 2.2; RFC 8878, 3.1).
         if self._count and self._name == "br":
             raise self._malformed("it goes on behind its end")
         if self._count == self._most:
@@ -265,22 +267,23 @@ class _CodingDecoder:
 
 
 CODINGS = ("zstd", "gzip", "br")
-"""The codings of responses, the preferred one first where a client has no preference."""
+"""The codings of responses, ordered by preference for clients without a preference of their own."""
 
 _MEMBER = re.compile(
     r"([!#$%&'*+\-.^_`|~0-9A-Za-z]+)(?:[ \t]*;[ \t]*[qQ]=(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?))?\Z"
 )
 LONGEST_ACCEPT_ENCODING = 1024
-"""The maximum length of a list that is read, in characters. One of 64 KiB would take 20 ms."""
+"""The longest Accept-Encoding to parse, in characters. A value of 64 KiB would take 20 ms."""
 
 
 @lru_cache(maxsize=256)  # clients send few different values
 def accepted_coding(text: str) -> str | None:
-    """Return the coding that a client prefers, by its Accept-Encoding (RFC 9110, section 12.5.3).
+    """Return the coding that a client prefers by its Accept-Encoding (RFC 9110, section 12.5.3).
+
+    Callers must not pass a value longer than `LONGEST_ACCEPT_ENCODING`, but treat it like None.
 
     Returns:
-        One of `CODINGS`, or None if the client wants or names none. A list longer than
-        `LONGEST_ACCEPT_ENCODING` must not be passed; it gets no coding.
+        One of `CODINGS`, or None if the client accepts none of them.
     """
     weights: dict[str, float] = {}
     for member in text.split(","):
@@ -291,5 +294,5 @@ def accepted_coding(text: str) -> str | None:
     other = weights.get("*", 0.0)
     best = max(CODINGS, key=lambda coding: weights.get(coding, other))
     weight = weights.get(best, other)
-    # Without being named, identity is acceptable, and no better than any coding.
+    # If identity is not listed, it is acceptable but not preferred to any coding.
     return best if weight > 0 and weight >= weights.get("identity", 0.0) else None

@@ -1,19 +1,20 @@
-"""Set-Cookie (RFC 6265): the paths and the hosts to which a client returns a cookie.
+"""Set-Cookie (RFC 6265): the paths and hosts to which a client returns a cookie.
 
-A cookie whose path is one of the service would never come back from a client that asks by others.
+A client would never return a cookie whose path exists only at the service, since the client uses
+the public paths.
 """
 
 from collections.abc import Callable, Iterable
 
 
 def map_cookie(value: str, path: Callable[[str], str], keeps: Callable[[str], bool]) -> str:
-    """Return the value of a Set-Cookie field for the client.
+    """Return the value of a Set-Cookie field, rewritten for the client.
 
     Args:
-        value: The value, as the service has written it.
-        path: Maps a path of the service.
-        keeps: Whether a domain stays. Without a domain, the cookie is returned to the host that the
-            client asked, and to no other.
+        value: The value, as the service sent it.
+        path: Maps a path of the service to the public path.
+        keeps: Returns whether to keep a Domain attribute. Without one, the client returns the
+            cookie only to the host that it requested.
     """
     pair, *attributes = value.split(";")
     kept = [pair]
@@ -28,12 +29,12 @@ def map_cookie(value: str, path: Callable[[str], str], keeps: Callable[[str], bo
 
 
 def path_above(public: str, served: str, prefix: str) -> str | None:
-    """Return what a prefix of a service's path is in a public path; None if that does not show.
+    """Return the public path that corresponds to a prefix of a service's path; None if unknown.
 
     Args:
         public: The public path of a request.
-        served: The path of the same request to the service.
-        prefix: A path without a slash at its end.
+        served: The service's path for the same request.
+        prefix: A path without a trailing slash.
     """
     if served != prefix and not served.startswith(f"{prefix}/"):
         return None
@@ -42,11 +43,11 @@ def path_above(public: str, served: str, prefix: str) -> str | None:
 
 
 def leaves(domain: str, public: str, others: Iterable[str]) -> bool:
-    """Return whether a cookie of a domain is for other hosts, and not for that of the client.
+    """Return whether a cookie's domain covers a service's host but not the public host.
 
     Args:
-        domain: The domain of the cookie, with or without a dot before it.
-        public: The host that the client asked, in lower case.
+        domain: The Domain attribute of the cookie, with or without a leading dot.
+        public: The host that the client requested, in lower case.
         others: The hosts of services, in lower case.
     """
     domain = domain.removeprefix(".").lower()
@@ -54,5 +55,5 @@ def leaves(domain: str, public: str, others: Iterable[str]) -> bool:
 
 
 def _within(host: str, domain: str) -> bool:
-    """Return whether a host is in a domain (RFC 6265, section 5.1.3)."""
+    """Return whether a host belongs to a domain (RFC 6265, section 5.1.3)."""
     return host == domain or host.endswith(f".{domain}")

@@ -1,9 +1,9 @@
-"""Cooperative scheduling: expensive work lets the event loop serve other requests in between.
+"""Cooperative scheduling: expensive work pauses so that the event loop can serve other requests.
 
-Python runs one thread at a time and gives each of two threads half of the time. A thread that
-converts one large body after another would take that half from all requests, so `GilThrottle`
-makes it wait for the event loop. `CooperativeRunner` bounds the calls of one iteration of the event
-loop, and `turn` and `turns` split reports into pieces.
+Python runs one thread at a time and gives each of two busy threads half of the time. A thread that
+converts one large body after another would take that half from all requests, so `GilThrottle` makes
+the thread wait for the event loop. `CooperativeRunner` limits the work on the event loop in each of
+its iterations. `turn` and `turns` split reports into pieces.
 """
 
 import asyncio
@@ -16,33 +16,34 @@ from weakref import WeakKeyDictionary
 from gateway.base.errors import FaultError
 from gateway.http.bounds import FairLock
 
-# How long a thread computes, in seconds, until it waits for a turn of the event loop. With 2 ms,
-# requests beside large conversions took a fifth longer on a machine that others load as well.
+# The seconds that a thread computes before it waits for an iteration of the event loop. With 2 ms,
+# requests beside large conversions took a fifth longer on a machine with other load.
 _PART = 0.0005
-# It waits for this many times as long at most: a loop that is never idle has turns without an end.
+# The maximum wait, as a multiple of the computing time: if the loop is never idle, its iteration
+# may take arbitrarily long.
 _MOST = 4
 
 Step = Callable[[], None]
-"""What a thread calls between the steps of what it computes; it may raise AbandonedError."""
+"""Called regularly by a computing thread; may raise AbandonedError."""
 
 
 def no_step() -> None:
-    """Go on: the step of what is not computed in a thread."""
+    """Do nothing: the step of a computation outside a thread."""
 
 
 class AbandonedError(Exception):
-    """Nobody waits any more for what a thread computes."""
+    """The result of a thread's computation is no longer needed."""
 
 
 class GilThrottle:
-    """Has a thread wait now and then for a turn of the event loop, and stop if nobody waits for it.
+    """Makes a thread wait regularly for the event loop, and stops it if its result is abandoned.
 
-    A loop that has nothing to do has its turn at once. Beside one that is never idle, the thread
-    takes a fifth of the time, and two of them a third.
+    An idle loop lets the thread continue at once. If the loop is never idle, the thread gets a
+    fifth of the time, and two threads get a third.
 
     Args:
-        in_a_turn: has the event loop call a function in its next turn.
-        abandoned: is set when nobody waits any more for what the thread computes.
+        in_a_turn: schedules a call in the next iteration of the event loop.
+        abandoned: set when the result of the thread is no longer needed.
     """
 
     def __init__(self, in_a_turn: Callable[[Step], object], abandoned: Event) -> None:
@@ -52,7 +53,7 @@ class GilThrottle:
         self._until = self._began + _PART
 
     def step(self) -> None:
-        """Wait, if it is time to; raises AbandonedError if nobody waits for the result any more."""
+        """Wait if the time slice is used up; raises AbandonedError if the result is abandoned."""
         now = perf_counter()
         if now < self._until:
             return
@@ -67,7 +68,7 @@ class GilThrottle:
 
 
 def until(abandoned: Event) -> Step:
-    """Return a step that never waits, as for what has a time limit."""
+    """Return a step that only checks for abandonment, for work that has its own time limit."""
 
     def step() -> None:
         if abandoned.is_set():
@@ -76,17 +77,17 @@ def until(abandoned: Event) -> Step:
     return step
 
 
-# The seconds of calls in one turn of the event loop; further calls wait for the next turn.
+# The seconds of calls in one iteration of the event loop; further calls wait for the next one.
 _A_TURN = 0.001
 _T = TypeVar("_T")
 
 
 class CooperativeRunner:
-    """Makes calls on the event loop: few in a turn of it, and for networks of clients in turn.
+    """Makes calls on the event loop, for a limited time per iteration; client networks take turns.
 
     Args:
-        patience: for how many seconds a call waits for others.
-        impatient: returns the fault of a call that has waited for so long.
+        patience: the maximum seconds that a call waits for others.
+        impatient: returns the error for a call that has waited that long.
     """
 
     def __init__(self, patience: float, impatient: Callable[[], FaultError]) -> None:
@@ -96,14 +97,14 @@ class CooperativeRunner:
         self._spent = 0.0
 
     async def run(self, call: Callable[[], _T], network: Callable[[], str]) -> _T:
-        """Make a call when it is its turn, and return what it returns.
+        """Make a call when its turn comes, and return its result.
 
         Args:
-            call: the function that is called.
-            network: returns the network of the client; it is asked for if the call has to wait.
+            call: the function to call.
+            network: returns the network of the client; used only if the call has to wait.
 
         Raises:
-            FaultError: others took too long, or the call has raised it.
+            FaultError: the call waited too long, or raised this error.
         """
         if not self._turns.took():
             try:
@@ -127,7 +128,7 @@ class CooperativeRunner:
         self._spent = 0.0
 
 
-# How long a piece may take, in seconds.
+# The maximum seconds per piece.
 _PIECE = 0.001
 
 
@@ -135,10 +136,10 @@ _fair = WeakKeyDictionary[asyncio.AbstractEventLoop, FairLock]()
 
 
 async def turn(address: str) -> None:
-    """Return when a piece may be made: one in a turn of the event loop, of all responses together.
+    """Wait until a piece may be computed: one per iteration of the event loop, for all responses.
 
     Args:
-        address: of the client; each address has a share.
+        address: the address of the client; the addresses take turns.
     """
     loop = asyncio.get_running_loop()
     fair = _fair.setdefault(loop, FairLock())
@@ -147,10 +148,10 @@ async def turn(address: str) -> None:
 
 
 async def turns(items: Iterable[_T]) -> AsyncIterator[_T]:
-    """Yield items; the event loop has turns before, and after each millisecond.
+    """Yield items; before the first item, and after each millisecond, let the event loop continue.
 
     Args:
-        items: what each of them needs to be made has to be short.
+        items: the items; each one must be quick to compute.
     """
     await turn("")
     until = perf_counter() + _PIECE

@@ -1,11 +1,13 @@
 """TLS on one connection, to a client or to a service, over `ssl.MemoryBIO`.
 
-`TlsConnection` stands between the TCP transport of the event loop and the protocol of a connection.
-The transport sees a protocol; the connection sees a transport, and `connection_made` only once the
-handshake is complete. A connection needs no code of its own for TLS.
+`TlsConnection` sits between the TCP transport of the event loop and the protocol of a connection.
+It acts as a protocol for the transport, and as a transport for the protocol, whose
+`connection_made` is called only after the handshake. So connections need no code of their own for
+TLS.
 
-The `ssl=` of event loops costs 16 to 22 µs a request, this 2.7 µs: the bytes of a batch are
-encrypted and written at once, and reading ends without an exception where no more has arrived.
+TLS by event loops (`ssl=`) costs 16 to 22 µs a request, and this class 2.7 µs: the bytes of a batch
+are encrypted and written at once, and reading ends without an exception when no more bytes have
+arrived.
 """
 
 import asyncio
@@ -16,11 +18,11 @@ from typing import Any, Final, Protocol, cast
 
 from gateway.http.tls_errors import REASONS, TlsError, tls_error
 
-_READ: Final = 16 * 1024  # a record
+_READ: Final = 16 * 1024  # the maximum size of a TLS record
 
 
 class ConnectionProtocol(Protocol):
-    """What a connection has in common with `asyncio.Protocol`."""
+    """The methods that a connection shares with `asyncio.Protocol`."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None: ...
     def data_received(self, data: bytes) -> None: ...
@@ -30,20 +32,19 @@ class ConnectionProtocol(Protocol):
     def resume_writing(self) -> None: ...
 
 
-class TlsConnection:  # no asyncio.Protocol, below which mypyc compiles no class
+class TlsConnection:  # mypyc compiles no subclass of asyncio.Protocol
     """A protocol for the TCP transport, and a transport for the protocol of the connection.
 
     Args:
-        loop: the event loop.
-        protocol: the connection, which gets decrypted bytes.
-        context: of a server, or of a client together with `server_name`.
-        seconds: the longest time of the handshake.
-        shaken: a function called at the end of the handshake, with the error if it failed.
-        server_name: the name that the certificate of the server must have; None for a server.
+        protocol: the connection, which receives decrypted bytes.
+        context: a server context, or a client context together with `server_name`.
+        seconds: the maximum duration of the handshake.
+        shaken: called at the end of the handshake, with the error if it failed.
+        server_name: the name that the server's certificate must contain; None on the server side.
         session: an earlier session with the same server, to be resumed.
 
     Attributes:
-        tls: the state of TLS.
+        tls: the TLS state.
     """
 
     def __init__(
@@ -71,15 +72,15 @@ class TlsConnection:  # no asyncio.Protocol, below which mypyc compiles no class
         self._timer: asyncio.TimerHandle | None = None
         self._tcp: asyncio.Transport | None = None
         self._open = False  # the handshake is complete
-        self._ended = False  # nothing more is read: the peer has ended its side, or TLS has failed
-        self._shut = False  # nothing more is written
+        self._ended = False  # reading has ended: the peer closed its side, or TLS failed
+        self._shut = False  # writing has ended
         self._paused = False
-        self._error: Exception | None = None  # what the connection is told when it is lost
+        self._error: Exception | None = None  # passed to `connection_lost` of the connection
 
-    # The protocol of the TCP transport.
+    # Methods of the protocol, called by the TCP transport.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin the handshake."""
+        """Start the handshake."""
         self._tcp = cast(asyncio.Transport, transport)
         self._timer = self._loop.call_later(self._seconds, self.fail, TlsError("slow"))
         if self.tls.server_side:
@@ -87,13 +88,13 @@ class TlsConnection:  # no asyncio.Protocol, below which mypyc compiles no class
         self._shake()
 
     def data_received(self, data: bytes) -> None:
-        """Decrypt received bytes, or go on with the handshake."""
+        """Decrypt received bytes, or continue the handshake."""
         self._incoming.write(data)
         if self._open or self._shake():
             self._read()
 
     def eof_received(self) -> bool | None:
-        """End the connection: without a close_notify, what has come may be cut off."""
+        """End the connection; without a TLS close_notify, the received data may be truncated."""
         if not self._open:
             self.fail(TlsError("closed"))
             return False
@@ -104,7 +105,7 @@ class TlsConnection:  # no asyncio.Protocol, below which mypyc compiles no class
         return self._protocol.eof_received()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Pass on the end of the connection."""
+        """Forward the end of the connection."""
         if self._timer is not None:
             self._timer.cancel()
         protocol, self._protocol = self._protocol, None
@@ -116,17 +117,17 @@ class TlsConnection:  # no asyncio.Protocol, below which mypyc compiles no class
             self._shaken(self, TlsError("closed"))
 
     def pause_writing(self) -> None:
-        """Pass on that the transport takes no more."""
+        """Forward the request to pause writing."""
         if self._open and self._protocol is not None:
             self._protocol.pause_writing()
 
     def resume_writing(self) -> None:
-        """Pass on that the transport takes bytes again."""
+        """Forward the request to resume writing."""
         if self._open and self._protocol is not None:
             self._protocol.resume_writing()
 
     def _shake(self) -> bool:
-        """Go on with the handshake; return whether it is complete."""
+        """Continue the handshake; return whether it is complete."""
         if self._ended or self._tcp is None:
             return False
         try:
@@ -138,7 +139,7 @@ class TlsConnection:  # no asyncio.Protocol, below which mypyc compiles no class
             self._send()  # the alert
             self.fail(tls_error(error))
             return False
-        except (ValueError, OSError) as invalid:  # a server name that is none
+        except (ValueError, OSError) as invalid:  # an invalid server name
             self.fail(TlsError("other", f"{REASONS['other']}: {invalid}"))
             return False
         if self._timer is not None:
@@ -156,7 +157,7 @@ class TlsConnection:  # no asyncio.Protocol, below which mypyc compiles no class
         while not self._paused and self._protocol is not None:
             try:
                 data = tls.read(_READ)
-            except ssl.SSLWantReadError:  # a part of a record, or a message of TLS itself
+            except ssl.SSLWantReadError:  # an incomplete record, or a message of TLS itself
                 break
             except ssl.SSLZeroReturnError:
                 data = b""
@@ -185,7 +186,7 @@ class TlsConnection:  # no asyncio.Protocol, below which mypyc compiles no class
             self._tcp.write(data)
 
     def fail(self, error: TlsError) -> None:
-        """End the connection before the end of the handshake."""
+        """Abort the handshake and close the connection."""
         if self._ended:
             return
         self._ended = True
@@ -196,14 +197,14 @@ class TlsConnection:  # no asyncio.Protocol, below which mypyc compiles no class
         self._shaken(self, error)
 
     def _break(self, error: TlsError) -> None:
-        """End the connection, whose records make no sense or which the peer has refused."""
+        """End the connection after a TLS error in either direction."""
         self._ended = self._shut = True
         self._error = error
         self._send()
         if self._tcp is not None:
             self._tcp.close()
 
-    # The transport of the connection.
+    # Methods of the transport, called by the connection.
 
     def write(self, data: bytes) -> None:
         """Encrypt and send bytes."""
@@ -211,7 +212,7 @@ class TlsConnection:  # no asyncio.Protocol, below which mypyc compiles no class
             return
         try:
             sent = self.tls.write(data)
-            if sent < len(data):  # one record of 16 KiB at a time
+            if sent < len(data):  # each call writes one record of up to 16 KiB
                 rest = memoryview(data)[sent:]
                 while rest:
                     rest = rest[self.tls.write(rest) :]
@@ -221,7 +222,7 @@ class TlsConnection:  # no asyncio.Protocol, below which mypyc compiles no class
         self._send()
 
     def write_eof(self) -> None:
-        """Close the sending side: a close_notify, and the end of the TCP stream."""
+        """Close the sending side: send a close_notify, then end the TCP stream."""
         if self._shut:
             return
         self._notify()
@@ -229,7 +230,7 @@ class TlsConnection:  # no asyncio.Protocol, below which mypyc compiles no class
             self._tcp.write_eof()
 
     def close(self) -> None:
-        """Close the connection once all is sent."""
+        """Close the connection after all bytes are sent."""
         if self._open and not self._shut:
             self._notify()
         self._shut = True
@@ -237,25 +238,25 @@ class TlsConnection:  # no asyncio.Protocol, below which mypyc compiles no class
             self._tcp.close()
 
     def abort(self) -> None:
-        """Close the connection at once; what is not sent is lost."""
+        """Close the connection immediately, and discard unsent bytes."""
         self._shut = True
         if self._tcp is not None:
             self._tcp.abort()
 
     def _notify(self) -> None:
         self._shut = True
-        with suppress(ssl.SSLError):  # most often, the peer has not sent its own close_notify yet
+        with suppress(ssl.SSLError):  # usually the peer has not sent its own close_notify yet
             self.tls.unwrap()
         self._send()
 
     def pause_reading(self) -> None:
-        """Read no more."""
+        """Stop reading."""
         self._paused = True
         if self._tcp is not None:
             self._tcp.pause_reading()
 
     def resume_reading(self) -> None:
-        """Read again: first what is there already."""
+        """Resume reading, starting with bytes that have already arrived."""
         if self._paused:
             self._paused = False
             if self._incoming.pending or self.tls.pending():
@@ -268,16 +269,16 @@ class TlsConnection:  # no asyncio.Protocol, below which mypyc compiles no class
         return self._tcp is None or self._tcp.is_closing()
 
     def get_write_buffer_size(self) -> int:
-        """Return how many bytes are not sent yet."""
+        """Return the number of unsent bytes."""
         return 0 if self._tcp is None else self._tcp.get_write_buffer_size()
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        """Set with how many bytes that wait the protocol is asked to pause."""
+        """Set the numbers of unsent bytes at which the protocol pauses and resumes writing."""
         if self._tcp is not None:
             self._tcp.set_write_buffer_limits(high, low)
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
-        """Return what is known of the connection by a name, such as `ssl_object` or `socket`."""
+        """Return information about the connection by name, such as `ssl_object` or `socket`."""
         if name == "ssl_object":
             return self.tls
         return default if self._tcp is None else self._tcp.get_extra_info(name, default)

@@ -1,14 +1,14 @@
-"""The causes of failed TLS: their labels in metrics, and their texts."""
+"""The causes of TLS failures: their metric labels and messages."""
 
 import ssl
 from typing import Final
 
 
 class TlsError(ConnectionError):
-    """TLS failed; the text says why, without the name of the peer.
+    """TLS failed; the message is the reason, without the name of the peer.
 
     Attributes:
-        reason: the label of the cause in metrics, a key of `REASONS`.
+        reason: the metric label of the cause, a key of `REASONS`.
     """
 
     def __init__(self, reason: str, text: str = "") -> None:
@@ -35,7 +35,7 @@ REASONS: Final = {
     "crowded": "too many TLS handshakes were under way",
     "other": "TLS failed",
 }
-"""The causes of failed TLS by their label, each as the end of a sentence about the peer."""
+"""The causes of TLS failures by label. Each text is the end of a sentence about the peer."""
 
 # X509_verify_cert_error (OpenSSL, x509_vfy.h).
 _VERIFY_CODES: Final = {
@@ -49,7 +49,7 @@ _VERIFY_CODES: Final = {
     62: "wrong_name",
     64: "wrong_name",
 }
-# The reasons of OpenSSL (ssl.h, sslerr.h). An alert is what the peer objects to.
+# OpenSSL's reason codes (ssl.h, sslerr.h). An alert is an objection of the peer.
 _OPENSSL: Final = {
     "HTTP_REQUEST": "not_tls",
     "HTTPS_PROXY_REQUEST": "not_tls",
@@ -74,7 +74,7 @@ _OPENSSL: Final = {
 
 
 def tls_error(error: ssl.SSLError) -> TlsError:
-    """Return an error of OpenSSL in words."""
+    """Convert an OpenSSL error to a TlsError."""
     if isinstance(error, ssl.SSLCertVerificationError):
         reason = _VERIFY_CODES.get(error.verify_code, "bad_certificate")
         text = REASONS[reason]

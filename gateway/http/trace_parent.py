@@ -1,7 +1,8 @@
-"""Tracing: which requests are traced, and how a trace goes on from one program to the next.
+"""Tracing: which requests are traced, and how a trace is continued from one program to the next.
 
-W3C Trace Context, https://www.w3.org/TR/trace-context/. Sampling is based on the parent: a request
-that belongs to a trace is traced if its caller traces it; of those that begin one, a share is.
+W3C Trace Context, https://www.w3.org/TR/trace-context/. Sampling is parent-based: a request that
+belongs to a caller's trace is traced if the caller traces it. Of the other requests, a configured
+share is traced.
 """
 
 import re
@@ -9,8 +10,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 TRACE_FIELDS = frozenset({b"traceparent", b"tracestate"})
-"""The names of the fields by which a trace goes on."""
-# Section 3.2: later versions may have more fields after these; an id of zeros is none.
+"""The names of the header fields that carry a trace."""
+# Section 3.2: later versions may append fields, and an id of zeros is invalid.
 _TRACEPARENT = re.compile(
     r"(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(?:\Z|-)"
 )
@@ -21,11 +22,11 @@ _SAMPLED = 1
 
 @dataclass(frozen=True, slots=True)
 class Tracing:
-    """Where spans go, and how many.
+    """The collector of spans, and the share of requests to trace.
 
     Attributes:
-        endpoint: The URL of a collector that takes spans by OTLP over HTTP.
-        ratio: The share of the requests without a caller's trace that is traced, from 0 to 1.
+        endpoint: The URL of a collector that accepts OTLP over HTTP.
+        ratio: The share of requests to trace among those without a caller's trace, from 0 to 1.
     """
 
     endpoint: str
@@ -33,12 +34,12 @@ class Tracing:
 
 
 class TraceParent(NamedTuple):
-    """The trace that a request belongs to.
+    """The caller's trace that a request belongs to.
 
     Attributes:
         trace_id: The id of the trace, 32 hexadecimal digits.
         span_id: The id of the caller's span, 16 hexadecimal digits.
-        sampled: Whether the caller traces it.
+        sampled: Whether the caller traces the request.
     """
 
     trace_id: str
@@ -52,7 +53,7 @@ class TraceParent(NamedTuple):
 
 
 def parse_traceparent(text: str) -> TraceParent | None:
-    """Return what a field `traceparent` says; None if it is not valid."""
+    """Parse a `traceparent` field; return None if it is not valid."""
     found = _TRACEPARENT.match(text)
     if found is None or (found[1] == "00" and len(text) != _LENGTH):
         return None
@@ -60,9 +61,9 @@ def parse_traceparent(text: str) -> TraceParent | None:
 
 
 def is_not_sampled(text: str) -> bool:
-    """Return whether a field `traceparent` is valid, of the first version, and has no flag set.
+    """Return whether a `traceparent` field is valid, of the first version, and without flags.
 
-    That is what most requests have that belong to a trace, and it costs a tenth of all that is
-    said. Such a field can go on as it is.
+    Most requests of a trace have such a field, and this check takes a tenth of the time of parsing.
+    The field can then be forwarded unchanged.
     """
     return _NOT_SAMPLED.match(text) is not None

@@ -1,9 +1,9 @@
-"""Transports: writes that are batched, and reads that are parsed in slices.
+"""Transports that batch writes, and a reader that parses input in slices.
 
 Sending bytes wakes the receiving process, most often on another processor, which costs more than
-sending. `BatchingTransport` sends the bytes of all connections at the end of an iteration of the
-event loop, so a process that gets many requests wakes once. `PacedReader` parses input that is
-expensive to parse in slices, and other connections are served in between.
+the sending itself. `BatchingTransport` sends the bytes of all connections at the end of an
+iteration of the event loop, so a process that receives many requests wakes only once. `PacedReader`
+splits input that is expensive to parse into slices, and serves other connections in between.
 """
 
 import asyncio
@@ -13,21 +13,21 @@ from typing import Any, Final
 
 _log = logging.getLogger(__name__)
 
-# A batch of this size is sent at once, so that the end of an iteration does not take long.
+# The maximum number of transports in a batch. A full batch is sent immediately, so that the end of
+# an iteration stays short.
 _MOST: Final = 64
-# More bytes are sent at once, instead of being buffered here and in the transport.
+# Larger data is sent immediately instead of being buffered here and in the transport.
 _LARGE: Final = 64 * 1024
 
 
 class BatchingTransport:
-    """A transport that can also send at the end of the iteration of the event loop.
+    """A transport that can also delay a write to the end of the event loop's iteration.
 
-    It has the methods of asyncio's transports. Each call takes effect after the bytes that were
-    written before.
+    It has the methods of asyncio's transports. Each of them first sends the delayed bytes.
 
     Args:
         own: the transport that sends.
-        batch: the transports with bytes to send; all connections of a process share the list.
+        batch: the transports with delayed bytes; all connections of a process share the list.
 
     Attributes:
         kept: the bytes to send at the end of the iteration.
@@ -45,7 +45,7 @@ class BatchingTransport:
         self.own.write(data)
 
     def write_soon(self, data: bytes) -> None:
-        """Send bytes at the end of the iteration, if they are few and its first ones."""
+        """Delay a small first write to the end of the iteration; otherwise write immediately."""
         if self.kept or len(data) > _LARGE:
             self.write(data)
             return
@@ -58,7 +58,7 @@ class BatchingTransport:
             _send_batch(batch)
 
     def flush(self) -> None:
-        """Send the kept bytes, unless the transport is closing."""
+        """Send the delayed bytes, unless the transport is closing."""
         kept, self.kept = self.kept, b""
         if kept and not self.own.is_closing():
             self.own.write(kept)
@@ -96,7 +96,7 @@ class BatchingTransport:
 
 
 WriteBatch = list[BatchingTransport]
-"""The transports with bytes to send at the end of the iteration of the event loop."""
+"""The transports with bytes to send at the end of the event loop's iteration."""
 
 
 def _send_batch(batch: WriteBatch) -> None:
@@ -104,25 +104,25 @@ def _send_batch(batch: WriteBatch) -> None:
     batch.clear()
     for transport in transports:
         kept, transport.kept = transport.kept, b""
-        try:  # in this frame, for speed: see `BatchingTransport.flush`
+        try:  # inlined for speed: see `BatchingTransport.flush`
             if kept and not transport.own.is_closing():
                 transport.own.write(kept)
-        except Exception:  # the others are still sent
+        except Exception:  # the other transports still send
             _log.exception("a connection took no bytes")
             transport.own.abort()
 
 
 SLICE = 4096
-"""The bytes that are parsed at a time; each chunk costs some microseconds, even a small one."""
-# Slices grow up to this size while none is costly, since each slice costs some microseconds.
+"""The number of bytes parsed at a time. Even a small HTTP chunk costs some microseconds."""
+# Slices grow up to this size while no slice is costly, since each slice costs some microseconds.
 _LARGEST_SLICE = 16 * SLICE
 
 
 class PacedReader:
-    """Passes received bytes on to a parser in slices.
+    """Passes received bytes to a parser in slices.
 
     After a costly slice, other connections are served first. The transport is paused until all
-    bytes are passed on.
+    bytes are parsed.
 
     Args:
         loop: the event loop.
@@ -132,9 +132,9 @@ class PacedReader:
     Attributes:
         transport: the transport; None before the connection is made, and after its end.
         active: whether a slice is being parsed.
-        more: whether more bytes than that slice have arrived.
-        paused: whether the reader has paused it.
-        rest: the bytes that wait to be parsed.
+        more: whether bytes after the current slice have arrived.
+        paused: whether `pause` was called and `resume` was not yet.
+        rest: the received bytes that are not parsed yet.
     """
 
     def __init__(
@@ -153,17 +153,17 @@ class PacedReader:
         self._stop()
 
     def resume(self) -> None:
-        """Resume reading, once all received bytes are passed on."""
+        """Resume reading after all received bytes are parsed."""
         self.paused = False
         self._go_on()
 
     def end(self) -> None:
-        """Drop the references to the connection, which form a cycle."""
+        """Drop the references to the connection, which form a reference cycle."""
         self.transport, self.rest = None, b""
         self._parse, self._costly = _ignore, bool
 
     def feed(self, data: bytes) -> None:
-        """Pass received bytes on, after those that wait."""
+        """Parse received bytes, after any earlier ones."""
         if self.rest:
             self.rest += data
             self._stop()

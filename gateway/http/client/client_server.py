@@ -16,7 +16,8 @@ from gateway.http.tls import TlsConnection
 from gateway.http.tls_errors import TlsError
 from gateway.http.transport import WriteBatch
 
-# Further handshakes cut the oldest, which takes longest: others take a millisecond.
+# The maximum number of concurrent handshakes. Beyond it, the oldest one is aborted; an ordinary
+# handshake takes a millisecond.
 _MOST_HANDSHAKES: Final = 1024
 _NO_PROXY_HEADER = "no PROXY protocol header came from a load balancer in proxy_protocol"
 
@@ -25,11 +26,11 @@ class ClientServer(Server):
     """Accepts client connections and passes their requests to a handler.
 
     Args:
-        handler: answers the requests.
-        reached: a function that is called whenever a bound on clients is reached.
-        batch: the transports that send at the end of the iteration of the event loop.
-        refused: a function that is called when a connection ends before its first request, with
-            the reason as a label and as a text, and the address of the client.
+        handler: processes the requests.
+        reached: called whenever a limit on clients is reached.
+        batch: the transports that send at the end of the current event loop iteration.
+        refused: called when a connection ends before its first request, with the reason as a metric
+            label, the reason in words, and the address of the client.
 
     Attributes:
         listeners: the addresses that clients connect to.
@@ -53,11 +54,11 @@ class ClientServer(Server):
         self._finishing = False
 
     def __call__(self) -> ClientConnection:
-        """Return the protocol for a new connection."""
+        """Create the protocol for a new connection."""
         return ClientConnection(self, self._handler, self._totals, self._batch, self._loop)
 
     def accept(self, address: str) -> Any:
-        """Return the protocol for a new connection to one of the addresses."""
+        """Create the protocol for a new connection to the listener with this address."""
         listener = self.listeners.get(address)
         if listener is None or not (listener.context or listener.proxies):
             return self()
@@ -93,21 +94,21 @@ class ClientServer(Server):
             self._refused(error.reason, str(error), plain_address(peer[0]) if peer else "")
 
     def connection_made(self, handler: RequestHandler, transport: asyncio.Transport) -> None:
-        """Count a connection."""
+        """Count a connection; close it if the server is shutting down."""
         super().connection_made(handler, transport)
         self._totals.connections += 1
         if self._finishing and isinstance(handler, ClientConnection):
             handler.finish()  # accepted just before the listener closed
 
     def connection_lost(self, handler: RequestHandler, exc: BaseException | None = None) -> None:
-        """Stop counting a connection: its written bytes are sent, or can never be sent."""
+        """Stop counting a connection whose bytes are all sent or can no longer be sent."""
         super().connection_lost(handler, exc)
         self._totals.connections -= 1
         if not self._totals.connections:
             self._emptied.set()
 
     async def finish(self) -> None:
-        """Close every connection after any response under way; return when all are closed."""
+        """Close every connection after its current response; return when all are closed."""
         self._finishing = True
         for handshake in tuple(self._handshakes):
             handshake.abort()

@@ -1,8 +1,9 @@
-"""Client connections: aiohttp's protocol and parser, with a faster loop over the requests.
+"""Client connections: aiohttp's protocol and parser, with a faster request loop.
 
 aiohttp's own loop creates a task, a request object and a response object for every request, which
 costs as much as all other work of the gateway. `ClientConnection` feeds aiohttp's parser in pieces
-that end where a head or a body ends, bounds the head, and answers the requests one after the other.
+that end at the end of a head or a body, limits the size of the head, and processes the requests one
+after the other.
 """
 
 import asyncio
@@ -48,25 +49,27 @@ _ALL_WAITING = 96 * 1024 * 1024
 
 
 class ClientBound(StrEnum):
-    """The bounds on clients, by their label in the metric."""
+    """The limits on clients, named by their label in the metric."""
 
     CONNECTIONS = "connections"
-    """The maximum number of clients is connected: a further one is refused."""
+    """The maximum number of clients is already connected: the new connection is refused."""
     HEADER_BYTES = "header_bytes"
-    """The head of a request, or the framing of its chunked body, is too large: refused."""
+    """The head, or the framing of a chunked body, is too large: the request is refused."""
     HEADER_SECONDS = "header_seconds"
-    """The head of a request takes too long: it is refused."""
+    """The head of a request takes too long: the request is refused."""
     HTTP_2 = "http_2"
-    """A client speaks HTTP/2: it is told to use HTTP/1.1, and its connection is closed."""
+    """A client uses HTTP/2: it gets an error that requires HTTP/1.1, and its connection is closed.
+    """
     SLOW = "slow"
-    """A client reads its response too slowly while others wait for what it occupies, or too many
-    bytes wait for all clients, or in all tunnels: its connection is cut."""
+    """A client reads its response too slowly while other requests wait for the resources that it
+    occupies, or too many bytes are buffered for all clients or in all tunnels: its connection is
+    reset."""
     STALL_SECONDS = "stall_seconds"
-    """A client receives nothing of its response for too long: its connection is cut."""
+    """A client receives nothing of its response for too long: its connection is reset."""
     TUNNELS = "tunnels"
-    """The maximum number of connections has switched protocols: a further one is refused."""
+    """The maximum number of connections has switched protocols: a further switch is refused."""
     TUNNEL_SECONDS = "tunnel_seconds"
-    """No bytes pass through a connection that has switched protocols: it is cut."""
+    """A connection that has switched protocols transfers no bytes for too long: it is reset."""
 
 
 @dataclass(slots=True)
@@ -74,12 +77,12 @@ class ClientTotals:
     """The current counts of client connections in this process.
 
     Attributes:
-        reached: a function that is called whenever a bound is reached.
-        most: the number of connections for which the file descriptors suffice.
+        reached: called whenever a limit is reached.
+        most: the maximum number of connections that the file descriptors allow.
         connections: the number of open connections.
         tunnels: the number of open connections that have switched to another protocol.
-        waiting: the bytes that wait for clients who do not take them, buffered or converted ones
-            among them; those of all connections together are bounded.
+        waiting: the budget for bytes that clients have not received yet, including buffered and
+            converted bodies; it limits the sum over all connections.
     """
 
     reached: Callable[[ClientBound], None]
@@ -93,7 +96,7 @@ E = TypeVar("E", bound=ClientExchange)
 
 
 class HttpHandler(Protocol[E]):
-    """The handler to which client connections pass their requests."""
+    """Processes the requests of client connections."""
 
     @property
     def limits(self) -> Limits:
@@ -103,27 +106,27 @@ class HttpHandler(Protocol[E]):
     def begin(
         self, connection: ClientTransport, message: RequestMessage, content: StreamReader
     ) -> E:
-        """Return the exchange of a request whose head has arrived."""
+        """Create the exchange for a request whose head has arrived."""
         ...
 
     async def answer(self, exchange: E) -> None:
-        """Answer a request and handle every failure; cancelled when the client disconnects."""
+        """Process a request and handle all errors; cancelled when the client disconnects."""
         ...
 
     def refuse(self, exchange: E, fault: Fault) -> None:
-        """Answer a request that could not be parsed with a fault."""
+        """Send an error response to a request that could not be parsed."""
         ...
 
 
-# The parser stops after twice this number of unread bytes of a body, or after this number of
-# unread chunks, since even a small chunk costs some microseconds. This bounds the parsing for one
-# client in one iteration of the event loop.
+# The parser stops when a body has twice this number of unread bytes, or this number of unread
+# chunks, since even a small chunk costs some microseconds. This limits the parsing for one client
+# in one iteration of the event loop.
 _PARSED_A_TURN = 16 * 1024
 _CHUNKS_A_TURN = 128
-# The number of pieces into which received bytes are cut in one turn of the event loop.
+# The maximum number of pieces that are parsed per connection in one iteration of the event loop.
 _PIECES_A_TURN = 64
 LOOK_AFTER = 1.0
-"""The seconds without reading after which the connection checks whether the client has left."""
+"""The interval in seconds between checks for a client's disconnection while reading is paused."""
 _END_OF_SECTION = b"\r\n\r\n"
 
 _IDLE, _TUNNEL = ClientState.IDLE, ClientState.TUNNEL
@@ -131,7 +134,7 @@ _Parsed = Sequence[tuple[RawRequestMessage, StreamReader]]
 _REQUEST = CLIENT_TRANSITIONS.after(ClientEvent.REQUEST)
 _ASKED = _REQUEST[_IDLE]
 _OTHER_PROTOCOL = malformed("it is of another protocol")
-# The seconds in which bytes that a client still sends after its response are read and dropped.
+# The number of seconds in which bytes received after the response are read and discarded.
 _LINGER = 5.0
 _AGAIN = ((b"Retry-After", b"1"),)
 
@@ -142,22 +145,22 @@ _LAST_ANSWERED = CLIENT_TRANSITIONS.after(ClientEvent.LAST_ANSWERED)
 
 
 class ClientConnection(RequestHandler):
-    """A client's connection: receives requests, and answers them one after the other.
+    """A client's connection: receives requests and processes them one after the other.
 
     `gateway.http.connection_states` describes its states.
 
     Args:
         server: the server that accepted the connection.
-        handler: answers the requests.
+        handler: processes the requests.
         totals: the counts of connections and tunnels in this process.
-        batch: the transports that send at the end of the iteration of the event loop.
-        loop: the event loop.
+        batch: the transports that send at the end of the current event loop iteration.
 
     Attributes:
         peer: the IP address of the client.
-        own: the address and port of the socket that the client connected to.
+        own: the local address and port of the socket.
         scheme: `http`, or `https` for a connection with TLS.
-        stall_seconds: the seconds in which a client has to send, or receive, a share of a body.
+        stall_seconds: the period in which a client must transfer a minimum number of bytes of a
+            body.
     """
 
     __slots__ = (
@@ -208,26 +211,26 @@ class ClientConnection(RequestHandler):
         self.peer = self.own = ""
         self.scheme = "http"
         self.stall_seconds = limits.stall_seconds
-        self._exchange: ClientExchange | None = None  # the one under way
+        self._exchange: ClientExchange | None = None  # the current exchange
         self._tunnel: Tunnel | None = None
         self._passed = self._unsent = 0
-        self._arriving: StreamReader | None = None  # the body that is being parsed
-        self._due: int | None = 0  # the bytes of it still to come; None for a chunked body
-        self._last = False  # whether no request can follow the one that is being parsed
-        self._line: bytes | None = b""  # of a head, while its first line is incomplete
-        self._method = ""  # of a head that is parsed with another method
-        self._unread = UNREAD  # stands for a head that cannot be parsed
-        self._seam = b""  # the last parsed bytes, in which the end of a head may have begun
-        # The bytes of the incomplete head; in a chunked body, those since the last content, which
-        # are framing and trailer fields.
+        self._arriving: StreamReader | None = None  # the request body that is being parsed
+        self._due: int | None = 0  # the bytes still missing from that body; None for a chunked body
+        self._last = False  # whether the request being parsed is the last of the connection
+        self._line: bytes | None = b""  # the first line of a head, while it is incomplete
+        self._method = ""  # the real method of a request that is parsed with another method
+        self._unread = UNREAD  # the placeholder for a head that cannot be parsed
+        self._seam = b""  # the last parsed bytes, since the end of a head may span two pieces
+        # The size of the incomplete head. In a chunked body, the bytes since the last content:
+        # framing and trailer fields.
         self._unfinished = 0
-        self._rest = b""  # the bytes that wait to be parsed
+        self._rest = b""  # received bytes that are not parsed yet
         self._dropped = False  # whether bytes arrived after the last request
         self._resuming = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Store the two addresses; refuse the connection if there are too many."""
-        if not self.peer:  # no load balancer has told it
+        """Store the two addresses; refuse the connection if too many clients are connected."""
+        if not self.peer:  # not set from a PROXY protocol header
             peer = transport.get_extra_info("peername")  # None if the client has disconnected
             self.peer = plain_address(peer[0]) if peer else ""
         if transport.get_extra_info("ssl_object") is not None:
@@ -236,8 +239,8 @@ class ClientConnection(RequestHandler):
         host = plain_address(host)
         self.own = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         joined = BatchingTransport(cast(asyncio.Transport, transport), self._batch)
-        # All that waits is counted: below a mark that is higher, ten thousand clients may each
-        # leave a small response.
+        # A limit of 0 makes all buffered bytes count. With a higher limit, each of ten thousand
+        # clients could leave a small response unread without being counted.
         joined.set_write_buffer_limits(0)
         super().connection_made(cast(asyncio.Transport, joined))
         self._idle_since = self._loop.time()
@@ -248,14 +251,14 @@ class ClientConnection(RequestHandler):
             self._turn_away(ClientBound.CONNECTIONS, fault)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """Close the state and cancel the deadline."""
+        """Update the state and cancel the deadline."""
         self._state = CLIENT_TRANSITIONS[self._state, ClientEvent.LOST]
         self._deadline.cancel()
         self._totals.waiting.release(self.give_way)
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
-        """Pause writing; count the waiting bytes of a response that has ended."""
+        """Pause writing; if the response has ended, count its unsent bytes."""
         super().pause_writing()
         if self._exchange is None and self.transport is not None:
             self._totals.waiting.hold(self.give_way, self.transport.get_write_buffer_size())
@@ -267,11 +270,12 @@ class ClientConnection(RequestHandler):
     # Receiving requests.
 
     def data_received(self, data: bytes) -> None:
-        """Parse received bytes; a malformed body raises an error in its reader."""
+        """Parse received bytes; a malformed body raises an error in the task that reads it."""
         if self._state is not _IDLE or self._rest or self._close or self._force_close:
             self._bytes_came(data)
             return
-        # The most frequent case, in one frame for speed: a head, and perhaps its body, as a whole.
+        # The most frequent case, inlined for speed: a complete head, possibly with its complete
+        # body.
         size, end = len(data), data.find(_END_OF_SECTION) + 4
         if end < 4 or size > self._limits.header_bytes or not request_parsing.HTTP.match(data):
             self._bytes_came(data)
@@ -280,8 +284,8 @@ class ClientConnection(RequestHandler):
         try:
             came, self._upgraded, _ = self._parser.feed_data(data if size == end else data[:end])
         except HttpProcessingError:
-            self._parser, came, end = self._new_parser(), [], 0  # it is refused below
-        if not came:  # these were empty lines before a head, or the parser has stopped
+            self._parser, came, end = self._new_parser(), [], 0  # parsed again and refused below
+        if not came:  # empty lines before a head, or the parser has stopped
             if data.startswith(request_parsing.HTTP_2_PREFACE):
                 self._refuse_http_2()
             else:
@@ -301,7 +305,7 @@ class ClientConnection(RequestHandler):
         self._messages.append((message, content))
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
-        self._state = _ASKED  # the deadline may pass; see `_too_slow`
+        self._state = _ASKED  # the deadline is not moved; see `_too_slow`
 
     def _bytes_came(self, data: bytes) -> None:
         if self._state is _TUNNEL or self._upgraded:
@@ -312,7 +316,7 @@ class ClientConnection(RequestHandler):
             return
         waiting = len(self._messages)
         if not data and self._arriving is not None and not self._reading_paused:
-            self._parse_body(b"", 0)  # what the parser has kept since it was paused
+            self._parse_body(b"", 0)  # bytes that the parser has buffered since it was paused
         if self._rest:
             data, self._rest = self._rest + data, b""
         self._parse(data)
@@ -322,7 +326,7 @@ class ClientConnection(RequestHandler):
             self._await_head()
 
     def _parse(self, data: bytes) -> None:
-        """Parse bytes piece by piece, as long as no other piece has to wait."""
+        """Parse bytes piece by piece until the next piece has to wait."""
         begin, pieces = 0, 0
         while begin < len(data):
             if self._close:
@@ -335,7 +339,7 @@ class ClientConnection(RequestHandler):
                 self._rest = data[begin:]
                 self._reading_paused = True
                 self._pause_transport_reading()
-                self.resume_reading()  # in the next turn
+                self.resume_reading()  # in the next iteration of the event loop
             else:
                 parse = self._parse_head if self._arriving is None else self._parse_body
                 begin = parse(data, begin)
@@ -344,7 +348,7 @@ class ClientConnection(RequestHandler):
             break
 
     def _parse_head(self, data: bytes, begin: int) -> int:
-        """Parse bytes up to the end of a head at most; return where they end."""
+        """Parse bytes, at most up to the end of a head; return the end position."""
         end = self._end_of_section(data, begin)
         piece, line = data[begin:end], self._line
         if line is not None:
@@ -383,12 +387,12 @@ class ClientConnection(RequestHandler):
             return
         self._arriving = content
         self._due = None if message.chunked else int(message.headers["Content-Length"][-20:])
-        # aiohttp derives both from the bytes, and has no other way to set them.
+        # aiohttp derives both from the size in bytes, and has no public way to set them.
         content._high_water_chunks = _CHUNKS_A_TURN  # noqa: SLF001
         content._low_water_chunks = _CHUNKS_A_TURN // 2  # noqa: SLF001
 
     def _part_came(self, piece: bytes, line: bytes | None) -> None:
-        """Note a part of a head, whose first line is given unless it came earlier as a whole."""
+        """Record a part of a head; `line` is its first line, or None if already complete."""
         if not self._unfinished and not piece.strip(b"\r\n"):
             return  # empty lines before a head are ignored (RFC 9112, section 2.2)
         self._seam = (self._seam + piece)[-3:]
@@ -406,7 +410,7 @@ class ClientConnection(RequestHandler):
             self._refuse_next(too_heavy(self._limits))
 
     def _parse_other_words(self, head: bytes, error: HttpProcessingError) -> _Parsed:
-        """Parse a refused head in known words; it is empty if its first line was accepted."""
+        """Parse a refused head again with a method and version that the parser supports."""
         fault = request_parsing.fault(error, self._limits)
         known, self._method = request_parsing.in_known_words(head)
         if known != head:
@@ -421,7 +425,7 @@ class ClientConnection(RequestHandler):
         return ()
 
     def _parse_body(self, data: bytes, begin: int) -> int:
-        """Parse bytes up to the end of a body at most; return where they end."""
+        """Parse bytes, at most up to the end of a body; return the end position."""
         content, due = self._arriving, self._due
         assert content is not None
         assert self._parser is not None
@@ -430,7 +434,8 @@ class ClientConnection(RequestHandler):
         try:
             _, self._upgraded, _ = self._parser.feed_data(piece)
             if due is None and not (content.is_eof() or self._reading_paused):
-                # aiohttp's parser stops late, perhaps for a pause that is over, and keeps the rest.
+                # aiohttp's parser may stop late, because of a pause that is over, and keep the
+                # remaining bytes.
                 _, self._upgraded, _ = self._parser.feed_data(b"")
         except HttpProcessingError as error:
             self._refuse_body(content, request_parsing.fault(error, self._limits))
@@ -448,31 +453,33 @@ class ClientConnection(RequestHandler):
         return begin + len(piece)
 
     def _end_of_section(self, data: bytes, begin: int) -> int:
-        """Return where the first empty line ends, which ends a head and may end chunks."""
-        seam = self._seam  # of the bytes before all of these
+        """Return the end of the first empty line, which ends a head and may end a chunk."""
+        seam = self._seam  # the last bytes before `data`
         end = (seam + data if seam else data).find(_END_OF_SECTION, begin) - len(seam)
         return len(data) if end < -len(seam) else end + len(_END_OF_SECTION)
 
     def _request_over(self) -> None:
-        """Expect another request, if one can follow the one that has come as a whole."""
+        """Prepare for the next request after a complete one, if another can follow."""
         if self._due is None:
-            # aiohttp's parser keeps the last trailer field and adds it to the header of the next
-            # request, which may be another user's if a proxy in front shares connections.
+            # aiohttp's parser keeps the last trailer field and adds it to the headers of the next
+            # request. That request may belong to another user if a proxy in front shares
+            # connections.
             self._parser = self._new_parser()
         self._arriving, self._due, self._seam, self._unfinished = None, 0, b"", 0
         if self._last and not self._upgraded:
-            self._close = True  # what follows is to be ignored (RFC 9112, section 9.6)
+            self._close = True  # further bytes must be ignored (RFC 9112, section 9.6)
 
     def _refuse_next(self, fault: Fault, message: RequestMessage | None = None) -> None:
-        """Refuse a request in its turn, and drop all that follows."""
+        """Refuse a request when its turn comes, and discard everything after it."""
         self._close = True
         self._messages.append((refused(fault, message or self._unread), EMPTY_PAYLOAD))
 
     def _refuse_body(self, content: StreamReader, fault: Fault) -> None:
         self._close, self._arriving = True, None
-        # aiohttp's reader misses it in the turn in which it is woken by the end of a chunk.
+        # The reader would miss an exception that is set in the same iteration in which the end of a
+        # chunk wakes it.
         self._loop.call_soon(content.set_exception, RequestPayloadError())
-        if self._messages:  # the request is the last of those that wait
+        if self._messages:  # this request is the last one in the queue
             self._messages[-1] = refused(fault, self._messages[-1][0]), EMPTY_PAYLOAD
 
     def _requests_came(self) -> None:
@@ -481,7 +488,7 @@ class ClientConnection(RequestHandler):
         if self._state in BETWEEN:
             self._state = _REQUEST[self._state]
         if len(self._messages) > 1 and not self._buffer_paused:
-            self._pause_reading_for_buffer()  # further requests wait in the kernel
+            self._pause_reading_for_buffer()  # further requests stay in the kernel's buffer
 
     def _await_head(self) -> None:
         if self._state is ClientState.IDLE:
@@ -489,17 +496,17 @@ class ClientConnection(RequestHandler):
         self._state = CLIENT_TRANSITIONS[self._state, ClientEvent.BYTES]
 
     def _pause_transport_reading(self) -> None:
-        """Pause reading, and check at intervals whether the client leaves."""
+        """Pause reading, and check periodically whether the client has disconnected."""
         super()._pause_transport_reading()
-        if ClientState.HEAD < self._state < _TUNNEL:  # a request is under way
+        if ClientState.HEAD < self._state < _TUNNEL:  # a request is being processed
             self._deadline.set(LOOK_AFTER)
 
     def resume_reading(self, resume_parser: bool = True) -> None:
-        """Resume parsing in the next turn of the event loop, after other connections."""
+        """Resume parsing in the next iteration of the event loop, after other connections."""
         if not resume_parser:
             super().resume_reading(resume_parser=False)
         elif self._reading_paused and not self._resuming:
-            # The reader of a body calls this for each chunk, paused or not.
+            # The reader of a body calls this method for each chunk, even if reading is not paused.
             self._resuming = True
             self._loop.call_soon(self._resume)
 
@@ -513,10 +520,10 @@ class ClientConnection(RequestHandler):
     # Timeouts, and the end of the connection.
 
     def _too_slow(self) -> None:
-        """Handle a deadline that passes.
+        """Handle a passed deadline.
 
-        It is not moved for every request. So that of a former state can pass while a request is
-        answered, or before the connection has been idle for long enough.
+        The deadline is not moved for every request. Therefore a deadline from an earlier state can
+        pass while a request is processed, or before the connection has been idle for long enough.
         """
         if ClientState.HEAD < self._state < ClientState.TUNNEL:
             self._deadline.set(self._limits.idle_seconds)
@@ -547,7 +554,7 @@ class ClientConnection(RequestHandler):
                 self.cut()
 
     def _look_for_client(self) -> None:
-        # While reading is paused, the event loop does not notice that the client leaves.
+        # While reading is paused, the event loop does not notice that the client disconnects.
         if self.transport is not None and (self._buffer_paused or self._reading_paused):
             self._deadline.set(LOOK_AFTER)
             if has_left(self.transport, reset=not self._messages):
@@ -558,7 +565,7 @@ class ClientConnection(RequestHandler):
         self._state = CLIENT_TRANSITIONS[self._state, ClientEvent.REFUSE]
         try:
             self._handler.refuse(self._handler.begin(self, self._unread, EMPTY_PAYLOAD), fault)
-        finally:  # no deadline is left that would close the connection
+        finally:  # no other deadline would close the connection
             self._close_transport()
 
     def _refuse_http_2(self) -> None:
@@ -568,27 +575,28 @@ class ClientConnection(RequestHandler):
         if self.transport is not None:
             self.transport.write(request_parsing.HTTP_1_1_REQUIRED)
             self.transport.write_eof()
-        # A close while the client still sends would reset the connection, and the frames be lost.
+        # Closing the connection while the client still sends would reset it, and the client would
+        # lose these frames.
         self._loop.call_later(_LINGER, self._close_transport)
 
     def _close_transport(self) -> None:
-        # Written bytes are sent before the close, under the same stall timeout as any response.
+        # Buffered bytes are sent before the close, with the same stall timeout as for any response.
         if self.transport is not None:
             self._unsent = unsent_bytes(self.transport)
             self._deadline.set(self._limits.stall_seconds)
             self.transport.close()
 
     def _takes(self) -> bool:
-        """Return whether the client received enough in the last `stall_seconds`."""
+        """Return whether the client received enough bytes in the last `stall_seconds`."""
         assert self.transport is not None
         before, self._unsent = self._unsent, unsent_bytes(self.transport)
         return before - self._unsent >= max(1, self._limits.min_rate * self._limits.stall_seconds)
 
     async def drain(self) -> None:
-        """Wait until the client has received most of the written bytes.
+        """Wait until the client has received most of the buffered bytes.
 
         Raises:
-            ConnectionError: the client received too little for `stall_seconds`, or disconnected.
+            ConnectionError: the client received too little in `stall_seconds`, or disconnected.
         """
         waiting = self._totals.waiting
         try:
@@ -601,7 +609,7 @@ class ClientConnection(RequestHandler):
                         await self._drain_helper()
                     return
                 except TimeoutError:
-                    self._drain_waiter = None  # the time-out cancelled this future
+                    self._drain_waiter = None  # the timeout cancelled this future
                     if self.transport is not None and self._takes():
                         continue
                     self._totals.reached(ClientBound.STALL_SECONDS)
@@ -611,10 +619,10 @@ class ClientConnection(RequestHandler):
             waiting.release(self.give_way)
 
     def switch(self) -> Tunnel:
-        """Stop parsing HTTP; return a tunnel that reads the client's bytes from now on.
+        """Stop parsing HTTP; return a tunnel that receives the client's further bytes.
 
         Raises:
-            FaultError: too many connections have switched protocols already.
+            FaultError: too many connections have already switched protocols.
         """
         if self._totals.tunnels >= self._limits.tunnels:
             self._totals.reached(ClientBound.TUNNELS)
@@ -625,11 +633,11 @@ class ClientConnection(RequestHandler):
         self._deadline.set(self._limits.tunnel_seconds)
         tunnel = Tunnel(self._pause_transport_reading, self._resume_transport_reading)
         self._tunnel = tunnel
-        self.set_parser(tunnel)  # type: ignore[arg-type]  # typed for WebSockets, calls only these
+        self.set_parser(tunnel)  # type: ignore[arg-type]  # typed for WebSockets, but calls only these
         return tunnel
 
     def finish(self) -> None:
-        """Close the connection, after any response that is under way or due."""
+        """Close the connection after the current response and any response that is still due."""
         self._state = CLIENT_TRANSITIONS[self._state, ClientEvent.FINISH]
         if self._exchange is not None:
             self._exchange.keep_alive = False
@@ -637,19 +645,19 @@ class ClientConnection(RequestHandler):
             self.transport.close()
 
     def cut(self) -> None:
-        """Reset the connection at once, even during a response."""
+        """Reset the connection immediately, even during a response."""
         if self.transport is not None:
             reset(self.transport)
 
     def give_way(self) -> None:
-        """Cut the connection, since others wait for what this slow client holds."""
+        """Reset this slow client's connection, since other requests need its resources."""
         self._totals.reached(ClientBound.SLOW)
         self.cut()
 
     # The task of the connection.
 
     async def start(self) -> None:
-        """Answer the requests one after the other; this is the connection's task."""
+        """Process the requests one after the other; this is the connection's task."""
         try:
             while self._state is not _ENDING and not self._force_close:
                 if not self._messages:
@@ -659,7 +667,7 @@ class ClientConnection(RequestHandler):
                     finally:
                         self._waiter = None
                 message, content = self._messages.popleft()
-                # aiohttp's parser counts the pipelined requests, and stops at a limit.
+                # aiohttp's parser counts the pipelined requests and stops at a limit.
                 if self._parser is not None:
                     self._parser.message_consumed()
                 if self._buffer_paused and not self._messages:
@@ -672,8 +680,9 @@ class ClientConnection(RequestHandler):
                     await self._linger(message, content, finishing=finishing)
                 elif self._messages:
                     self._state = _REQUEST[_IDLE]
-                    # One response per connection in a turn of the event loop, so that pipelining
-                    # clients get no larger share (Envoy's max_requests_per_io_cycle).
+                    # One response per connection in an iteration of the event loop, so that
+                    # pipelining clients get no larger share (as with Envoy's
+                    # max_requests_per_io_cycle).
                     await asyncio.sleep(0)
                 elif self._unfinished:
                     self._await_head()
@@ -685,7 +694,7 @@ class ClientConnection(RequestHandler):
             self.cut()
 
     async def _answer(self, message: object, content: StreamReader) -> bool:
-        """Answer one request; return whether another can follow on this connection."""
+        """Process one request; return whether another can follow on this connection."""
         self._state = _TAKE.get(self._state) or _TAKE[self._state]
         self._request_in_progress = True
         try:
@@ -716,7 +725,7 @@ class ClientConnection(RequestHandler):
         return keep
 
     def _refuse(self, message: object, content: StreamReader) -> ClientExchange:
-        assert isinstance(message, RefusedRequest)  # no other stands in the queue
+        assert isinstance(message, RefusedRequest)  # the queue contains no other types
         if message.fault == too_heavy(self._limits):
             self._totals.reached(ClientBound.HEADER_BYTES)
         down: ClientExchange = self._handler.begin(self, message.message, content)
@@ -726,7 +735,7 @@ class ClientConnection(RequestHandler):
         return down
 
     async def _read_rest(self, content: StreamReader) -> bool:
-        # The next request comes after the rest of this request's body.
+        # The next request starts after the unread rest of this request's body.
         try:
             async with asyncio.timeout(_LINGER):
                 await asyncio.sleep(0)  # lets the previous reader of the body stop
@@ -737,10 +746,10 @@ class ClientConnection(RequestHandler):
         return True
 
     async def _linger(self, message: object, content: StreamReader, *, finishing: bool) -> None:
-        # A close while the client still sends resets the connection, and the response may be lost.
-        # So only the sending side is closed first, and received bytes are dropped for a while (RFC
-        # 9112, section 9.6). A close by the client cancels the task. A shutdown does not wait for a
-        # client that sends nothing.
+        # If the gateway closed the connection while the client still sends, the connection would be
+        # reset and the response might be lost. Therefore only the sending side is closed at first,
+        # and received bytes are discarded for some seconds (RFC 9112, section 9.6). The client's
+        # close cancels this task. A shutdown does not wait for a client that sends nothing.
         sends = self._dropped or self._rest or self._messages or not content.is_eof()
         last = isinstance(message, RawRequestMessage) and message.should_close
         if not sends and (last or finishing):

@@ -28,10 +28,10 @@ class Listener(NamedTuple):
     """An address that clients connect to.
 
     Attributes:
-        address: the host and the port, as they are configured.
-        context: of the TLS of its connections; None without TLS.
-        proxies: the networks whose connections begin with a PROXY protocol header; empty where no
-            connection has one.
+        address: the host and the port, as configured.
+        context: the TLS context of its connections; None without TLS.
+        proxies: the networks of load balancers whose connections begin with a PROXY protocol
+            header; empty if the protocol is not used.
     """
 
     address: str
@@ -46,7 +46,7 @@ class Listener(NamedTuple):
 
 
 class ListenCertificate(SectionModel):
-    """A certificate, and the key that belongs to it. Changed files are used at once."""
+    """A certificate and its private key. Changed files take effect at once."""
 
     certificate: NonEmptyText
     """The file of the certificate and its chain, as PEM. Its path starts from the folder of
@@ -57,7 +57,7 @@ class ListenCertificate(SectionModel):
 
 
 class ClientCertificates(SectionModel):
-    """The certificates by which clients prove who they are (mutual TLS)."""
+    """The check of client certificates (mutual TLS)."""
 
     ca: NonEmptyText
     """The file of the authorities that sign client certificates, as PEM. Its path starts from the
@@ -71,10 +71,10 @@ class ListenTls(SectionModel):
     """TLS 1.2 and 1.3 for the connections of clients."""
 
     certificates: Some[ListenCertificate]
-    """The certificates. A client gets the one for the host name that it asks for (SNI), also by a
-    wildcard such as *.example.com, and else the first one."""
+    """The certificates. A client gets the certificate for the host name that it requests (SNI); a
+    wildcard such as *.example.com also matches. Without a match, the client gets the first one."""
     client_certificates: ClientCertificates | None = None
-    """The check of client certificates. Without it, clients are asked for none."""
+    """The check of client certificates. Without it, no client certificate is requested."""
 
     def compile(self, files: ConfigFiles, mistakes: Mistakes) -> ssl.SSLContext | None:
         ca, required = None, False
@@ -109,14 +109,14 @@ class Listen(SectionModel):
     """An address that clients connect to."""
 
     address: Address
-    """The address or host name and the port, such as 0.0.0.0:8443. 0.0.0.0 and [::] stand for all
+    """The address or host name and the port, such as 0.0.0.0:8443. 0.0.0.0 and [::] mean all
     addresses of the machine. A change takes effect at a restart."""
     tls: ListenTls | None = None
-    """The TLS of the connections. Without it, they are plain HTTP."""
+    """The TLS settings of the connections. Without them, the connections are plain HTTP."""
     proxy_protocol: tuple[str, ...] = ()
-    """The networks (CIDR) of load balancers that begin each connection with the address of the
-    client, by the PROXY protocol. Connections from elsewhere are refused then. By default, the
-    protocol is not used."""
+    """The networks (CIDR) of load balancers that send a PROXY protocol header with the client's
+    address at the start of each connection. Connections from other addresses are then refused. By
+    default, the protocol is not used."""
 
     def compile(self, files: ConfigFiles, mistakes: Mistakes) -> Listener:
         if int(self.address.rpartition(":")[2]) > 65535:

@@ -43,16 +43,17 @@ from gateway.base.request import RequestHead
 from gateway.http.limits import Limits
 from gateway.http.transport import BatchingTransport
 
-# The client has closed its side. Elsewhere than on Linux, only a reset is known before all that
-# came before it is read.
+# Reported when the client has closed its side. Only on Linux; other systems report a reset early,
+# but an orderly close only after all earlier bytes are read.
 _CLOSED: int = getattr(select, "POLLRDHUP", 0)
 
 
 def unsent_bytes(transport: asyncio.Transport) -> int:
-    """Return the number of bytes in the write buffer and, unacknowledged, in the kernel.
+    """Return the number of bytes in the write buffer plus the unacknowledged bytes in the kernel.
 
-    The kernel's buffer counts because a slow client can drain it for minutes before the write
-    buffer shrinks: it holds megabytes, and accepts more only when a third of it is free.
+    The bytes in the kernel's buffer count because the write buffer may not shrink for minutes while
+    a slow client reads: the kernel's buffer holds megabytes, and it accepts further bytes only when
+    a third of it is free.
     """
     waiting = transport.get_write_buffer_size()
     end = transport.get_extra_info("socket")
@@ -63,9 +64,9 @@ def unsent_bytes(transport: asyncio.Transport) -> int:
 
 
 def has_left(transport: asyncio.Transport, *, reset: bool) -> bool:
-    """Return whether the client has closed its side, or, with `reset`, the whole connection.
+    """Return whether the client has closed its side or, with `reset`, reset the connection.
 
-    It costs a system call. The event loop notices the same, but only while it reads.
+    Each check costs a system call. The event loop detects the same, but only while it reads.
     """
     end = transport.get_extra_info("socket")
     if end is None or end.fileno() < 0:
@@ -76,16 +77,16 @@ def has_left(transport: asyncio.Transport, *, reset: bool) -> bool:
 
 
 class Tunnel:
-    """Passes on the bytes of a client, piece by piece; aiohttp's connection feeds it as a parser.
+    """Forwards the bytes of a client piece by piece; aiohttp's connection feeds it like a parser.
 
-    Reading from the client is paused from each piece to the next call of `read`.
+    Reading from the client is paused after each piece until the next call of `read`.
 
     Attributes:
         received: the number of bytes received.
 
     Args:
-        pause: a function that pauses reading from the client.
-        resume: a function that resumes reading from the client.
+        pause: pauses reading from the client.
+        resume: resumes reading from the client.
     """
 
     def __init__(self, pause: Callable[[], None], resume: Callable[[], None]) -> None:
@@ -106,7 +107,7 @@ class Tunnel:
         return data
 
     def feed_data(self, data: bytes) -> tuple[bool, bytes]:
-        """Add received bytes; return, as a parser, that there is no end and no bytes are left."""
+        """Add received bytes; return `(False, b"")` as a parser that needs more input does."""
         self._data += data
         self.received += len(data)
         self._pause()
@@ -114,13 +115,13 @@ class Tunnel:
         return False, b""
 
     def feed_eof(self) -> None:
-        """Record the end of the connection."""
+        """Mark the end of the connection."""
         self._ended = True
         self._news.set()
 
 
 _REASONS = {status.value: status.phrase.encode() for status in HTTPStatus}
-# The status lines of ordinary responses, which give the standard reason phrase or none.
+# The status lines of ordinary responses, which have the standard reason phrase or an empty one.
 _STATUS_LINES: Final = {
     (status, given): b"HTTP/1.1 %d %b" % (status, reason)
     for status, reason in _REASONS.items()
@@ -128,14 +129,14 @@ _STATUS_LINES: Final = {
 }
 # Fields that a response without a body must not have (RFC 9110, section 8.6).
 _LENGTH = frozenset({b"content-length"})
-# A larger body is written separately: joining it with its head copies it, which blocks other
-# requests for milliseconds.
+# The maximum size of a body that is written together with its head, in bytes. Joining a larger body
+# with its head copies it, which blocks other requests for milliseconds.
 _ONE_WRITE: Final = 64 * 1024
 # SO_LINGER with zero seconds, which makes close() reset the connection.
 _RESET = struct.pack("ii", 1, 0)
 
 RequestMessage = RawRequestMessage | Any
-"""The parsed head of a request; aiohttp's parser in C makes no tuple, unlike its types."""
+"""The parsed head of a request; aiohttp's parser in C returns no tuple, contrary to its types."""
 
 
 class ClientTransport(Protocol):
@@ -144,9 +145,10 @@ class ClientTransport(Protocol):
     Attributes:
         transport: the transport to write to; None once the connection is lost.
         peer: the IP address of the client.
-        own: the address and port of the socket that the client connected to.
+        own: the local address and port of the socket.
         scheme: `http`, or `https` for a connection with TLS.
-        stall_seconds: the seconds in which a client has to send, or receive, a share of a body.
+        stall_seconds: the period in which a client must transfer a minimum number of bytes of a
+            body.
     """
 
     transport: Any  # BatchingTransport | None; aiohttp types it as asyncio's
@@ -156,7 +158,7 @@ class ClientTransport(Protocol):
     stall_seconds: float
 
     def switch(self) -> Tunnel:
-        """Stop parsing HTTP; return a tunnel that reads the client's bytes from now on."""
+        """Stop parsing HTTP; return a tunnel that receives the client's further bytes."""
         ...
 
     @property
@@ -169,73 +171,72 @@ class ClientTransport(Protocol):
         ...
 
     def give_way(self) -> None:
-        """Cut the connection, since others wait for what this slow client holds."""
+        """Reset this slow client's connection, since other requests need its resources."""
         ...
 
 
-# RFC 3986, section 3.2.2, as far as hosts use it: a name, an IPv4 or a bracketed IPv6 address,
-# and a port. Other characters would be forwarded and misread by services: a comma, for instance,
-# would make two hosts of X-Forwarded-Host.
+# The part of RFC 3986, section 3.2.2, that hosts use: a name, an IPv4 address or a bracketed IPv6
+# address, and a port. Services may misread other characters: a comma, for example, would turn
+# X-Forwarded-Host into a list of two hosts.
 _AUTHORITY = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|[A-Za-z0-9\-._~]+)(?::[0-9]{0,5})?\Z")
 LONGEST_AUTHORITY: Final = 260
-"""A host name has at most 253 characters (RFC 1035, section 2.3.4), a port 5 digits."""
-# An istr is looked up faster than a str.
+"""A host name has at most 253 characters (RFC 1035, section 2.3.4), and a port 5 digits."""
+# Looking up an istr is faster than looking up a str.
 _HOST: Final = istr("Host")
 _TRANSFER_ENCODING: Final = istr("Transfer-Encoding")
 _CONTENT_LENGTH: Final = istr("Content-Length")
 _EXPECT: Final = istr("Expect")
-# A service may misread a length of more digits.
+# The maximum digits of a Content-Length; a service may misread a longer one.
 _DIGITS: Final = 18
-# A larger body is streamed, since a whole one takes memory until the response.
+# The maximum size of a body that is not streamed, in bytes. A complete body stays in memory until
+# the response.
 _SMALL: Final = 16 * 1024
 X_REQUEST_ID: Final = istr("X-Request-Id")
-"""The name of the field of request ids."""
+"""The name of the header field with the request id."""
 REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._~:/+=@-]{1,128}\Z")
-"""The pattern of request ids that may be written to a log unchanged."""
+"""The pattern of request ids that can be logged unchanged."""
 
-# Fields that Connection must not name, beside those that the rules read.
+# Fields that Connection must not name, in addition to those that the gateway reads.
 _CREDENTIALS = frozenset({b"authorization", b"cookie"})
 
-# A site has a network of this prefix, and all of its addresses (RFC 4291, section 2.5.4).
+# The prefix length of the network of one site in IPv6 (RFC 4291, section 2.5.4).
 _ONE_SITE = 64
 
 _SAFE = "/%:@!$&'()*+,;=~[]"
 is_loggable: Final = re.compile(rf"/[A-Za-z0-9_.\-{re.escape(_SAFE)}]*\Z").match
-"""Returns a match if a path can be written to a JSON log without escapes."""
+"""Returns a match if a path can be written to a JSON log without escaping."""
 
-# Request ids are unique without a system call for each; no security depends on them. The numbers
-# have twelve digits, so that all ids have 32.
+# Request ids must be unique but not secret, so they are counted instead of drawn by a system call.
+# The count has twelve digits, so that every id has 32 characters.
 _id_prefix: Final = secrets.token_hex(10)
 _id_count: Final = count(10**11)
 
 
 class ClientExchange:
-    """One request of a client, and the response that is written to it.
+    """One request of a client, and the response to it.
 
-    `read` checks the head, and `arrived` or `pieces` returns the body. The response is written
-    whole by `send` or `send_head`, or in pieces by `begin`, `write` and `end`. The field lines are
-    written as they are, so that the bytes, the order and the case of the service's fields are
-    preserved.
+    `read` checks the head; `arrived` or `pieces` returns the body. `send` or `send_head` writes a
+    complete response; `begin`, `write` and `end` write it in pieces. Field lines are written
+    unchanged, so the bytes, the order and the case of the service's fields are preserved.
 
     Attributes:
         connection: the connection to the client.
         message: the parsed head of the request.
         method: the method of the request.
-        content: the stream of the body of the request.
-        has_body: whether the request has a body; an empty chunked body counts.
-        length: the declared length of that body in bytes; None until the head is read, or if none
-            is declared.
+        content: the stream of the request body.
+        has_body: whether the request has a body; an empty chunked body counts as one.
+        length: the declared length of that body in bytes; None before `read`, or if no length is
+            declared.
         peer: the IP address that the request came from.
-        authority: the host and port that the client used; empty until the head is read.
-        path: the path of the request as it can be logged, without the query, which may hold
-            secrets.
-        request_id: the client's X-Request-Id if it is safe to log, else a new one.
-        request_id_given: whether it is the client's.
-        began: when the head of the request had arrived, in monotonic seconds.
-        chunked: whether the body of the response is sent in chunks.
+        authority: the host and port that the client used; empty before `read`.
+        path: the loggable path of the request, without the query, which may contain secrets.
+        request_id: the client's X-Request-Id if it is safe to log, otherwise a new id.
+        request_id_given: whether `request_id` came from the client.
+        began: the arrival time of the head, in monotonic seconds.
+        chunked: whether the response body is sent in chunks.
         keep_alive: whether another request can follow on the connection.
         status: the status code of the final response; 0 until its head is written.
-        bytes_sent: the number of bytes of the body that were written, without the framing.
+        bytes_sent: the number of bytes written of the response body, without framing.
     """
 
     __slots__ = (
@@ -268,12 +269,12 @@ class ClientExchange:
         self.request_id_given = False
         if given is not None and REQUEST_ID.match(given):
             self.request_id, self.request_id_given = given, True
-        else:  # 32 hexadecimal digits, so that it can be the id of a trace as well
+        else:  # 32 hexadecimal digits, so that it is also a valid trace id
             self.request_id = f"{_id_prefix}{next(_id_count)}"
 
     @property
     def limits(self) -> Limits:
-        """The limits for this request."""
+        """The limits that apply to this request."""
         raise NotImplementedError
 
     @property
@@ -283,7 +284,7 @@ class ClientExchange:
 
     @property
     def read_fields(self) -> frozenset[bytes]:
-        """The names, in lower case, of the header fields that the gateway itself reads."""
+        """The lower-case names of the header fields that the gateway itself reads."""
         raise NotImplementedError
 
     @property
@@ -293,7 +294,7 @@ class ClientExchange:
 
     @property
     def upgrade(self) -> bytes | None:
-        """The requested protocol if the gateway can tunnel it, which is WebSocket; else None."""
+        """The protocol of an Upgrade that the gateway can tunnel (only WebSocket), or None."""
         if not self.message.upgrade or self.message.version != HttpVersion11:  # RFC 9110, 7.8
             return None
         protocol = self.message.headers.get("Upgrade", "")
@@ -308,7 +309,7 @@ class ClientExchange:
             )
 
     def check_fields(self, watched: Sequence[bytes]) -> None:
-        """Raise FaultError if Expect cannot be met, or if the service would see another request.
+        """Raise FaultError if Expect is unsupported or a service could see another request.
 
         Args:
             watched: the names of the watched fields that are present; see `headers.filtered`.
@@ -321,11 +322,11 @@ class ClientExchange:
             self._check_method()
 
     def _check_connection(self) -> None:
-        """Raise FaultError if Connection names a field that is meant for the service as well.
+        """Raise FaultError if Connection names a field that must reach the service.
 
-        The version is chosen and the client is named before the fields that Connection names are
-        dropped, so the service would get another request (RFC 9110, section 7.6.1). A field that
-        the gateway itself sets is not dropped.
+        The gateway drops the fields that Connection names only after it has selected the version
+        and identified the client, so the service would get a different request (RFC 9110, section
+        7.6.1). Fields that the gateway itself sets are not dropped.
         """
         reserved = (self.read_fields | _CREDENTIALS) - GATEWAY_FIELDS
         for line, value in self.message.raw_headers:
@@ -334,10 +335,10 @@ class ClientExchange:
                     raise _bad(f"the Connection header must not name {name.decode()}")
 
     def _check_method(self) -> None:
-        """Raise FaultError if a field gives the request another method than its first line.
+        """Raise FaultError if a header field names a method other than that of the request line.
 
-        What is allowed, converted, repeated and shadowed depends on the method, so the service must
-        not see another one.
+        The method determines whether a request is allowed, converted, repeated and shadowed, so the
+        service must not see another method.
         """
         for line, value in self.message.raw_headers:
             other = value.strip(b" \t").upper()
@@ -349,13 +350,13 @@ class ClientExchange:
         """Check and return the head of the request; set `authority` and `length`.
 
         Raises:
-            FaultError: the request line, the Host field or the framing of the body violates
-                RFC 9112, sections 3 and 6.
+            FaultError: the request line, the Host field or the framing of the body violates RFC
+                9112, sections 3 and 6.
         """
         message, headers = self.message, self.message.headers
         if message.version[0] != 1:
             raise _bad("only HTTP/1.0 and HTTP/1.1 are spoken here")
-        # The parser accepts some heads that cannot be forwarded with the same meaning.
+        # The parser accepts some heads whose meaning forwarding could change.
         if (coding := headers.get(_TRANSFER_ENCODING)) is not None:
             if coding.lower() != "chunked":
                 raise _bad("the only transfer coding that is taken here is chunked")
@@ -365,12 +366,12 @@ class ClientExchange:
             if len(length) > _DIGITS:
                 raise _bad("the Content-Length has too many digits")
             self.length = int(length)
-        if self.method == "CONNECT":  # a tunnel, whose request may not even have a path
+        if self.method == "CONNECT":  # a request for a tunnel, which may not even have a path
             raise _bad("no tunnel can be had here")
         target, authority = message.path, headers.get(_HOST)
         if not target.startswith("/"):
             target, authority = _other_form(message.method, target, authority)
-        if authority is None:  # HTTP/1.0 may omit Host; this server is meant
+        if authority is None:  # HTTP/1.0 may omit Host; then the gateway's own address is used
             authority = self.connection.own
         if len(authority) > LONGEST_AUTHORITY or not is_authority(authority):
             raise _bad("the Host header names no host")
@@ -382,12 +383,12 @@ class ClientExchange:
         return tuple.__new__(RequestHead, head)  # a fifth of the cost of RequestHead(...)
 
     def network(self) -> str:
-        """Return the network of the client's address: that of a proxy only if no other is known."""
+        """Return the client's network; that of a trusted proxy only if no other is known."""
         found = client_network(self.read(), self.peer, 32, _ONE_SITE, self.trusted_proxies)
         return found or self.peer
 
     def arrived(self, most: int | None) -> bytes | None:
-        """Return the body if it is small and arrived with the head; None if it has to be streamed.
+        """Return the body if it is small and arrived with the head; None if it must be streamed.
 
         Args:
             most: the maximum size of the body in bytes; None for no maximum.
@@ -405,26 +406,26 @@ class ClientExchange:
         return content.read_nowait()
 
     def pieces(self, most: int | None) -> AsyncIterator[bytes]:
-        """Return the stream of the body; the client waits while it is not read.
+        """Return the stream of the body; the client has to wait while the stream is not read.
 
         Args:
             most: the maximum size of the body in bytes; None for no maximum.
 
         Raises:
-            FaultError: the body is too large, malformed, or does not arrive in time. A declared
-                length above the maximum fails before anything is read.
+            FaultError: the body is too large, is malformed, or does not arrive in time. If the
+                declared length exceeds the maximum, it is raised before anything is read.
         """
         if most is not None and (self.length or 0) > most:
             raise _too_large(most)
         return _Pieces(self, most)
 
     def inform(self, status: int, fields: HeaderFields) -> None:
-        """Write an interim response (RFC 9110, section 15.2), except to HTTP/1.0 clients."""
+        """Send an interim response (RFC 9110, section 15.2), except to HTTP/1.0 clients."""
         if not self.status and self.message.version > HttpVersion10:
             self._write(_head(status, end_to_end(fields, _LENGTH)))
 
     def begin(self, status: int, reason: bytes, fields: HeaderFields, *, sized: bool) -> None:
-        """Write the head of a response whose body follows in pieces.
+        """Send the head of a response whose body follows in pieces.
 
         Args:
             status: the final status code.
@@ -437,23 +438,23 @@ class ClientExchange:
         self._write(self._final(status, reason, fields))
 
     async def write(self, piece: bytes) -> None:
-        """Write a piece of the body, and wait while the client reads too slowly."""
+        """Send a piece of the body; wait if the client reads too slowly."""
         self.put(piece)
         if self.connection.writing_paused:
             await self.connection.drain()
 
     def put(self, piece: bytes) -> None:
-        """Write a piece of the body, which is buffered while the client reads too slowly."""
+        """Send a piece of the body without waiting; a slow client makes it stay in the buffer."""
         self.bytes_sent += len(piece)
         self._write(b"%x\r\n%b\r\n" % (len(piece), piece) if self.chunked else piece)
 
     async def taken(self) -> None:
-        """Wait while the client reads too slowly."""
+        """Wait if the client reads too slowly."""
         if self.connection.writing_paused:
             await self.connection.drain()
 
     def end(self, trailers: Iterable[tuple[bytes, bytes]] = ()) -> None:
-        """End a body written in pieces; trailer fields are written only if it is chunked."""
+        """End a body written in pieces; trailer fields are sent only if the body is chunked."""
         if self.chunked:
             self._write(_last_chunk(trailers))
 
@@ -467,7 +468,7 @@ class ClientExchange:
         sized: bool = True,
         trailers: Iterable[tuple[bytes, bytes]] = (),
     ) -> None:
-        """Write a complete response at once; see `begin` and `end` for the arguments."""
+        """Send a complete response; see `begin` and `end` for the arguments."""
         if not sized:
             self._frame()
         self.bytes_sent = len(body)
@@ -481,9 +482,9 @@ class ClientExchange:
             self._write(body)
 
     def switch(self, fields: HeaderFields) -> Tunnel:
-        """Write the head of a 101 response; return a tunnel that reads the client's bytes.
+        """Send the head of a 101 response; return a tunnel that receives the client's bytes.
 
-        From then on, `write` sends bytes of the other protocol.
+        After this call, `write` sends bytes of the new protocol.
         """
         tunnel = self.connection.switch()
         self.keep_alive = False
@@ -492,19 +493,19 @@ class ClientExchange:
         return tunnel
 
     def send_head(self, status: int, reason: bytes, fields: HeaderFields) -> None:
-        """Write a response that has no body, regardless of its fields (HEAD, 204, 304)."""
+        """Send a response that has no body, regardless of its fields (HEAD, 204, 304)."""
         if status == 204:
             fields = end_to_end(fields, _LENGTH)
         self._transport().write_soon(self._final(status, reason, fields))
 
     def abort(self) -> None:
-        """Reset the connection, so that the client does not take the response for complete."""
+        """Reset the connection, so that the response does not look complete to the client."""
         self.keep_alive = False
         reset(self.connection.transport)
 
     def _frame(self) -> None:
         if self.message.version <= HttpVersion10:
-            self.keep_alive = False  # the end of the connection is the end of the body
+            self.keep_alive = False  # the end of the connection marks the end of the body
         else:
             self.chunked = True
 
@@ -531,15 +532,15 @@ class ClientExchange:
 
 
 def bodiless(method: str, status: int) -> bool:
-    """Whether a response has no body, regardless of its fields (RFC 9110, section 6.4.1)."""
+    """Return whether a response has no body, whatever its fields say (RFC 9110, 6.4.1)."""
     return method == "HEAD" or status in (204, 304)
 
 
 def reset(transport: asyncio.Transport | None) -> None:
-    """Reset a connection, also one that closes and has something left to send.
+    """Reset a connection, even one that is closing and has unsent bytes.
 
-    If the body ends with the connection (HTTP/1.0), an orderly close would mark a truncated body as
-    complete.
+    If the end of the connection marks the end of the body (HTTP/1.0), an orderly close would make a
+    truncated body look complete.
     """
     if transport is None or (transport.is_closing() and not transport.get_write_buffer_size()):
         return
@@ -559,9 +560,9 @@ def _head(status: int, fields: HeaderFields) -> bytes:
 
 
 class _Pieces:
-    """The stream of a body; the client has a certain time to send a share of it.
+    """The stream of a request body, with a minimum rate at which the client must send.
 
-    Only the time in which they are waited for counts, not that in which the service takes them.
+    Only the time spent waiting for the client counts, not the time in which the service reads.
 
     Args:
         exchange: the request.
@@ -590,7 +591,7 @@ class _Pieces:
         return piece
 
     async def _next(self) -> bytes:
-        """Return the next bytes, empty at the end; raises FaultError."""
+        """Return the next bytes; empty at the end. Raises FaultError if they arrive too slowly."""
         clock = asyncio.get_running_loop().time
         began = clock()
         try:
@@ -607,7 +608,7 @@ class _Pieces:
 
 
 def loggable_path(path: str) -> str:
-    """Return a path percent-encoded, so that it can be written to a JSON log."""
+    """Percent-encode a path, so that it can be written to a JSON log."""
     if not path.startswith("/") and "://" in path:  # RFC 9112, section 3.2.2
         path = "/" + path.partition("://")[2].partition("/")[2]
     return quote(path.encode("utf-8", "surrogateescape"), safe=_SAFE)
@@ -621,7 +622,7 @@ def _too_large(most: int) -> FaultError:
 
 @lru_cache(maxsize=1024)  # clients use few different hosts
 def is_authority(text: str) -> bool:
-    """Return whether a text is a host, with or without a port, that can be passed on."""
+    """Return whether a string is a valid host, with or without a port, that can be forwarded."""
     match = _AUTHORITY.match(text)
     if match is None or match[1] is None:
         return match is not None
@@ -638,7 +639,7 @@ def _other_form(method: str, target: str, host: str | None) -> tuple[str, str | 
     scheme, separator, rest = target.partition("://")
     if not separator or scheme.lower() not in ("http", "https"):
         raise _bad("the request target is neither a path nor an absolute URL")
-    # The authority of an absolute target overrules Host (RFC 9112, section 3.2.2).
+    # The authority of an absolute target takes precedence over Host (RFC 9112, section 3.2.2).
     authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
     path = rest[len(authority) :]
     if method == "OPTIONS" and not path:  # RFC 9112, section 3.2.4

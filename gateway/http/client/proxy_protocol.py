@@ -1,7 +1,7 @@
-"""The PROXY protocol, versions 1 and 2, by which a load balancer passes on the client's address.
+"""The PROXY protocol, versions 1 and 2, with which a load balancer sends the client's address.
 
-The protocol is HAProxy's (https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt). The header
-precedes everything else on a connection, TLS included.
+The protocol is HAProxy's (https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt). Its header
+precedes everything else on a connection, including TLS.
 """
 
 import asyncio
@@ -13,28 +13,28 @@ from typing import Any, Final, NamedTuple, cast
 from gateway.base.addresses import Network, plain_address, trusts
 
 _SIGNATURE: Final = b"\r\n\r\n\0\r\nQUIT\n"
-# Section 2.1: the longest line of version 1, with its end.
+# Section 2.1: the maximum length of a version 1 header line, including the line end.
 _LONGEST_LINE: Final = 107
-# A header of version 2 may have up to 64 KiB of further values, of which none is used.
+# A version 2 header may have up to 64 KiB of further values. The gateway uses none of them.
 _LONGEST: Final = 4096
 _LINE: Final = re.compile(
     rb"PROXY (?:UNKNOWN(?: [^\r\n]*)?|TCP([46]) (\S+) (\S+) ([0-9]{1,5}) ([0-9]{1,5}))\r\n"
 )
-# Of version 2 (section 2.2): the family and protocol of the addresses, and their length.
+# Version 2 (section 2.2): the IP version and the length of the addresses, by family and protocol.
 _TCP: Final = {0x11: (4, 12), 0x21: (16, 36)}
 
 
 class ProxyHeaderError(Exception):
-    """The connection begins with something else than a header."""
+    """The connection does not begin with a valid PROXY protocol header."""
 
 
 class ProxyHeader(NamedTuple):
-    """A header.
+    """A PROXY protocol header.
 
     Attributes:
         size: its length in bytes.
-        client: the address of the client; None if the balancer speaks for itself, as for its own
-            health checks.
+        client: the address of the client; None if the balancer opened the connection for itself,
+            for example for a health check.
     """
 
     size: int
@@ -42,10 +42,10 @@ class ProxyHeader(NamedTuple):
 
 
 def parse_header(data: bytes) -> ProxyHeader | None:
-    """Return the header at the beginning of a connection, or None while it is incomplete.
+    """Parse the header at the beginning of a connection; return None while it is incomplete.
 
     Raises:
-        ProxyHeaderError: there is none.
+        ProxyHeaderError: the connection does not begin with a valid header.
     """
     if data.startswith(_SIGNATURE[: len(data)]):
         return _version_2(data)
@@ -62,7 +62,7 @@ def parse_header(data: bytes) -> ProxyHeader | None:
         return ProxyHeader(end, None)
     try:
         addresses = [ip_address(each.decode("ascii")) for each in (source, target)]
-    except ValueError:  # UnicodeDecodeError is one
+    except ValueError:  # UnicodeDecodeError is a ValueError
         raise ProxyHeaderError from None
     wanted = {b"4": 4, b"6": 6}[family]
     if any(each.version != wanted for each in addresses) or any(
@@ -90,14 +90,13 @@ def _version_2(data: bytes) -> ProxyHeader | None:
 
 
 class ProxyHeaderReader(asyncio.Protocol):
-    """Reads the header of a new connection, and hands the connection on to its protocol.
+    """Reads the header of a new connection, then passes the connection to its protocol.
 
     Args:
-        loop: the event loop.
-        networks: those of the load balancers.
-        seconds: the longest time until the header has arrived.
-        refused: a function that is called when the connection is cut.
-        found: takes the address of the client and returns the protocol of the connection.
+        networks: the networks of the load balancers.
+        seconds: the maximum time until the header has arrived.
+        refused: called with the address of the peer when the connection is refused.
+        found: returns the protocol of the connection, given the address of the client.
     """
 
     def __init__(
@@ -113,7 +112,7 @@ class ProxyHeaderReader(asyncio.Protocol):
         self._data = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Cut the connection of a stranger, who could claim any address."""
+        """Refuse the connection of an unknown peer, which could claim any client address."""
         self._transport = cast(asyncio.Transport, transport)
         peer = transport.get_extra_info("peername")
         self._timer = self._loop.call_later(self._seconds, self._refuse)
@@ -121,7 +120,7 @@ class ProxyHeaderReader(asyncio.Protocol):
             self._refuse()
 
     def data_received(self, data: bytes) -> None:
-        """Go on with the header."""
+        """Continue to parse the header; once it is complete, hand over to the protocol."""
         if self._transport.is_closing():
             return
         self._data += data
@@ -141,7 +140,7 @@ class ProxyHeaderReader(asyncio.Protocol):
             protocol.data_received(rest)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop waiting."""
+        """Cancel the timeout."""
         del exc
         self._timer.cancel()
 

@@ -1,8 +1,8 @@
-"""Parsing of request heads by aiohttp: its limits, the faults of its errors, and its first line.
+"""Parsing of request heads by aiohttp: limits, errors, and request lines that it does not support.
 
-llhttp, the parser of aiohttp, refuses every method and version of HTTP that it does not list, and
-takes RTSP for HTTP. `in_known_words` makes an unlisted first line parseable; its method is put back
-afterwards.
+llhttp, the parser of aiohttp, refuses every method and HTTP version that it does not list, but
+accepts RTSP as HTTP. `in_known_words` changes an unlisted request line so that it can be parsed;
+the original method is restored afterwards.
 """
 
 import asyncio
@@ -22,10 +22,10 @@ from gateway.http.client.message import RequestMessage
 from gateway.http.limits import Limits
 
 HTTP = re.compile(rb"[\r\n]*[^\r\n]* HTTP/[^ \r\n]*\r?\n")
-"""Matches a head whose first line is complete and names HTTP."""
+"""Matches a head whose first line is complete and names HTTP as the protocol."""
 
 HTTP_2_PREFACE = b"PRI * HTTP/2.0\r\n"
-"""How a connection of HTTP/2 begins (RFC 9113, section 3.4)."""
+"""The first bytes of an HTTP/2 connection (RFC 9113, section 3.4)."""
 _TEXT = b"This gateway speaks HTTP/1.1; put a proxy that speaks HTTP/2 before it."
 HTTP_1_1_REQUIRED = (
     b"\0\0\0\4\0\0\0\0\0"  # SETTINGS
@@ -35,22 +35,22 @@ HTTP_1_1_REQUIRED = (
     + b"\0\0\0\x0d"
     + _TEXT
 )
-"""The frames that end a connection of HTTP/2 with HTTP_1_1_REQUIRED (RFC 9113, section 7)."""
+"""The frames that end an HTTP/2 connection with HTTP_1_1_REQUIRED (RFC 9113, section 7)."""
 
 _LATER_VERSION = re.compile(rb"([\r\n]*[^\r\n]* HTTP/1\.)[2-9](?=\r|\Z)")
 _METHOD = re.compile(rb"([\r\n]*)([\w!#$%&'*+.^`|~-]{1,32})(?= |\Z)")
-# PRI is reserved, for the first bytes of HTTP/2 (RFC 9113, section 3.4); it is refused.
+# PRI is reserved for the first bytes of HTTP/2 (RFC 9113, section 3.4), so it is refused.
 _LISTED = frozenset({*HTTPMethod, "PRI"})
 
 
 def in_known_words(head: bytes) -> tuple[bytes, str]:
-    """Return a head, or its beginning, with a version and a method that the parser knows.
+    """Return a head, or its beginning, with a version and a method that the parser supports.
 
-    A later minor version becomes 1.1, the highest one that is known here (RFC 9110, section 2.5).
-    A method may have any name (RFC 9110, section 9.1); POST stands for those without a standard.
+    A later minor version becomes 1.1, the highest supported one (RFC 9110, section 2.5). A method
+    may have any name (RFC 9110, section 9.1); POST replaces non-standard methods.
 
     Returns:
-        the head, and the method for which POST stands; empty for none.
+        The head, and the method that POST replaces; empty if no method was replaced.
     """
     if later := _LATER_VERSION.match(head):
         head = later[1] + b"1" + head[later.end() :]
@@ -60,20 +60,20 @@ def in_known_words(head: bytes) -> tuple[bytes, str]:
     return named[1] + b"POST" + head[named.end() :], method
 
 
-# aiohttp has plain dictionaries here, which no code that reads header fields can take.
+# aiohttp uses plain dictionaries here, which the code that reads header fields cannot handle.
 UNREAD: RequestMessage = ERROR._replace(headers=CIMultiDictProxy(CIMultiDict()), raw_headers=())
-"""The head of a request that cannot be read: it has no header fields."""
+"""A placeholder without header fields for a head that cannot be parsed."""
 _UNREAD_HEAD = UNREAD._replace(method="HEAD")
 _ASKS_FOR_HEAD = re.compile(rb"[\r\n]*HEAD ").match
 
 
 @dataclass(frozen=True, slots=True)
 class RefusedRequest:
-    """Stands in the parser's queue for a request that is refused in its turn.
+    """A queued request that is refused when its turn comes.
 
     Attributes:
-        fault: why it is refused.
-        message: the head, or what `unread` returns.
+        fault: the error to send.
+        message: the head of the request, or the result of `unread`.
     """
 
     fault: Fault
@@ -81,7 +81,7 @@ class RefusedRequest:
 
 
 def unread(begun: bytes) -> RequestMessage:
-    """Return UNREAD, with the method HEAD if the first bytes of a head have that.
+    """Return UNREAD, with the method HEAD if the first bytes of a head contain it.
 
     A response to HEAD has no content (RFC 9110, section 9.3.2).
     """
@@ -89,15 +89,15 @@ def unread(begun: bytes) -> RequestMessage:
 
 
 def refused(fault: Fault, message: RequestMessage) -> RawRequestMessage:
-    """Return what stands in the parser's queue for a refused request; see `RefusedRequest`."""
-    # The type of aiohttp's queue allows requests and a private class only.
+    """Wrap a refused request for the parser's queue; see `RefusedRequest`."""
+    # aiohttp's types allow only requests and a private class in the queue.
     return cast(RawRequestMessage, RefusedRequest(fault, message))
 
 
 def new_parser(
     connection: RequestHandler, loop: asyncio.AbstractEventLoop, limits: Limits, body: int
 ) -> HttpRequestParser:
-    """Return a parser for a connection; it stops after twice `body` unread bytes of a body."""
+    """Create a parser for a connection; it stops after twice `body` unread bytes of a body."""
     return HttpRequestParser(
         connection,
         loop,
@@ -112,25 +112,26 @@ def new_parser(
 
 
 def longest_field(limits: Limits) -> int:
-    """Return the limit of the parser on one header field, in bytes."""
-    # It differs from the limit on the target, because the parser's error names only the number.
+    """Return the parser's size limit for one header field, in bytes."""
+    # It must differ from the limit for the target, because the parser's error contains only the
+    # number.
     return limits.header_bytes + (limits.header_bytes == limits.target)
 
 
 def size(message: RawRequestMessage) -> int:
-    """Return the size of the header fields of a request in bytes."""
+    """Return the total size of a request's header fields in bytes."""
     # Each line has a colon, a space and a line end of two bytes.
     return sum(len(name) + len(value) + 4 for name, value in message.raw_headers)
 
 
 def largest_head(limits: Limits) -> int:
-    """Return how many bytes of a request may arrive before its head is complete."""
-    # The request line has the method and the protocol version in addition to the target.
+    """Return the maximum bytes of a request that may arrive before its head is complete."""
+    # In addition to the target, the request line contains the method and the protocol version.
     return limits.header_bytes + limits.target + 64
 
 
 def too_heavy(limits: Limits) -> Fault:
-    """Return the fault for header fields of too many bytes."""
+    """Return the error for header fields that exceed the size limit."""
     return Fault(
         FaultCode.HEADERS_TOO_LARGE,
         f"The header fields may have {limits.header_bytes} bytes in all.",
@@ -138,28 +139,28 @@ def too_heavy(limits: Limits) -> Fault:
 
 
 def too_many(limits: Limits) -> Fault:
-    """Return the fault for too many header fields."""
+    """Return the error for too many header fields."""
     detail = f"A request may have {limits.header_fields} header fields."
     return Fault(FaultCode.HEADERS_TOO_LARGE, detail)
 
 
 def too_long(limits: Limits) -> Fault:
-    """Return the fault for a request target that is too long."""
+    """Return the error for a request target that is too long."""
     return Fault(FaultCode.URI_TOO_LONG, f"The request target may have {limits.target} bytes.")
 
 
 def malformed(reason: str) -> Fault:
-    """Return the fault for a request that is not HTTP."""
+    """Return the error for a request that is not valid HTTP."""
     return Fault(FaultCode.BAD_REQUEST, f"The request is not valid HTTP/1.1: {reason}.")
 
 
 def fault(error: HttpProcessingError, limits: Limits) -> Fault:
-    """Return the fault for an error of the parser."""
+    """Convert an exception of the parser to an error response."""
     if isinstance(error, LineTooLong):
         if error.args[1] == limits.target:
             return too_long(limits)
         return too_heavy(limits)
     if error.message.startswith("Too many headers"):
         return too_many(limits)
-    # The parser's message quotes the request in several lines; the first line has the reason.
+    # The parser's message quotes the request on several lines; the first line contains the reason.
     return malformed(error.message.partition("\n")[0].rstrip(":. ") or "not HTTP")

@@ -1,7 +1,7 @@
-"""Keeps slow senders of request bodies from taking all the capacity of a busy service.
+"""Prevents slow senders of request bodies from occupying all places of a busy service.
 
-Small bodies are read ahead, before they take a place. Of the others, only a part of the places of
-the service may be taken by bodies that are still arriving.
+Small bodies are read completely before the request takes a place. Larger bodies that are still
+arriving may occupy only a share of the service's places.
 """
 
 from collections.abc import AsyncIterator, Callable
@@ -13,7 +13,8 @@ from gateway.base import headers
 from gateway.http.bounds import SlowBody, SlowClients, overloaded
 from gateway.http.upstream.upstream import UpstreamRequest
 
-# The maximum bytes read ahead of one body and of all bodies together; beyond, bodies are streamed.
+# The maximum number of bytes that are read ahead of one body, and of all bodies together. Bodies
+# beyond these limits are streamed.
 _ONE = 64 * 1024
 _ALL = 16 * 1024 * 1024
 _EXPECT = frozenset({b"expect"})
@@ -28,11 +29,11 @@ class BodyReadAhead:
         self._slow = SlowClients(0, lambda: self._without_room)
 
     async def read(self, request: UpstreamRequest) -> UpstreamRequest:
-        """Return the request with its body read ahead as far as the bounds allow.
+        """Return the request with its body read ahead, as far as the limits allow.
 
         Raises:
-            FaultError: the body is too large, malformed, does not arrive in time, or came slowly
-                and had to make room.
+            FaultError: the body is too large, is malformed, does not arrive in time, or was aborted
+                as a slow one to free memory.
         """
         body = request.body
         large = request.length is not None and request.length > _ONE
@@ -42,7 +43,7 @@ class BodyReadAhead:
             if request.informational is not None:
                 request.informational(100, [])
             request = replace(request, fields=headers.end_to_end(request.fields, _EXPECT))
-        ahead, held = BytesIO(), 0  # the pieces themselves, if small, take many times their bytes
+        ahead, held = BytesIO(), 0  # a list of small pieces would take many times their size
         try:
             async for piece in SlowBody(body, self._slow, overloaded):
                 ahead.write(piece)
@@ -56,7 +57,7 @@ class BodyReadAhead:
         return replace(request, body=_joined(whole, None) if request.length is None else whole)
 
     def _has_room(self, request: UpstreamRequest, more: int) -> bool:
-        """Return whether so many bytes more may be held; if not, a slow client gives way."""
+        """Return whether `more` bytes fit into the budget; if not, abort a slow body."""
         if self._held + more <= _ALL:
             return True
         self._without_room.append(request)
@@ -66,9 +67,9 @@ class BodyReadAhead:
 
 
 class ArrivingBody:
-    """A request body that takes a place until all of it has arrived.
+    """A request body that occupies a place until it has completely arrived.
 
-    While others wait for such a place, those whose clients are slow give way.
+    While other requests wait for such a place, the bodies of slow clients are aborted.
     """
 
     def __init__(
@@ -83,12 +84,12 @@ class ArrivingBody:
     async def __anext__(self) -> bytes:
         try:
             return await anext(self._pieces)
-        except BaseException:  # the end of the body is one
+        except BaseException:  # this includes the end of the body
             self.leave()
             raise
 
     def leave(self) -> None:
-        """Give the place back, once."""
+        """Release the place, unless it is already released."""
         leave, self._leave = self._leave, None
         if leave is not None:
             leave()

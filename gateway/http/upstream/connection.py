@@ -1,7 +1,7 @@
-"""A connection to a service: writes requests, parses responses, and is kept between exchanges.
+"""A connection to a service: writes requests, parses responses, and stays open between exchanges.
 
-llhttp (httptools) parses; `framing` checks what it does not. `gateway.http.connection_states` holds
-the theory of operation.
+llhttp (httptools) parses responses; `framing` checks what llhttp does not. The theory of operation
+is in `gateway.http.connection_states`.
 """
 
 import asyncio
@@ -35,28 +35,29 @@ from gateway.http.upstream.upstream import StaleConnectionError, UpstreamRequest
 
 _NAMES: Final = FieldNames({b"content-length", b"keep-alive", b"transfer-encoding"})
 _KNOWN: Final = _NAMES.known
-# llhttp keeps blanks and tabs after a value; a value has no other octets up to this one.
+# llhttp keeps spaces and tabs after a value. No other byte of a value is this small.
 _SPACE: Final = 0x20
-# Each field costs some microseconds, however short it is, and a link more; requests wait meanwhile.
+# The maximum number of fields in a response. Each field costs some microseconds, and a link more;
+# meanwhile, other requests wait.
 MOST_FIELDS: Final = 2048
-_DIGITS: Final = 18  # of a length; llhttp takes more
+_DIGITS: Final = 18  # the maximum digits of a length; llhttp accepts more
 _TOO_MANY = f"it sent more than {MOST_FIELDS} fields together"
 
 FRAMINGS: Final = {("1.1", b""), ("1.1", b"chunked,"), ("1.0", b"")}
-"""The accepted HTTP versions and transfer codings (RFC 9112, 6.1); llhttp accepts more."""
+"""The accepted pairs of HTTP version and transfer codings (RFC 9112, 6.1); llhttp accepts more."""
 
 
 def framing(fields: HeaderFields) -> tuple[HeaderFields, int | None, bytes, bytes | None]:
-    """Return the fields as `trimmed` does, and what they state about body and connection.
+    """Return the fields as `trimmed` does, and their framing information.
 
-    That is the declared length of the body, None without one; its transfer codings in lower case,
-    each with a comma behind it; and the value of Keep-Alive, None without one.
+    The framing information is the declared body length, or None; the transfer codings in lower
+    case, each followed by a comma; and the value of Keep-Alive, or None.
 
     Args:
         fields: the fields as llhttp reports them.
 
     Raises:
-        HttpParserError: there are too many, or the length has too many digits.
+        HttpParserError: there are too many fields, or the length has too many digits.
     """
     if fields[MOST_FIELDS:]:
         raise HttpParserError(_TOO_MANY)
@@ -74,54 +75,55 @@ def framing(fields: HeaderFields) -> tuple[HeaderFields, int | None, bytes, byte
         elif known == b"keep-alive":
             keep_alive = value
         elif known is not None:
-            coding += value.rstrip(b" ").lower() + b","  # llhttp misses chunked by a tab
+            coding += value.rstrip(b" ").lower() + b","  # llhttp misses chunked after a tab
         if value and value[-1] <= _SPACE:
             blank = True
     return trimmed(fields) if blank else fields, length, coding, keep_alive
 
 
 def trimmed(fields: HeaderFields) -> HeaderFields:
-    """Return fields without white space behind their values, which llhttp keeps.
+    """Return fields without trailing white space in their values, which llhttp keeps.
 
-    It is no part of a value (RFC 9110, section 5.5).
+    The white space is not part of a value (RFC 9110, section 5.5).
 
     Raises:
-        HttpParserError: there are too many.
+        HttpParserError: there are too many fields.
     """
     if fields[MOST_FIELDS:]:
         raise HttpParserError(_TOO_MANY)
     return [(name, value.rstrip(b" \t")) for name, value in fields]
 
 
-# The idle time in seconds without a Keep-Alive field. Servers rarely grant less than five seconds,
-# so a server rarely closes a connection just as it is used again.
+# The idle time in seconds if the service sends no Keep-Alive field. Servers rarely allow less than
+# five seconds, so a server rarely closes a connection just as it is reused.
 _USUAL = 4.0
-# If a service grants a time in Keep-Alive, the idle time is one second less, up to these seconds.
+# If a service allows an idle time in Keep-Alive, the gateway uses one second less, up to this
+# maximum.
 _LONGEST = 30.0
-# Each idle time is randomly shortened by up to this share, so that connections do not all end at
+# Each idle time is randomly shortened by up to this share, so that connections do not all close at
 # once.
 _JITTER = 0.25
-# Idle seconds after which `is_quiet` is checked, which costs a system call.
+# The idle seconds after which `is_quiet` is called; the call costs a system call.
 LOOK_AFTER: Final = 0.01
 _TIMEOUT = re.compile(rb"(?:^|[,\s])timeout\s*=\s*\"?([0-9]{1,6})", re.IGNORECASE)
 
 
 def granted(value: bytes) -> float | None:
-    """Return the idle seconds that a Keep-Alive field allows; None if it has no timeout."""
+    """Return the idle seconds that a Keep-Alive value allows; None if it contains no timeout."""
     found = _TIMEOUT.search(value)
     return None if found is None else min(max(int(found[1]) - 1.0, 0.0), _LONGEST)
 
 
 def jittered(seconds: float | None) -> float:
-    """Return an idle time, by default the usual one, shortened by a random share."""
+    """Shorten an idle time, by default `_USUAL`, by a random share."""
     return (_USUAL if seconds is None else seconds) * (1 - _JITTER * random())  # noqa: S311  # no secret depends on it
 
 
 def is_quiet(transport: asyncio.Transport) -> bool:
-    """Return whether the socket has no unread bytes and no end of the connection to read.
+    """Return whether the socket has neither unread bytes nor a pending end of the connection.
 
     An unrequested response, such as 408 before the service closes (RFC 9110, section 15.5.9), must
-    not be taken for the response to the next request.
+    not be mistaken for the response to the next request.
     """
     end = transport.get_extra_info("socket")
     if end is None or end.fileno() < 0:
@@ -131,8 +133,8 @@ def is_quiet(transport: asyncio.Transport) -> bool:
     return not poll.poll(0)
 
 
-# A larger body is written separately: joining it with its head copies it, which blocks other
-# requests for milliseconds.
+# The maximum size of a body that is written together with its head, in bytes. Joining a larger body
+# with its head copies it, which blocks other requests for milliseconds.
 _ONE_WRITE: Final = 64 * 1024
 
 
@@ -144,7 +146,7 @@ def write_request(
     Args:
         write: writes to the connection.
         request: the request to send.
-        authority: the authority of the target, for Host unless the request sets a host.
+        authority: the target's host and port, for Host unless the request sets a host.
     """
     begin = f"{request.method} {request.target} HTTP/1.1"
     lines = [
@@ -173,34 +175,35 @@ def write_request(
 def forwarding_lines(
     peer: str, scheme: str, authority: str, via: bytes, inherited: FieldLines
 ) -> bytes:
-    """Return the lines of `headers.forwarding` and of Via, joined, without the end of the last."""
+    """Return the forwarding fields and Via as joined lines, without the final line end."""
     fields = *forwarding(peer, scheme, authority, inherited), (b"Via", via)
     return b"\r\n".join(map(FIELD_LINE, fields))
 
 
 known_forwarding_lines: Final = lru_cache(maxsize=1024)(forwarding_lines)
-"""The same for requests without a trusted proxy, whose fields are of any length, and not kept."""
+"""Cached `forwarding_lines`, for requests without a trusted proxy, whose fields are short."""
 
 
-# With more bytes of the body than this since the reader last waited for some, reading from the
-# service pauses until it does again. So what the reader is still passing on counts as well.
+# The maximum bytes of the body that have arrived since the reader last waited. Beyond it, reading
+# from the service pauses until the reader waits again, so the bytes that the reader is still
+# forwarding also count.
 _HIGH_WATER: Final = 64 * 1024
-# With more unread pieces than this, other connections are served first.
+# The maximum number of unread pieces before other connections are served first.
 _CROWDED = 128
 
 SMALL: Final = 64 * 1024
-"""The largest body, in bytes, that is awaited for a moment, so that it leaves in one write."""
+"""The largest body, in bytes, that is briefly awaited, so that the response leaves in one write."""
 MOMENT = 0.005
-"""The time, in seconds, that the rest of a small body is awaited."""
+"""The seconds to wait for the rest of a small body."""
 
 
 class StreamedResponse:
     """A response that is read while it arrives; implements `UpstreamResponse`.
 
     Attributes:
-        ended: a function that is called with the response, once, when no more of it is read.
-        lent: what that function goes by.
-        small: whether the body is small, so that the response is handed on when it is complete.
+        ended: called once with the response, when no more of it will be read.
+        lent: the data that `ended` needs.
+        small: whether the body is so small that the response is returned only when it is complete.
     """
 
     __slots__ = (
@@ -248,16 +251,16 @@ class StreamedResponse:
 
     @property
     def crowded(self) -> bool:
-        """Whether much was parsed: many pieces since the last ones were read, or trailer fields."""
+        """Whether much was parsed since the last read: many pieces, or trailer fields."""
         return len(self._pieces) > _CROWDED or bool(self.trailers)
 
     async def arrived(self) -> Self:
         """Wait for the head and return the response; cancelling the wait closes the connection.
 
-        A small body has arrived as well then, unless it takes longer than a moment.
+        If the body is small, also wait a moment for the body.
 
         Raises:
-            FaultError: the response cannot arrive any more.
+            FaultError: the response can no longer arrive.
             StaleConnectionError: the service most likely did not receive the request.
         """
         try:
@@ -268,7 +271,7 @@ class StreamedResponse:
                 await waiter
         except BaseException:
             self._connection.close()
-            self.error = None  # its traceback refers to this frame: a cycle
+            self.error = None  # its traceback refers to this frame: a reference cycle
             raise
         return self
 
@@ -288,7 +291,7 @@ class StreamedResponse:
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def unread(self, data: bytes) -> None:
-        """Give back the bytes that were read, so that the next read returns them first."""
+        """Put bytes back, so that the next read returns them first."""
         self._pieces.insert(0, data)
 
     async def write(self, data: bytes) -> None:
@@ -296,13 +299,13 @@ class StreamedResponse:
         await self._connection.write(data)
 
     def release(self) -> None:
-        """Stop counting as a request in flight."""
+        """Stop counting the request as one in flight."""
         ended, self.ended = self.ended, None
         if ended is not None:
             ended(self)
 
     def abandon(self) -> None:
-        """Stop reading the response, and stop counting as a request in flight."""
+        """Stop reading the response, and stop counting the request as one in flight."""
         if not self.complete:
             self._connection.close()
         ended, self.ended = self.ended, None
@@ -316,7 +319,7 @@ class StreamedResponse:
         if self._waiter is not None and not self.small:
             self._connection.deadline.clear()
             self.wake()
-        if self._size > _HIGH_WATER or self.switched:  # one piece of a tunnel at a time
+        if self._size > _HIGH_WATER or self.switched:  # in a tunnel, one piece at a time
             self._connection.pause()
 
     def hand_on(self) -> None:
@@ -325,7 +328,7 @@ class StreamedResponse:
         self.wake()
 
     def wake(self) -> None:
-        """Wake the task that waits for progress."""
+        """Wake the task that waits in `progress` or `arrived`."""
         waiter = self._waiter
         if waiter is not None:
             self._waiter = None
@@ -333,20 +336,20 @@ class StreamedResponse:
                 waiter.set_result(None)
 
     async def progress(self) -> None:
-        """Wait until more has arrived; raises FaultError or StaleConnectionError."""
+        """Wait until more bytes have arrived; raises FaultError or StaleConnectionError."""
         if self.error is not None:
             raise self.error
         self._waiter = waiter = self._connection.loop.create_future()
         await waiter
 
 
-# The maximum bytes of a response's head, and of its trailers; llhttp itself sets no bound.
+# The maximum bytes of a response's head, and of its trailers; llhttp itself has no limit.
 MAX_HEAD = 256 * 1024
-# Stricter than llhttp: the octets that a reason phrase cannot have (RFC 9112, section 4).
+# Stricter than llhttp: the bytes that a reason phrase must not contain (RFC 9112, section 4).
 _CONTROLS = bytes(byte for byte in (*range(32), 127) if byte != 9)
 _NO_PARSER, _SLOW = HttpResponseParser(None), "it took too long"
 _BEGUN: Final = UpstreamState.EARLY_HEAD
-_SPENT: Final = UpstreamState.SPENT  # read often, like the transitions of an ordinary exchange:
+_SPENT: Final = UpstreamState.SPENT  # Constants for speed, like the ordinary transitions below.
 _SEND_ALL: Final = UPSTREAM_TRANSITIONS.after(UpstreamEvent.SEND_ALL)
 _FINAL_HEAD: Final = UPSTREAM_TRANSITIONS.after(UpstreamEvent.FINAL_HEAD)
 _BEGIN, _PIECE = (
@@ -359,17 +362,18 @@ _END, _RELEASE = (
 )
 
 
-class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no class
-    """A connection to one target, reused only if that is surely safe; see `upstream_state`.
+class UpstreamConnection:  # mypyc compiles no subclass of asyncio.Protocol
+    """A connection to one target, reused only when that is safe.
+
+    `gateway.http.connection_states` describes its states.
 
     Args:
-        loop: the event loop.
-        name: the address of the target, for the texts of errors.
-        authority: the target as it is configured.
-        host: the Host field of requests that have no other one.
-        release: a function called with the connection when it is free for another exchange.
-        lost: a function called with the connection when it is closed.
-        batch: the transports that send at the end of the iteration of the event loop.
+        name: the address of the target, for error messages.
+        authority: the target as configured.
+        host: the Host field of requests that set no host.
+        release: called with the connection when it is free for another exchange.
+        lost: called with the connection when it is closed.
+        batch: the transports that send at the end of the current event loop iteration.
     """
 
     def __init__(
@@ -389,27 +393,28 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
         self._writable: asyncio.Event | None = None
         self.deadline, self.timeouts = Deadline(loop, self._fail_by), Timeouts()
         self._state, self._parser = UpstreamState.FRESH, HttpResponseParser(self)
-        self.may_rest, self.rested_since = jittered(None), inf  # between exchanges, in seconds
-        self.retire_at = inf  # the time after which no exchange begins
+        self.may_rest, self.rested_since = jittered(None), inf  # the idle time, and its begin
+        self.retire_at = inf  # no exchange begins after this time
         self._reading = PacedReader(loop, self.data_received, self._costly)
-        # How much of a head came, and whether it is surely of HTTP/1.1.
+        # The number of bytes of the head so far, and whether it surely is HTTP/1.1.
         self._head_size, self._is_1_1 = 0, False
         self._response: StreamedResponse | None = None
         self._request: UpstreamRequest | None = None
         self._pump: asyncio.Task[None] | None = None
-        self._lines: HeaderFields = []  # where the parser puts field lines: of a head, or trailers
+        self._lines: HeaderFields = []  # the parser appends field lines here
 
     def is_usable(self) -> bool:
-        """Return whether an exchange can begin: it is open, free, and has no unread bytes."""
+        """Return whether an exchange can begin: if open, idle, and without unread bytes."""
         transport = self._reading.transport
         if self._state not in FREE or transport is None or transport.is_closing():
             return False
         return self.loop.time() - self.rested_since < LOOK_AFTER or is_quiet(transport)
 
     def send(self, request: UpstreamRequest, timeouts: Timeouts) -> StreamedResponse:
-        """Send a request over a usable connection; return the response before any of it arrived.
+        """Send a request over a usable connection; return the response before it arrives.
 
-        Waiting for it raises StaleConnectionError if a kept connection closes before a byte of it.
+        Waiting for the response raises StaleConnectionError if a kept connection closes before its
+        first byte.
         """
         self._response = response = StreamedResponse(self, self.authority)
         self._lines = response.fields
@@ -427,7 +432,7 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
         return response
 
     def expire(self, seconds: float) -> None:
-        """Close the connection if it is not used within these seconds."""
+        """Close the connection if it is not used within this time."""
         self.rested_since = now = self.loop.time()
         self.deadline.set_at(now + seconds)
 
@@ -441,10 +446,10 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
         self._reading.resume()
 
     async def write(self, data: bytes) -> None:
-        """Send bytes of a body or another protocol; wait while the service reads too slowly."""
+        """Send bytes of a body or of another protocol; wait if the service reads too slowly."""
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write(data)
-        if self._writable is not None:  # not `deadline`: the response may be arriving
+        if self._writable is not None:  # `deadline` may apply to the response
             try:
                 async with asyncio.timeout(self.timeouts.between_bytes):
                     await self._writable.wait()
@@ -452,7 +457,7 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
                 self._fail_by()
 
     def close(self) -> None:
-        """Abort the connection at once, even during an exchange."""
+        """Close the connection immediately, even during an exchange."""
         if self._pump is not None:
             self._pump.cancel()
         self.deadline.cancel()
@@ -463,12 +468,12 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
         try:
             async for piece in body:
                 if self._transport is None or self._transport.is_closing():
-                    return  # the client is asked for no more that would go nowhere
+                    return  # do not read the rest of the client's body for nothing
                 if piece:  # an empty chunk would be the last one
                     await self.write(b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece)
             if chunked:
                 await self.write(b"0\r\n\r\n")
-        except Exception as error:  # whatever it is, the service would wait for the rest
+        except Exception as error:  # after any error, the service would wait for the rest
             self._fail(error)
         else:
             self._state = UPSTREAM_TRANSITIONS[self._state, UpstreamEvent.SENT]
@@ -480,7 +485,7 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
         own = cast(asyncio.Transport, transport)  # uvloop's does not derive from it
         self._reading.transport, self._transport = own, BatchingTransport(own, self._batch)
 
-    def data_received(self, data: bytes) -> None:  # noqa: C901  # one frame, for speed
+    def data_received(self, data: bytes) -> None:  # noqa: C901  # one function, for speed
         """Parse received bytes."""
         response = self._response
         if response is None:
@@ -495,10 +500,10 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
             return
         begun = response.head
         try:
-            if self._state < _BEGUN:  # perhaps behind empty lines
+            if self._state < _BEGUN:  # possibly after empty lines
                 self._is_1_1 = data.startswith(b"HTTP/1.1 ")
                 if not self._is_1_1 and data.lstrip(b"\r\n")[:1] not in b"H":
-                    raise HttpParserError("another protocol")  # llhttp takes RTSP and ICE
+                    raise HttpParserError("another protocol")  # llhttp accepts RTSP and ICE
             self._parser.feed_data(data)
         except HttpParserUpgrade as upgrade:
             if rest := data[upgrade.args[0] :]:
@@ -524,7 +529,7 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
         return response is not None and (not response.head or response.crowded)
 
     def eof_received(self) -> None:
-        """Have the transport close, as for any `asyncio.Protocol`."""
+        """Return None, so that the transport closes as for any `asyncio.Protocol`."""
 
     def pause_writing(self) -> None:
         """Pause sending the request body."""
@@ -537,7 +542,7 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
             self._writable = None
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Complete the response or fail it, according to the state at the end."""
+        """Complete the response or fail it, depending on the state."""
         self._transport = None
         self._lost(self)
         loss = AT_END[self._state]
@@ -555,12 +560,12 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
             self._fail_by(FaultCode.UPSTREAM_UNREACHABLE, what)
         self.resume_writing()
         self.close()
-        self._response = self._request = self._pump = None  # they refer to this: a cycle,
-        self._parser = _NO_PARSER  # and so did the one before,
-        self._reading.end()  # and what this calls
+        self._response = self._request = self._pump = None  # they form a reference cycle
+        self._parser = _NO_PARSER  # so did the previous parser
+        self._reading.end()  # and the callbacks of the reader
 
     def on_message_begin(self) -> None:
-        """Begin a response; a second final one is illegal in the transition table."""
+        """Begin a response; the transition table rejects a second final response."""
         self._state = _BEGIN.get(self._state) or _BEGIN[self._state]
 
     def on_status(self, status: bytes) -> None:
@@ -600,7 +605,7 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
         else:
             self._state = UPSTREAM_TRANSITIONS[self._state, UpstreamEvent.FINAL_ENDLESS_HEAD]
         if request.method == "HEAD":
-            # llhttp has no access to the request's method, so it would wait for a body.
+            # llhttp does not know the request's method, so it would wait for a body.
             self._parser = HttpResponseParser(self)
             self.on_message_complete()
         if not response.small:
@@ -633,7 +638,7 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
         self._response.feed(data)
 
     def on_message_complete(self) -> None:
-        """Complete the response, if it is not an interim one."""
+        """Complete the response, unless it is an interim one."""
         response = self._response
         assert response is not None
         if response.trailers:
@@ -650,13 +655,13 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
             response.wake()
 
     def _finish(self) -> None:
-        if self._state is _SPENT or self._reading.more:  # no request is left for what follows
+        if self._state is _SPENT or self._reading.more:  # there is no request for further bytes
             self.close()
             self._response = self._request = self._pump = None
         else:
             self._state = _RELEASE.get(self._state) or _RELEASE[self._state]
             self._response = self._request = self._pump = None
-            if self._reading.paused:  # the end may have arrived meanwhile
+            if self._reading.paused:  # the end of the connection may have arrived in the meantime
                 self.resume()
             self.expire(self.may_rest)
             self._release(self)

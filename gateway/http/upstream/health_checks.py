@@ -1,4 +1,4 @@
-"""Active health checks: probe every address of a service at intervals."""
+"""Active health checks: request a path from every address of a service at intervals."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable
@@ -20,17 +20,17 @@ class StoppableTask(Protocol):
 
 
 StartTask = Callable[[str, Callable[[], Coroutine[None, None, None]]], StoppableTask]
-"""Starts a task, given its name and coroutine function, and restarts it whenever it fails."""
+"""Starts a task from its name and coroutine function, and restarts it whenever it fails."""
 
 
 class HealthChecks:
     """Runs the health checks of the configured services.
 
     Args:
-        pool: the addresses of the services, which it probes and whose health it sets.
-        report: a function called at each change with service, address and why the address is down;
-            None if it is up.
-        start: a function that starts the task of an address.
+        pool: the pool whose addresses are checked and marked as up or down.
+        report: called after each change with the service, the address, and the reason why the
+            address is down, or None if it is up.
+        start: starts the task that checks one address.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class HealthChecks:
         self._tasks: dict[tuple[Service, TargetAddress], StoppableTask] = {}
 
     def follow(self, services: Iterable[Service]) -> None:
-        """Check the addresses of these services, and no others, from now on."""
+        """From now on, check the addresses of exactly these services."""
         wanted = {
             (service, address): service.health
             for service in services
@@ -82,15 +82,15 @@ class HealthChecks:
             await asyncio.sleep(health.interval)
 
     async def _probe(self, service: Service, health: Health, address: TargetAddress) -> str | None:
-        """Return why a check failed, or None if it passed.
+        """Send one health check; return the reason for its failure, or None if it succeeded.
 
         Raises:
-            FaultError: the gateway could not check the target.
+            FaultError: the gateway itself could not send the request.
         """
         seconds = health.timeout
         timeouts = Timeouts(seconds, seconds, seconds, seconds)
         fields = [(b"User-Agent", PSEUDONYM)]
-        # No client sends a Host, so `client` has that of the target.
+        # A health check has no client, so with `host: client` the Host field is that of the target.
         host = None if service.host in (CLIENT_HOST, TARGET_HOST) else service.host.encode()
         request = UpstreamRequest("GET", health.path, fields, host)
         try:

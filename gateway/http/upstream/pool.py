@@ -1,14 +1,14 @@
 """The pool: sends each request to a target of a service, over a kept or a new connection.
 
-Every address of a target is chosen, checked and ejected separately; `resolver` keeps the addresses
-of host names up to date. `ServicePool` chooses the available address with the fewest requests in
-flight or, with weights, the one whose turn it is. An address that fails several times in a row gets
-no requests for a period (passive ejection, as in Envoy's outlier detection), and then a single
-trial request (half open); another failure doubles the period. The last available address is never
-ejected, so that clients see the failures of a service. Addresses that active health checks find
-down get no requests either.
+Every address of a target is selected, checked and ejected separately; `resolver` keeps the
+addresses of host names up to date. `ServicePool` selects the available address with the fewest
+requests in flight or, with different weights, by weight. An address that fails several times in a
+row gets no requests for a period (passive ejection, as in Envoy's outlier detection), and then a
+single trial request (half open). Another failure doubles the period. The last available address is
+never ejected, so that clients receive the error responses of a service. Addresses that active
+health checks mark as down get no requests either.
 
-`TargetConnections` keeps and opens the connections to one address, `ConcurrencyLimiter` bounds the
+`TargetConnections` opens and keeps the connections to one address, `ConcurrencyLimiter` limits the
 requests in flight to one service, and `Pool` combines the three.
 """
 
@@ -39,16 +39,17 @@ from gateway.http.upstream.upstream import (
     failure,
 )
 
-# The seconds after which the health of an address without requests counts as unknown, from its last
-# failure or the end of its ejection.
+# The seconds without requests, since the last failure or the end of the ejection, after which the
+# health of an address counts as unknown.
 _KNOWN_SECONDS = 300.0
 
 TargetState = Literal["ejected", "failing", "down", "unresolved"]
 """Why a target is not healthy.
 
 - ejected: it gets no requests, or one trial request;
-- failing: it has failed as often, but gets requests, as no other target is available;
-- down: health checks find it down;
+- failing: it has failed often enough to be ejected, but still gets requests, as no other target is
+  available;
+- down: health checks mark it as down;
 - unresolved: its host name has no address.
 """
 
@@ -57,20 +58,20 @@ class TargetAddress:
     """An address of a target: its health, and its connections.
 
     Attributes:
-        target: the target as it is configured.
-        host: the IP address, or the host of the target where no look-up is needed.
-        label: the target, and the address if it is another one, for the log.
-        connections: the connections to it.
+        target: the target as configured.
+        host: the IP address, or the host of the target if it needs no DNS lookup.
+        label: the target for the log, with the address if they differ.
+        connections: the connections to the address.
         in_flight: the number of requests in flight.
-        failures: the number of failures in a row.
-        ejected_until: the time at which the ejection ends; 0 if it is not ejected.
+        failures: the number of consecutive failures.
+        ejected_until: the end of the ejection; 0 if the address is not ejected.
         seconds: the length of the last ejection in seconds; 0 if there was none.
-        trial: whether the trial request after an ejection is under way.
-        down: whether active health checks find it down.
-        down_cause: why the health check failed that found it down; empty if it is not down.
+        trial: whether the trial request after an ejection is in flight.
+        down: whether active health checks mark the address as down.
+        down_cause: the reason of the failed health check; empty if the address is not down.
         failed: the time of the last failure.
-        cause: what failed then; empty if nothing has.
-        turn: when it is chosen next, in the time of `ServicePool.time`, if weights differ.
+        cause: the reason of the last failure; empty before the first one.
+        turn: the virtual time of its next selection (see `ServicePool.time`), if weights differ.
     """
 
     __slots__ = (
@@ -107,7 +108,7 @@ class TargetAddress:
         self.turn = 0.0
 
     def available(self, now: float) -> bool:
-        """Return whether a request may be sent to the address."""
+        """Return whether requests may be sent to the address."""
         return not self.down and now >= self.ejected_until and not self.trial
 
     def began(self) -> None:
@@ -116,7 +117,7 @@ class TargetAddress:
         self.trial = self.ejected_until > 0
 
     def state(self, ejection: Ejection, now: float) -> TargetState | None:
-        """Return why the address is not healthy; None if it is, or if its health is unknown."""
+        """Return why the address is not healthy; None if it is healthy or its health is unknown."""
         if self.down:
             return "down"
         if not self.ejected_until and self.failures < ejection.failures:
@@ -126,16 +127,17 @@ class TargetAddress:
         return "ejected" if self.ejected_until else "failing"
 
 
-# Retries that a service always has, when its share of requests is spent (Envoy's retry budget).
-# When all targets fail, trying each in turn would add load and help nothing.
+# The retries that a service always has, even if its retry budget is used up (as in Envoy). If all
+# targets fail, trying each of them would only add load.
 _RETRY_RESERVE: Final = 10.0
-# The share of a service's places that bodies may take that began to arrive while half of the places
-# were taken, and are not read ahead. A quarter is left for requests that are complete.
+# The share of a service's places for bodies that are still arriving and are not read ahead, if they
+# began to arrive while half of the places were occupied. The other places remain for complete
+# requests.
 _ARRIVING_SHARE = 0.25
 
 
-# An address is slow with this many times its share of the requests in flight, and one more. Each
-# request beyond that costs it so many turns.
+# An address is slow if it has more than this multiple of its share of the requests in flight, plus
+# one. Each request beyond that delays its next selection by this many steps.
 _SLOW_SHARE: Final = 1.25
 _SLOW_PENALTY: Final = 2
 
@@ -143,13 +145,13 @@ _SLOW_PENALTY: Final = 2
 class ServicePool:
     """The state of one service between requests: addresses, limiters and retry budget.
 
-    Callers pass the time `now`, in seconds.
+    Callers pass the current time as `now`, in seconds.
 
     Attributes:
         addresses: the addresses that requests are sent to.
         weighted: whether the weights of the addresses differ.
-        time: the time in which weighted addresses take turns: that of the last turn.
-        retries: the number of retries that the budget has left.
+        time: the virtual time of the weighted selection: that of the latest selection.
+        retries: the number of retries left in the budget.
     """
 
     def __init__(
@@ -165,7 +167,7 @@ class ServicePool:
         self._next = 0
 
     def choose(self, now: float, tried: Collection[TargetAddress] = ()) -> TargetAddress | None:
-        """Return the address for a request; None if none is available."""
+        """Select the address for a request; None if no address is available."""
         addresses = self.addresses
         if len(addresses) == 1:
             only = addresses[0]
@@ -184,10 +186,10 @@ class ServicePool:
         return best
 
     def _by_weight(self, now: float, tried: Collection[TargetAddress]) -> TargetAddress | None:
-        """Return the address with the earliest turn (EDF, as Envoy schedules weighted hosts).
+        """Select the address that is due first (EDF, as Envoy schedules weighted hosts).
 
-        The larger its weight is, the sooner its next turn comes. An address that has far more than
-        its share of the requests in flight is slow, and waits longer.
+        The larger the weight of an address, the sooner it is due again. An address with far more
+        than its share of the requests in flight is slow, and is selected later.
         """
         best: TargetAddress | None = None
         earliest = 0.0
@@ -196,7 +198,7 @@ class ServicePool:
             in_flight += address.in_flight
             weights += address.target.weight
             if address not in tried and address.available(now):
-                turn = max(address.turn, self.time)  # no turns are made up for
+                turn = max(address.turn, self.time)  # missed selections are not made up for
                 if best is None or turn < earliest:
                     best, earliest = address, turn
         if best is not None:
@@ -213,13 +215,13 @@ class ServicePool:
         tried: tuple[TargetAddress, ...],
         cause: RetryCause | int,
     ) -> TargetAddress | None:
-        """Return the address for one more attempt, and take it from the budget; None for none.
+        """Return the address for another attempt and charge the retry budget; None for no retry.
 
         Args:
-            now: the time.
-            request: the request, of which nothing was sent if the cause is `connect`.
+            request: the request. If the cause is `connect`, nothing of it was sent.
             tried: the addresses of all attempts so far.
-            cause: why the last one failed; a status code that is no cause is never one.
+            cause: why the last attempt failed. Status codes that are not in RetryCause cause no
+                retry.
         """
         retries = self.service.retries
         if (
@@ -240,9 +242,9 @@ class ServicePool:
         """Record the end of a request.
 
         Args:
-            address: the address that it was sent to.
-            failed: whether the address failed; None if the request shows nothing of it.
-            cause: what failed, for the log.
+            address: the address that the request was sent to.
+            failed: whether the address failed; None if the request says nothing about its health.
+            cause: the reason of the failure, for the log.
         """
         address.in_flight -= 1
         address.trial = False
@@ -266,14 +268,14 @@ class Pool:
     """Sends requests to services over kept connections; implements `Upstream`.
 
     Args:
-        count: a function that counts, given the kind of the counter and its labels.
-        batch: the transports that send at the end of the iteration of the event loop.
-        unresolved: a function that is called with a host name and the reason when its look-ups
-            begin to fail, and with None when they succeed again.
-        lookup: looks a host name up.
+        count: increments a counter, given its kind and labels.
+        batch: the transports that send at the end of the current event loop iteration.
+        unresolved: called with a host name and the reason when its lookups start to fail, and with
+            None when they succeed again.
+        lookup: looks up a host name.
 
     Attributes:
-        readdressed: a function that is called when a service has other addresses.
+        readdressed: called when the addresses of a service have changed.
     """
 
     def __init__(
@@ -291,13 +293,13 @@ class Pool:
         self._resolver = Resolver(self._readdress, unresolved, lookup)
         self.readdressed: Callable[[], None] = _ignore
 
-    async def send(  # noqa: C901  # one walk in one frame, for speed
+    async def send(  # noqa: C901  # one function, for speed
         self, service: Service, request: UpstreamRequest, *, background: bool = False
     ) -> StreamedResponse:
         """Return the response as soon as its head has arrived.
 
-        The request goes to the least busy address. If that fails for one of the causes of
-        `service.retries`, it goes to another one, within the retry budget; see also
+        The request goes to the least busy address. If the attempt fails for one of the causes in
+        `service.retries`, the request goes to another address, within the retry budget. See also
         `TargetConnections.send`.
 
         Raises:
@@ -314,7 +316,7 @@ class Pool:
         arriving: ArrivingBody | None = None
         if request.body is not None and pool.limiter.half_full:
             request, arriving = await self._enter_busy(pool, request)
-        elif pool.limiter.free:  # as in `ConcurrencyLimiter.entered`, for speed
+        elif pool.limiter.free:  # `ConcurrencyLimiter.entered`, inlined for speed
             pool.limiter.free -= 1
         else:
             await self._wait(pool, pool.limiter, request)
@@ -361,7 +363,7 @@ class Pool:
             raise
 
     async def _find_addresses(self, pool: ServicePool) -> None:
-        """Wait for the first look-up of a service's host names; raises FaultError."""
+        """Wait for the first lookup of a service's host names; raises FaultError."""
         service = pool.service
         reason: str | None = None
         name = service.targets[0].authority
@@ -378,7 +380,7 @@ class Pool:
     async def _enter_busy(
         self, pool: ServicePool, request: UpstreamRequest
     ) -> tuple[UpstreamRequest, ArrivingBody | None]:
-        """Take a place for a request with a body, and one of the few for bodies still arriving."""
+        """Wait for a place, and for one of the few places of bodies that are still arriving."""
         request = await self._bodies.read(request)
         arriving: ArrivingBody | None = None
         if isinstance(request.body, AsyncIterator):
@@ -425,7 +427,7 @@ class Pool:
     async def probe(
         self, address: TargetAddress, request: UpstreamRequest, timeouts: Timeouts
     ) -> StreamedResponse:
-        """Return the response of one address, regardless of its health and of all limits.
+        """Return the response of one address, regardless of its health and all limits.
 
         Raises:
             ConnectError: no connection could be opened.
@@ -434,15 +436,15 @@ class Pool:
         return await address.connections.send(request, timeouts)
 
     def addresses(self, service: Service) -> tuple[TargetAddress, ...]:
-        """Return the addresses that requests to a service are sent to."""
+        """Return the addresses to which requests for a service are sent."""
         return self._service_pool(service).addresses
 
     def unresolved(self, target: Target) -> str | None:
-        """Return why a target has no address; None if it has one, or is still looked up."""
+        """Return why a target has no address; None if it has one or is still looked up."""
         return None if self._resolver.addresses(target.host) else self._resolver.error(target.host)
 
     def follow(self, services: Iterable[Service]) -> None:
-        """Use these services from now on: look up their hosts, and forget all others."""
+        """From now on, serve exactly these services and look up their host names."""
         latest = {service.name: service for service in services}
         for name in self._services.keys() - latest.keys():
             self._retire(self._services.pop(name).addresses)
@@ -465,7 +467,7 @@ class Pool:
             connections.close()
 
     def _service_pool(self, service: Service) -> ServicePool:
-        # A reload keeps the addresses, and the limiters if the capacity is unchanged.
+        # A reload keeps the addresses. It keeps the limiters if the capacity is unchanged.
         known = self._services.get(service.name)
         if known is not None and known.service is service:
             return known
@@ -488,7 +490,7 @@ class Pool:
         self.readdressed()
 
     def _update(self, pool: ServicePool) -> None:
-        """Set the addresses of a service; those that are gone get no more requests."""
+        """Set the addresses of a service; removed addresses get no more requests."""
         service = pool.service
         known = {
             _identity(each.target, each.host, each.connections): each for each in pool.addresses
@@ -556,7 +558,7 @@ def _ended(response: StreamedResponse) -> None:
     limiter = pool.limiter
     if limiter.waiting.size:
         limiter.leave()
-    else:  # as in `ConcurrencyLimiter.leave`, for speed
+    else:  # `ConcurrencyLimiter.leave`, inlined for speed
         limiter.free += 1
 
 
@@ -568,7 +570,7 @@ def _ended_in_background(
 
 
 def _is_failure(error: BaseException | None) -> bool | None:
-    """Whether an error is the target's failure; None if it shows nothing of its health."""
+    """Return whether the target caused an error; None if that says nothing of its health."""
     if isinstance(error, FaultError):
         return error.fault.blame is Blame.UPSTREAM or None
     return None

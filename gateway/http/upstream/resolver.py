@@ -1,7 +1,8 @@
-"""The addresses of host names, looked up again and again while services use the names.
+"""DNS lookups of the services' host names, repeated at intervals.
 
-A name may stand for several addresses, which come and go: those of the pods of a headless Service
-in Kubernetes, or of the containers of a scaled service in Compose. Each is a target of its own.
+A name may have several addresses, which change over time: those of the pods of a headless Service
+in Kubernetes, or of the containers of a scaled service in Compose. Each address is handled
+separately.
 """
 
 import asyncio
@@ -10,26 +11,26 @@ from collections.abc import Awaitable, Callable, Mapping
 from ipaddress import ip_address
 from typing import Final, NamedTuple
 
-# aiodns: c-ares returns the time to live of addresses, which getaddrinfo does not, and reads the
-# hosts file and the search domains as well.
+# aiodns: c-ares returns the time to live of addresses, which getaddrinfo does not. It also reads
+# the hosts file and the search domains.
 import aiodns
 
-# A look-up that fails is repeated after this time, in seconds; the addresses stay in use.
+# The seconds after which a failed lookup is repeated; the known addresses stay in use.
 _AGAIN: Final = 1.0
-# An address is not looked up again sooner, however short its time to live is.
+# The minimum seconds between two lookups, however short the time to live is.
 _SHORTEST: Final = 1.0
-# A look-up ends after this time, in seconds.
+# The maximum seconds of a lookup.
 _LONGEST: Final = 5.0
-# The errors of getaddrinfo for a name without addresses: the name does not exist (NXDOMAIN), or it
-# has records of other kinds only. Other errors are temporary, such as SERVFAIL.
+# The getaddrinfo errors for a name without addresses: the name does not exist (NXDOMAIN), or it has
+# only records of other types. Other errors, such as SERVFAIL, are temporary.
 _ABSENT: Final = (socket.EAI_NONAME, socket.EAI_NODATA)
-# A name that has lost its addresses is looked up this number of times before they are dropped: a
-# name server that has just started may not have its names yet.
+# The number of lookups without addresses after which the known addresses of a name are dropped: a
+# name server that has just started may not know all names yet.
 _CONFIRMATIONS: Final = 2
 
 
 class Resolution(NamedTuple):
-    """What a look-up of a name has found.
+    """The result of a lookup.
 
     Attributes:
         addresses: the IP addresses, in the order of preference (RFC 6724).
@@ -41,10 +42,11 @@ class Resolution(NamedTuple):
 
 
 class ResolveError(Exception):
-    """A name has no address, or cannot be looked up; the text is the reason.
+    """A name has no address or cannot be looked up; the message is the reason.
 
     Attributes:
-        absent: whether the name has no address, as its servers confirm. Otherwise it may have one.
+        absent: whether the name servers confirmed that the name has no address. If not, it may
+            have one.
     """
 
     def __init__(self, text: str, *, absent: bool = False) -> None:
@@ -53,11 +55,11 @@ class ResolveError(Exception):
 
 
 Lookup = Callable[[str], Awaitable[Resolution]]
-"""Looks a name up; raises ResolveError."""
+"""Looks up a host name; raises ResolveError."""
 
 
 async def resolve(host: str) -> Resolution:
-    """Look a name up; raises ResolveError."""
+    """Look up a host name; raises ResolveError."""
     try:
         async with asyncio.timeout(_LONGEST):
             return await _resolve(host)
@@ -72,7 +74,7 @@ async def _resolve(host: str) -> Resolution:
                 host, family=socket.AF_UNSPEC, type=socket.SOCK_STREAM
             )
     except (aiodns.error.DNSError, UnicodeError):
-        return await _by_system(host)  # it knows sources that c-ares does not, such as mDNS
+        return await _by_system(host)  # the system has sources that c-ares lacks, such as mDNS
     addresses = dict.fromkeys(node.addr[0].decode() for node in found.nodes)
     if not addresses:
         return await _by_system(host)
@@ -90,10 +92,10 @@ async def _by_system(host: str) -> Resolution:
 
 
 def needs_no_lookup(host: str) -> bool:
-    """Return whether connections go to the host as it is written.
+    """Return whether connections use the host as it is written, without a lookup.
 
-    That is an IP address, or `localhost`: services often listen on one of its two addresses only,
-    so connecting tries both.
+    This is the case for an IP address, and for `localhost`: services often listen on only one of
+    its two addresses, so connecting tries both.
     """
     if host == "localhost":
         return True
@@ -105,13 +107,13 @@ def needs_no_lookup(host: str) -> bool:
 
 
 class _Name:
-    """A name that is looked up at intervals.
+    """A host name that is looked up at intervals.
 
     Attributes:
-        addresses: those that the last successful look-up found.
-        error: why the last look-up failed; None if it did not.
-        absent: the number of the last look-ups in a row that found the name without addresses.
-        done: set once there was a first look-up.
+        addresses: the result of the last successful lookup.
+        error: why the last lookup failed; None if it succeeded.
+        absent: the number of latest consecutive lookups that found no address for the name.
+        done: set after the first lookup, successful or not.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -124,13 +126,13 @@ class _Name:
 
 
 class Resolver:
-    """Looks up the names that it follows, and reports their addresses.
+    """Looks up host names at intervals, and reports changed addresses.
 
     Args:
-        changed: a function that is called with a name whenever it has other addresses.
-        failed: a function that is called with a name and the reason when look-ups begin to fail,
-            and with None when they succeed again.
-        lookup: looks a name up.
+        changed: called with a name whenever its addresses have changed.
+        failed: called with a name and the reason when its lookups start to fail, and with None when
+            they succeed again.
+        lookup: looks up a name.
     """
 
     def __init__(
@@ -145,22 +147,22 @@ class Resolver:
         self._names: dict[str, _Name] = {}
 
     def addresses(self, host: str) -> tuple[str, ...]:
-        """Return the known addresses of a host; empty before the first successful look-up."""
+        """Return the known addresses of a host; empty before the first successful lookup."""
         if needs_no_lookup(host):
             return (host,)
         name = self._names.get(host)
         return () if name is None else name.addresses
 
     def error(self, host: str) -> str | None:
-        """Return why the last look-up of a host has failed, or None."""
+        """Return why the last lookup of a host failed, or None if it succeeded."""
         name = self._names.get(host)
         return None if name is None else name.error
 
     def follow(self, hosts: Mapping[str, float]) -> None:
-        """Look up these names and no others from now on.
+        """From now on, look up exactly these names.
 
         Args:
-            hosts: the longest time in seconds between two look-ups, by host.
+            hosts: the maximum seconds between two lookups, by host.
         """
         for host in self._names.keys() - hosts.keys():
             self._stop(self._names.pop(host))
@@ -168,7 +170,7 @@ class Resolver:
             self.add(host, seconds)
 
     def add(self, host: str, seconds: float) -> None:
-        """Look up a name from now on, with at most these seconds between two look-ups."""
+        """Look up a name from now on, with at most these seconds between two lookups."""
         if needs_no_lookup(host):
             return
         name = self._names.get(host)
@@ -178,7 +180,7 @@ class Resolver:
         name.seconds = seconds
 
     async def wait(self, host: str) -> str | None:
-        """Wait for the first look-up; return why the last one has failed, or None."""
+        """Wait for the first lookup; return why the last lookup failed, or None if it succeeded."""
         name = self._names.get(host)
         if name is None:
             return None
@@ -186,7 +188,7 @@ class Resolver:
         return name.error
 
     def close(self) -> None:
-        """Look up nothing more."""
+        """Stop all lookups."""
         for name in self._names.values():
             self._stop(name)
 
@@ -201,10 +203,10 @@ class Resolver:
             await asyncio.sleep(wait)
 
     async def _look(self, host: str, name: _Name) -> float:
-        """Look a name up; return the seconds until the next time."""
+        """Look up a name; return the seconds until the next lookup."""
         try:
             found = await self._lookup(host)
-        except Exception as error:  # whatever it is, the next look-up may succeed
+        except Exception as error:  # after any error, the next lookup may succeed
             reason = str(error)
             if not isinstance(error, ResolveError):
                 reason = f"{host}: {type(error).__name__}: {error}"
@@ -224,6 +226,6 @@ class Resolver:
         if {*found.addresses} != {*name.addresses}:
             name.addresses = found.addresses
             self._changed(host)
-        if not found.seconds:  # the hosts file, or the system without a time to live
+        if not found.seconds:  # from the hosts file, or from the system, which has no time to live
             return name.seconds
         return min(max(found.seconds, _SHORTEST), name.seconds)

@@ -1,4 +1,4 @@
-"""`services` in gateway.yaml: the backends that requests go to, and how the gateway uses each."""
+"""`services` in gateway.yaml: the backends, and how the gateway uses each of them."""
 
 import re
 import ssl
@@ -28,14 +28,14 @@ from gateway.http.certificates import client_context, read_pair
 CLIENT_HOST: Final = "client"
 TARGET_HOST: Final = "target"
 
-# A URL (RFC 9110, section 4.2) of a host that can be connected to, and of nothing more.
+# A URL (RFC 9110, section 4.2) with a host to connect to, without a path or query.
 _TARGET = re.compile(
     r"https?://(?:(?P<name>[A-Za-z0-9._-]+)|\[(?P<address>[0-9A-Fa-f:.]+)\])(?::[0-9]+)?/?\Z"
 )
 HealthPath = Annotated[
     str, matching(r"^/[!-~]*$", "a path begins with a slash; write one like /readyz")
 ]
-# A missing bound is infinite for code, and null in YAML.
+# Code represents a missing limit as infinity, and YAML as null.
 SecondsOrUnbounded = Annotated[
     Seconds,
     WrapValidator(lambda value, handler: inf if value is None else handler(value)),
@@ -53,11 +53,12 @@ HostPolicy = Annotated[
 
 
 class Target(NamedTuple):
-    """A host and a port of a service. A host name may stand for several addresses.
+    """A host and port of a service. A host name may have several addresses.
 
     Attributes:
         secure: whether connections use TLS.
-        weight: the share of requests that each of its addresses gets, relative to the others.
+        weight: the share of requests that each of its addresses gets, relative to the other
+            targets.
     """
 
     host: str
@@ -67,12 +68,12 @@ class Target(NamedTuple):
 
     @property
     def authority(self) -> str:
-        """Return host and port as the authority of a URI (RFC 3986, section 3.2)."""
+        """Host and port as the authority of a URI (RFC 3986, section 3.2)."""
         return f"{self._host}:{self.port}"
 
     @property
     def host_field(self) -> str:
-        """Return the Host field of requests to it, without the usual port of the scheme."""
+        """The Host field of requests to the target, without the default port of the scheme."""
         usual = 443 if self.secure else 80
         return self._host if self.port == usual else self.authority
 
@@ -83,7 +84,7 @@ class Target(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """How long the gateway waits for a service, in seconds, before it answers 504 or gives up."""
+    """The longest times to wait for a service, in seconds, before a response of 504."""
 
     __pydantic_config__ = STRICT
 
@@ -101,30 +102,33 @@ class Timeouts:
 
 @dataclass(frozen=True, slots=True)
 class Ejection:
-    """When a target that fails gets no requests for a while, as long as other targets do not."""
+    """When a failing target temporarily gets no requests, as long as other targets are healthy."""
 
     __pydantic_config__ = STRICT
 
     failures: PositiveInt = 5
     """The number of consecutive failures after which a target is ejected. The default is 5."""
     seconds: Seconds = 5.0
-    """The time of a first ejection, in seconds; each failed trial doubles it. The default is 5."""
+    """The duration of the first ejection, in seconds; each failed trial doubles it.
+
+    The default is 5.
+    """
     longest: Seconds = 60.0
-    """The longest time of an ejection, in seconds. The default is 60."""
+    """The longest duration of an ejection, in seconds. The default is 60."""
 
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """How many requests a service is given at a time; requests beyond that are answered 503."""
+    """How many concurrent requests a service gets. Further requests are refused with 503."""
 
     __pydantic_config__ = STRICT
 
     in_flight: PositiveInt = 1000
     """The largest number of requests in flight to the service. The default is 1000."""
     queue: Annotated[int, Field(ge=0), NumberText] = 1000
-    """The largest number of requests that wait for their turn. The default is 1000."""
+    """The largest number of waiting requests. The default is 1000."""
     patience: Seconds = 5.0
-    """The longest time that a request waits for its turn, in seconds. The default is 5."""
+    """The longest time that a request waits for capacity, in seconds. The default is 5."""
 
 
 RetryCause = Literal["connect", "reset", "timeout", 502, 503, 504]
@@ -134,8 +138,8 @@ RetryCause = Literal["connect", "reset", "timeout", 502, 503, 504]
 class Retries:
     """When a request is sent again, to another target if there is one.
 
-    What may have reached the service is sent again only if it is idempotent (RFC 9110, section
-    9.2.2) and its body is held as a whole.
+    A request that the service may have received is sent again only if it is idempotent (RFC 9110,
+    section 9.2.2) and its body is not streamed.
     """
 
     __pydantic_config__ = STRICT
@@ -154,13 +158,13 @@ class Retries:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """How the gateway checks the health of each target: a 2xx is good, all else is bad."""
+    """How the gateway checks the health of each target. Only a status of 2xx is healthy."""
 
     __pydantic_config__ = STRICT
 
     path: HealthPath
     """The path that a health check requests, such as /readyz. Its Host field is that of `host`, or
-    the address of the target with `client`."""
+    the address of the target if `host` is `client`."""
     interval: Seconds = 5.0
     """The time between two health checks of a target, in seconds. The default is 5."""
     timeout: Seconds = 2.0
@@ -180,18 +184,18 @@ class Service:
         name: The name of the service in the configuration.
         targets: The addresses of the service.
         host: The Host header field of requests to the service: CLIENT_HOST for the value that the
-            client sent, TARGET_HOST for the authority of the target, or any other text literally.
+            client sent, TARGET_HOST for the authority of the target, or a literal value.
         timeouts: The timeouts of requests to the service.
-        ejection: The rule by which failing targets are ejected.
-        capacity: The number of concurrent and of waiting requests.
-        health: The active health check; None where there is none.
+        ejection: When failing targets are ejected.
+        capacity: The maximum numbers of concurrent and of waiting requests.
+        health: The active health check; None without health checks.
         retries: When a request is sent again.
-        tls: The context of TLS connections; None where no target uses TLS.
-        server_name: The name that certificates must have; None for the host of the target.
-        resolve_seconds: The longest time between two look-ups of a host name.
+        tls: The context of TLS connections; None if no target uses TLS.
+        server_name: The name that certificates must contain; None for the host of the target.
+        resolve_seconds: The longest time between two lookups of a host name.
         connection_seconds: The longest time that a connection is used.
-        reads_version: Whether requests must name the version that was decided on. None where the
-            service serves one version alone, so that it need not read it: then only the path does.
+        reads_version: Whether requests must name the selected version. None if the service has only
+            one version and therefore need not read it; then only the path names the version.
     """
 
     name: str
@@ -214,19 +218,19 @@ class ServiceTls(SectionModel):
 
     ca: NonEmptyText | None = None
     """The file of the authorities that sign the service's certificates, as PEM. Its path starts
-    from the folder of gateway.yaml. Without it, those of the system are trusted."""
+    from the folder of gateway.yaml. Without it, the authorities of the system are trusted."""
     server_name: NonEmptyText | None = None
     """The host name that the certificate must have, which is also sent as SNI. The default is the
     host of the target."""
     certificate: NonEmptyText | None = None
-    """The file of the certificate that the gateway presents, and its chain, as PEM. It needs a
-    key. Without it, the gateway presents none."""
+    """The file of the gateway's client certificate and its chain, as PEM. It needs a key. Without
+    it, the gateway presents no certificate."""
     key: NonEmptyText | None = None
-    """The file of the certificate's key, as unencrypted PEM. Paths start from the folder of
+    """The file of the certificate's key, as unencrypted PEM. Its path starts from the folder of
     gateway.yaml."""
     verify: bool = True
-    """Whether the service's certificate is checked. Without the check, anybody on the way can read
-    and change messages. The default is true."""
+    """Whether the service's certificate is checked. Without the check, anybody on the network path
+    can read and change messages. The default is true."""
 
     def compile(self, files: ConfigFiles, mistakes: Mistakes) -> ssl.SSLContext | None:
         own, ca = None, None
@@ -271,33 +275,33 @@ class ServiceModel(SectionModel):
         ]
     ]
     """The addresses of the service, as `http://host:port` or `https://host:port`. A request goes to
-    the least busy. All addresses of a host name are used."""
+    the least busy one. If a host name has several addresses, all of them are used."""
     tls: ServiceTls = ServiceTls()
-    """The TLS of targets that begin with https. By default, certificates are checked by the
-    authorities of the system."""
+    """The TLS settings for targets that begin with https. By default, certificates are checked
+    against the authorities of the system."""
     host: HostPolicy = "client"
-    """The Host field of requests to the service: the client's (`client`), the address of the target
-    (`target`), or any other text. The default is client."""
+    """The Host field of requests to the service: that of the client (`client`), the address of the
+    target (`target`), or any other text. The default is client."""
     timeouts: Timeouts = Timeouts()
     """The timeouts of requests to the service, in seconds."""
     ejection: Ejection = Ejection()
-    """The time in which a failing target of the service gets no requests."""
+    """When a failing target of the service temporarily gets no requests."""
     capacity: Capacity = Capacity()
     """The largest numbers of requests in flight to the service and of waiting requests."""
     health: Health | None = None
     """The health checks of the service's targets. Without it, there are none."""
     retries: Retries = Retries()
-    """The failures after which a request is sent again, and how often."""
+    """After which failures, and how often, a request is sent again."""
     resolve_seconds: Annotated[Seconds, Field(ge=1)] = 10.0
-    """The longest time between two look-ups of a host name in targets, in seconds; a name with a
+    """The longest time between two DNS lookups of a host name in targets, in seconds. A name with a
     shorter time to live is looked up more often. The default is 10."""
     connection_seconds: Seconds = 600.0
-    """The longest time that a connection to the service is used, in seconds, less up to a quarter
-    at random. The default is 600."""
+    """The longest time that a connection to the service is used, in seconds, randomly shortened by
+    up to a quarter. The default is 600."""
     reads_version: bool | None = None
-    """Whether the service reads the version of requests. If so, it gets the selected version if the
-    client named another one or none. The default is true, or false for a service of one version
-    without a conversion or pin to it."""
+    """Whether the service reads the version of requests. If so, requests that name another version
+    or no version are changed to name the selected one. The default is true, or false for a service
+    of one version without a conversion or pin to it."""
 
     def compile(
         self, name: str, files: ConfigFiles, mistakes: Mistakes, *, is_told: bool = True
@@ -308,7 +312,7 @@ class ServiceModel(SectionModel):
             name: the name of the service.
             files: the files that the configuration names.
             mistakes: collects the mistakes.
-            is_told: whether the service reads the version of requests, if that is not configured.
+            is_told: the value of `reads_version` if it is not configured.
         """
         here = mistakes.below("services", name)
         targets = (
@@ -352,7 +356,7 @@ def _target(given: str | WeightedTarget) -> Target:
         raise ValueError(f"a target carries no user name or password; {right}")
     if parts.query or parts.fragment:
         raise ValueError(f"a target has no query and no fragment; {right}")
-    if parts.path.rstrip("/"):  # shown in no message, as it may come from a variable
+    if parts.path.rstrip("/"):  # no message shows the path, as it may come from a variable
         raise ValueError(
             f"a target has no path; {right} here, and the path before that of requests in"
             " upstream_path of the API or the endpoint, as in /base/{rest*}"

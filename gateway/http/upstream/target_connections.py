@@ -1,4 +1,4 @@
-"""The connections to one address of a target: opened, by TLS if it has to be, kept and lent."""
+"""The connections to one address of a target: opened, with TLS if configured, kept and reused."""
 
 import asyncio
 import errno
@@ -20,17 +20,17 @@ from gateway.http.upstream.upstream import StaleConnectionError, UpstreamRequest
 
 
 def address_label(target: Target, host: str) -> str:
-    """Return the text that names an address of a target in the log and in reports."""
+    """Return the label of an address of a target in the log and in reports."""
     return target.authority if host == target.host else f"{target.authority} ({host})"
 
 
-# The maximum number of connections to a target that are opened at a time.
+# The maximum number of connections to a target that are being opened at a time.
 _MOST_OPENING = 16
-# A connection is used for a time that is randomly shorter by up to this share, so that connections
-# do not all end at once.
+# The lifetime of a connection is randomly shortened by up to this share, so that connections do not
+# all end at once.
 _AGE_JITTER: Final = 0.25
-# The errors by which this machine opens no connection, whatever the target does, and the reasons
-# that metrics have for them.
+# The errors for which this machine cannot open a connection, regardless of the target, with their
+# label in metrics.
 _LOCAL_ERRORS: Final = {
     errno.EADDRNOTAVAIL: "ports",
     errno.EMFILE: "files",
@@ -38,7 +38,7 @@ _LOCAL_ERRORS: Final = {
     errno.ENOBUFS: "memory",
     errno.ENOMEM: "memory",
 }
-# Of a name with several addresses, uvloop raises one error with the texts of all of them.
+# If a name has several addresses, uvloop raises one error with the messages of all of them.
 _ERROR_NUMBER: Final = re.compile(r"\[Errno (\d+)\]")
 
 
@@ -47,22 +47,21 @@ class ConnectError(FaultError):
 
 
 class TargetConnections:
-    """Keeps, opens and lends the connections to one address of a target.
+    """Opens, keeps and reuses the connections to one address of a target.
 
     Args:
         target: the target.
         host: its address.
-        crowded: a function that is called when a request waits for a connection although as many
-            as possible are being opened.
-        exhausted: a function that is called with the reason when this machine cannot open a
-            connection to any target.
-        batch: the transports that send at the end of the iteration of the event loop.
+        crowded: called when a request waits for a connection although the maximum number of
+            connections is being opened.
+        exhausted: called with the reason when this machine cannot open a connection to any target.
+        batch: the transports that send at the end of the current event loop iteration.
 
     Attributes:
-        service: the service, which a reload replaces.
-        tls: the context of its TLS; None without TLS.
-        server_name: the name that its certificate must have.
-        retired: whether no exchange begins any more.
+        service: the service; a reload replaces it.
+        tls: the TLS context; None without TLS.
+        server_name: the name that the target's certificate must contain.
+        retired: whether no new exchange may begin.
     """
 
     def __init__(
@@ -79,7 +78,7 @@ class TargetConnections:
         self._address = None if host == target.host else host
         self.tls = service.tls if target.secure else None
         self.server_name = service.server_name or target.host
-        self._session: TlsConnection | None = None  # the one whose session is resumed
+        self._session: TlsConnection | None = None  # the connection whose session is resumed
         self._crowded = crowded
         self._exhausted = exhausted
         self._batch = batch
@@ -92,17 +91,18 @@ class TargetConnections:
         self._opening: set[asyncio.Task[None]] = set()
 
     def make_way(self, network: str) -> None:
-        """Refuse a request of the network that has most waiting here, for one of another.
+        """Refuse a request of the network with most requests waiting here, in favour of `network`.
 
-        It has a place at the service, for which the other one waits.
+        The refused request releases its place at the service, for which the request of `network`
+        waits.
         """
         self._waiting.displace(network, overloaded())
 
     async def send(self, request: UpstreamRequest, timeouts: Timeouts) -> StreamedResponse:
         """Return the response as soon as its head has arrived.
 
-        If a kept connection turns out to be closed, or the service has given up waiting there, a
-        new one replaces it, provided that the request may be sent twice.
+        A new connection replaces a kept one that turns out to be closed, or on which the service
+        sent 408 because it stopped waiting, provided that the request may be sent twice.
 
         Raises:
             ConnectError: no connection could be opened.
@@ -119,7 +119,7 @@ class TargetConnections:
         else:
             if response.status != 408 or not (rested and request.repeatable and _closes(response)):
                 return response
-            response.abandon()  # most likely it was sent before the request arrived
+            response.abandon()  # the service most likely sent it before the request arrived
         connection = await self._connect(timeouts.connect)
         return await connection.send(request, timeouts).arrived()
 
@@ -136,7 +136,7 @@ class TargetConnections:
         return bool(self._open)
 
     def retire(self) -> None:
-        """Close the connections that are free, and each other one after its exchange."""
+        """Close the idle connections now, and each other connection after its exchange."""
         self.retired = True
         for connection in tuple(self._free):
             connection.close()
@@ -149,7 +149,7 @@ class TargetConnections:
         return None
 
     async def _wait(self, network: str, seconds: float) -> UpstreamConnection:
-        """Return the first free or new connection, possibly one that another request has opened."""
+        """Return the next idle or new connection, possibly one opened for another request."""
         try:
             async with asyncio.timeout(seconds):
                 while True:
@@ -170,7 +170,7 @@ class TargetConnections:
             if place.cancelled():
                 self._waiting.leave(network, place)
             elif place.exception() is None:
-                self._lend(place.result())  # it came just as the wait ended
+                self._lend(place.result())  # the connection came just as the wait was cancelled
             raise
 
     def _open_more(self, seconds: float) -> None:
@@ -179,7 +179,7 @@ class TargetConnections:
             self._opening.add(task)
 
     async def _open_one(self, seconds: float) -> None:
-        """Open a connection for the requests that wait; a failure ends the wait of the first."""
+        """Open a connection for the waiting requests; a failure ends the wait of the first one."""
         try:
             connection = await self._connect(seconds)
         except ConnectError as error:
@@ -225,8 +225,8 @@ class TargetConnections:
     async def _open_transport(
         self, loop: asyncio.AbstractEventLoop, connection: UpstreamConnection, seconds: float
     ) -> None:
-        """Connect, and complete the TLS handshake if there is one; raises OSError."""
-        # Any, since they have the methods of an asyncio.Protocol without deriving from it.
+        """Connect, and complete the TLS handshake if TLS is configured; raises OSError."""
+        # Any, since the classes have the methods of asyncio.Protocol but are no subclasses of it.
         protocol: Any = connection
         if self.tls is None:
             await loop.create_connection(lambda: protocol, self._host, self._port)
@@ -245,7 +245,7 @@ class TargetConnections:
         self._session = secure
 
     def _release(self, connection: UpstreamConnection) -> None:
-        """Lend a connection again after an exchange, unless it is too old."""
+        """Reuse a connection after an exchange, or close it if it is too old."""
         if connection.rested_since < connection.retire_at:
             self._lend(connection)
         else:
@@ -253,7 +253,7 @@ class TargetConnections:
             self._open_more(self.service.timeouts.connect)
 
     def _lend(self, connection: UpstreamConnection) -> None:
-        """Pass a free connection to the first request that waits, or keep it for the next one."""
+        """Pass an idle connection to the first waiting request, or keep it for a later one."""
         place = self._waiting.pop() if self._waiting.size else None
         if place is not None:
             place.set_result(connection)
@@ -272,7 +272,7 @@ class TargetConnections:
 
 
 def _end_wait(shaken: asyncio.Future[None], _: TlsConnection, error: TlsError | None) -> None:
-    if shaken.done():  # nobody waits any more
+    if shaken.done():  # the wait was cancelled
         return
     if error is None:
         shaken.set_result(None)
@@ -288,10 +288,10 @@ _EXHAUSTED: Final = Fault(
 
 
 def _local_reason(error: OSError) -> str | None:
-    """Return why this machine cannot connect to any target; None for an error of the target.
+    """Return why this machine cannot connect to any target; None if the target caused the error.
 
-    Of a name with several addresses, all have to fail so: `::1` has no local address where the
-    machine has no IPv6, and another address may still refuse the connection.
+    If a name has several addresses, all of them must fail for a local reason: `::1` fails so on a
+    machine without IPv6, while another address may refuse the connection.
     """
     numbers = [error.errno] if error.errno is not None else _ERROR_NUMBER.findall(str(error))
     reasons = [_LOCAL_ERRORS.get(int(number)) for number in numbers]

@@ -1,7 +1,7 @@
-"""Upstream: the interface to the services for the handler, shadows and health checks.
+"""Upstream: the interface to the services, used by the pipeline, shadows and health checks.
 
 It takes a request and returns a response with a body stream; every failure is a FaultError. The
-implementation (`pool`) can be replaced without a change elsewhere.
+implementation (`pool`) can be replaced without changes elsewhere.
 """
 
 from collections.abc import AsyncIterator, Callable
@@ -16,7 +16,7 @@ from gateway.http.bounds import SlowClients
 from gateway.http.upstream.service import Service
 
 RequestBody = bytes | AsyncIterator[bytes] | None
-"""A complete body, or a stream of its pieces, which may be empty; None for no body."""
+"""A complete body, or a stream of its pieces (some may be empty), or None for no body."""
 
 
 class UpstreamRequest(Struct, frozen=True):
@@ -28,12 +28,13 @@ class UpstreamRequest(Struct, frozen=True):
         fields: the header fields to send, without Host and the framing fields.
         host: the value of Host; None for the authority of the target.
         body: the complete body, or a stream of its pieces; None for no body.
-        length: the length of a streamed body in bytes; None to send it chunked.
-        upgrade: the protocol that the service may switch to; None for none.
-        informational: a function called with status and fields of every 1xx response but 101.
-        lines: the lines of further fields, each without its end, or several that are joined.
-        network: returns the network of the client's address, for lines in which networks have
-            turns; it is empty if no client waits.
+        length: the length of a streamed body in bytes; None to send it in chunks.
+        upgrade: the protocol that the service may switch to; None if it must not switch.
+        informational: called with the status and fields of every 1xx response except 101.
+        lines: further field lines as bytes without the final line end; an item may hold several
+            lines.
+        network: returns the network of the client's address, for fair queues; empty if no client
+            waits for the response.
     """
 
     method: str
@@ -49,17 +50,17 @@ class UpstreamRequest(Struct, frozen=True):
 
     @property
     def all_fields(self) -> HeaderFields:
-        """All header fields, also those whose lines are ready."""
+        """All header fields, including those in `lines`."""
         lines = [line for some in self.lines for line in some.split(b"\r\n")]
         return [*self.fields, *((name, value) for name, _, value in map(_parted, lines))]
 
     @property
     def repeatable(self) -> bool:
-        """Whether the request may be sent twice: it is idempotent (RFC 9110, section 9.2.2)."""
+        """Whether the request may be sent twice: idempotent (RFC 9110, 9.2.2), not streamed."""
         return self.method in _IDEMPOTENT and not isinstance(self.body, AsyncIterator)
 
     def permits(self, switch: HeaderFields) -> bool:
-        """Return whether a 101 response names the protocol asked for (RFC 9110, section 7.8)."""
+        """Return whether a 101 response names the requested protocol (RFC 9110, section 7.8)."""
         named = [value.lower() for name, value in switch if name.lower() == b"upgrade"]
         return self.upgrade is not None and named == [self.upgrade.lower()]
 
@@ -69,14 +70,14 @@ class NoRoomError(Exception):
 
 
 class StaleConnectionError(Exception):
-    """The service closed a kept connection before it took the request."""
+    """The service closed a kept connection before it received the request."""
 
 
 def failure(code: FaultCode, name: str, what: str) -> FaultError:
-    """Return the FaultError for a failing target; its address and behaviour go into the log.
+    """Return the error for a failing target; the log gets its address and the details.
 
     Args:
-        name: the target, and its address in brackets if it is a host name.
+        name: the target, followed by its address in parentheses if the target is a host name.
     """
     target = name.partition(" ")[0]
     return FaultError(Fault(code, _DETAILS[code]), f"{name}: {what}", target)
@@ -98,7 +99,7 @@ class UpstreamHead(Protocol):
     Attributes:
         status: the final status code.
         fields: the header fields as received.
-        target: the target that answered, as it is configured, for the log.
+        target: the target that responded, as configured, for the log.
     """
 
     status: int
@@ -107,19 +108,19 @@ class UpstreamHead(Protocol):
 
     @property
     def complete(self) -> bool:
-        """Whether all of the body has arrived, including bytes that are not read yet."""
+        """Whether all of the body has arrived, including unread bytes."""
         ...
 
     async def read(self) -> bytes:
-        """Return the next bytes of the body, empty at its end.
+        """Return the next bytes of the body; empty at its end.
 
         Raises:
-            FaultError: the body broke off, or the next bytes did not arrive in time.
+            FaultError: the body was cut off, or the next bytes did not arrive in time.
         """
         ...
 
     def unread(self, data: bytes) -> None:
-        """Give back the bytes that were read, so that the next read returns them first."""
+        """Put bytes back, so that the next read returns them first."""
         ...
 
 
@@ -131,7 +132,7 @@ class UpstreamResponse(UpstreamHead, Protocol):
         reason: the reason phrase.
         sized: whether the fields contain Content-Length.
         switched: whether the connection has switched to another protocol.
-        holders: those who keep places at the service for slow clients; None if nobody waits for
+        holders: the slow clients that occupy places at the service; None if no request can wait for
             such a place.
     """
 
@@ -147,11 +148,11 @@ class UpstreamResponse(UpstreamHead, Protocol):
         ...
 
     async def write(self, data: bytes) -> None:
-        """Send bytes of the protocol switched to; waits while the service reads too slowly."""
+        """Send bytes of the new protocol; wait if the service reads too slowly."""
         ...
 
     def release(self) -> None:
-        """Stop counting as a request in flight, since the connection switched protocols."""
+        """Stop counting the request as one in flight, since the connection switched protocols."""
         ...
 
     def abandon(self) -> None:
@@ -171,13 +172,13 @@ class Upstream(Protocol):
         """Return the response as soon as its head has arrived.
 
         Args:
-            service: the service to choose a target of.
+            service: the service that gets the request.
             request: the request to send.
             background: whether no client waits for the response. A background request uses only
-                spare capacity, never waits, tries one target only, and does not affect its health.
+                spare capacity, never waits, tries only one target, and does not affect its health.
 
         Raises:
-            FaultError: there is no response; the Fault has the reason and the party at fault.
+            FaultError: there is no response; its Fault has the reason and who is to blame.
             NoRoomError: the service has no spare capacity for a background request.
         """
         ...
