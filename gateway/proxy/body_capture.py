@@ -8,13 +8,13 @@ from gateway.http.upstream.upstream import UpstreamResponse
 
 
 class CaptureBudget:
-    """The number of bytes that the copies of all exchanges may use together."""
+    """The number of bytes that the copies of all exchanges may use in total."""
 
     def __init__(self, most: int) -> None:
         self._left = most
 
     def take(self, size: int) -> bool:
-        """Reserve `size` bytes if the budget has them; return whether it does."""
+        """Reserve `size` bytes if they are free, and return whether they were."""
         if size > self._left:
             return False
         self._left -= size
@@ -29,7 +29,8 @@ class CapturedBody:
     """A copy of a body, collected while the body is forwarded.
 
     Attributes:
-        lost: the reason why the copy is incomplete, one word; None while it may become complete.
+        lost: The reason why the copy is incomplete, in one word; None while it may still become
+            complete.
     """
 
     __slots__ = ("_budget", "_copy", "_most", "_size", "lost")
@@ -74,9 +75,9 @@ class CapturingResponse:
     """A response whose body is copied while it is read; see `UpstreamResponse`.
 
     Args:
-        response: the response to read.
-        copy: collects the copy of its body; None does not copy it.
-        over: a function that is called at the end. Its argument is whether the whole body was read.
+        response: The response to read.
+        copy: Collects the copy of the body; None to copy nothing.
+        over: A function that is called at the end. Its argument is whether the whole body was read.
     """
 
     __slots__ = (
@@ -131,13 +132,13 @@ class CapturingResponse:
         if self._copy is not None:
             self._copy.keep(piece[self._unread :])
             self._unread = 0
-        # A read returns all bytes that have arrived. So if the body is complete now, this read was
-        # the last.
+        # A read returns all bytes that have arrived. If the body is complete now, this was the last
+        # read.
         self._whole = self._response.complete
         return piece
 
     def unread(self, data: bytes) -> None:
-        """Give back bytes that were read. They are already copied."""
+        """Give back bytes that were read. They are not copied again."""
         self._response.unread(data)
         self._unread += len(data)
 
@@ -146,7 +147,7 @@ class CapturingResponse:
         await self._response.write(data)
 
     def release(self) -> None:
-        """Stop counting as a request in flight."""
+        """Stop counting the request as in flight; see `UpstreamResponse`."""
         self._response.release()
 
     def abandon(self) -> None:

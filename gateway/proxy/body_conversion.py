@@ -41,32 +41,34 @@ from gateway.proxy import conversion_threads
 from gateway.proxy.conversion_budget import AT_ONCE, PATIENCE, ConversionShare, overloaded
 
 _JSON = BodyFormat.JSON  # reading the member from its class is ten times slower
-# Light bodies do not wait for heavy bodies. The limits of a light body are _LIGHT bytes and _FEW
+# Light bodies do not wait for heavy bodies. A light body has at most _LIGHT bytes and _FEW
 # elements. A light piece of a stream has at most _LIGHT_PIECE bytes, including bytes that were held
 # back before it.
 _LIGHT, _FEW, _LIGHT_PIECE = 16 * AT_ONCE, 50_000, 4 * AT_ONCE
-# Forms and patches cost several times as much as JSON of the same size, so the limit for converting
-# them on the event loop is lower.
+# The size limit for the conversion of forms and patches on the event loop. It is lower because they
+# take several times as long as JSON of the same size.
 _AT_ONCE_BESIDE_JSON = AT_ONCE // 4
-# Even a short line of a stream costs some microseconds.
+# The maximum number of lines to convert on the event loop. Even a short line takes some
+# microseconds.
 _LINES_AT_ONCE = 500
 # A body of at most this number of bytes takes at most a third of a millisecond, and is converted at
-# once. Larger bodies take turns: AT_ONCE bytes with as many elements take 20 ms, and a few hundred
-# bytes of a compressed body can decode to them.
+# once. Larger bodies take turns, because AT_ONCE bytes with as many elements take 20 ms. Compressed
+# bodies take turns too, because a few hundred compressed bytes can decode to AT_ONCE bytes.
 _NO_TURN = 1024
-# If a first document ends with a line feed and the body pauses for this number of seconds, the body
-# is treated as a series of documents.
+# If no data follows the first document and its line feed for this number of seconds, the body is
+# treated as a series of documents.
 _MOMENT = 0.05
-# If a body of unknown length does not begin within this number of seconds, it is sent as a stream.
+# If a body of unknown length does not begin within this number of seconds, the head of the response
+# is sent without waiting for the body.
 _SILENCE = 1.0
 _turns = CooperativeRunner(PATIENCE, overloaded)
 
 # Matches the beginning of a JSON object or array, or of JSON in UTF-16 or UTF-32.
 _MAY_HAVE_FIELDS = re.compile(rb"(?:\xef\xbb\xbf)?[ \t\r\n]*(?:[\[{\0]|\xff\xfe|\xfe\xff|[^\0]\0)")
 NOT_JSON = "This version takes JSON bodies: application/json."
-# The number of bytes of a stream that are converted between two checks for other threads.
+# The maximum bytes of a stream that are converted before other threads may run.
 _STEP = 64 * 1024
-# A body of at most this number of bytes is fast even if it consists of surrogate pairs.
+# A body of at most this number of bytes is converted fast even if it consists of surrogate pairs.
 _NEVER_SLOW = 16 * 1024
 _CONTAINERS = (b"{", b"[")
 _CODING = frozenset({b"content-encoding"})
@@ -82,16 +84,16 @@ async def convert_request_body(
     """Return a request body converted to the service's version.
 
     Args:
-        kind: the format, Content-Encoding and encoding of the body; see `described`.
-        message: the message to convert together with the body, if the conversion needs it.
+        kind: The format, Content-Encoding and encoding of the body; see `described`.
+        message: The message to convert together with the body, if the conversion needs it.
 
     Returns:
         The same object if the conversion does not alter the body. None if the body is forwarded
-        unchanged, since its format is not converted.
+        unchanged because bodies of its format are not converted.
 
     Raises:
-        FaultError: the body is not JSON, is too large or does not fit the client's version, which
-            is the client's fault. Or there is no room to convert it.
+        FaultError: The body is not JSON, is too large, or does not fit the client's version; or
+            the memory budget has no room to convert it.
     """
     if not body:
         return body  # an empty body is the same in every version
@@ -129,7 +131,7 @@ async def _converted_body(
     room: ConversionShare,
     message: Message | None,
 ) -> bytes:
-    """Return the converted body. If it is large, `room` reserves its size."""
+    """Convert a whole body. If the result is large, reserve its size in the memory budget."""
     body_format, codings, _ = kind
     if len(body) <= _NO_TURN and not codings and conversion.timeout is None:
         converted = convert(body, conversion, message, no_step)
@@ -150,21 +152,22 @@ async def convert_response_body(  # noqa: C901  # one walk in one frame, for spe
     *,
     begun: bool = False,
 ) -> tuple[bytes | AsyncIterator[bytes] | None, bool]:
-    """Return the body of a response converted to the client's version, and whether it is altered.
+    """Convert the body of a response to the client's version.
 
-    A stream of documents is returned as an iterator. It converts each document when it arrives, and
-    raises FaultError for a document that cannot be converted. None is returned for a body that is
-    forwarded unchanged, such as a body without an object or an array. An unaltered body still has
-    its content coding.
+    Returns:
+        The body, and whether it may be altered. A stream of documents is returned as an iterator,
+        which converts each document when it arrives, and raises FaultError for a document that
+        cannot be converted. The body is None if it is forwarded unchanged, for example because it
+        contains no object or array. An unaltered body still has its content coding.
 
     Args:
-        message: the message to convert together with the body, if the conversion needs it.
-        media_types: the formats of bodies by media type; see `Endpoint.media_types`.
-        begun: whether the client has already received the head of the response.
+        message: The message to convert together with the body, if the conversion needs it.
+        media_types: The formats of bodies by media type; see `Endpoint.media_types`.
+        begun: Whether the client has already received the head of the response.
 
     Raises:
-        FaultError: the body cannot be converted completely, or there is no room to convert it. No
-            part of it may be sent.
+        FaultError: The body cannot be converted completely, or the memory budget has no room to
+            convert it. No part of it may be sent.
     """
     found = _kind_of(response, media_types)
     if found is None:
@@ -210,7 +213,7 @@ async def convert_response_body(  # noqa: C901  # one walk in one frame, for spe
             _give_back(response, body, room)
             return None, False
     made = await _converted_whole(response, body, kind, conversion, room, message, known=known)
-    if made is None:  # the fields and the query are converted separately
+    if made is None:  # the header fields are converted separately
         made, more = body, more or conversion.needs_message
     elif not isinstance(made, bytes):
         return made, True
@@ -226,7 +229,7 @@ async def convert_response_body(  # noqa: C901  # one walk in one frame, for spe
 def _kind_of(
     response: UpstreamHead, media_types: Mapping[str, str]
 ) -> tuple[BodyKind, list[str], bool, str] | None:
-    """Return what the header fields of a response state about its body.
+    """Determine from the header fields of a response how its body is converted.
 
     Returns:
         The kind of the body, its content codings, whether all codings are known, and the reason why
@@ -248,7 +251,7 @@ def _kind_of(
         return kind, applied, True, unfit
     if not (body_format is _JSON or unfit) and (maybe or body_format in STREAMS):
         return None  # without decoding, it is unknown whether a change applies to the body
-    # An unknown coding such as `UTF-8` is a mistake of the service: the body is not encoded.
+    # An unknown coding such as `UTF-8` is a mistake of the service, whose body is not encoded.
     return (body_format, [], encoding), [], False, unfit
 
 
@@ -265,14 +268,14 @@ async def _converted_whole(
     """Convert the complete body of a response.
 
     Args:
-        known: whether the content codings of the body are known.
+        known: Whether the content codings of the body are known.
 
     Returns:
-        The same object if the conversion does not alter the body. An iterator for several JSON
-        documents. None for a body that is not JSON and that changes do not apply to.
+        The same object if the conversion does not alter the body. An iterator if the body has
+        several JSON documents. None for a body that is not JSON and is not converted.
 
     Raises:
-        FaultError: the body cannot be converted completely.
+        FaultError: The body cannot be converted completely.
     """
     body_format, codings, encoding = kind
     if not body:
@@ -311,7 +314,7 @@ def _give_back(response: UpstreamHead, body: bytes, room: ConversionShare) -> No
 
 
 def _is_larger(response: UpstreamHead, begun: bytes, room: ConversionShare) -> bool:
-    """Return whether a body is larger than the limit for conversion, by its length or so far."""
+    """Return whether the declared length or the received part of a body exceeds the size limit."""
     lengths = [value for name, value in response.fields if name.lower() == b"content-length"]
     return len(begun) > room.limit or any(int(value) > room.limit for value in lengths)
 
@@ -326,9 +329,10 @@ def _search(
     encoding: TextEncoding | None,
     conversion: BodyConversion,
 ) -> SeriesSearch | TextSearch | None:
-    """Return the detector for a stream in a body that is still arriving; None without one."""
+    """Return the detector for documents in a body that is still arriving, or None if not needed."""
     # If a change needs the message or the whole body, a document in a series is converted
-    # differently than a single document. Then a second document decides, not a pause.
+    # differently from a single document. A pause is then not sufficient: a second document must
+    # follow.
     alike = not conversion.needs_message and conversion.of_documents is conversion
     if body_format is _JSON:
         if _is_sized(response) or encoding is not None:
@@ -346,7 +350,7 @@ async def _late(
     message: Message | None,
     media_types: Mapping[str, str],
 ) -> AsyncIterator[bytes]:
-    """Yield the converted body of a response whose head was sent before the body began."""
+    """Yield the converted body of a response whose head is sent before the body begins."""
     if isinstance(response, _DecodedResponse):
         response.raw = None  # the body is sent without its content coding
     given = response, conversion, room, message, media_types
@@ -361,7 +365,7 @@ async def _late(
 
 
 async def _followed(response: UpstreamHead, converted: bytes) -> AsyncIterator[bytes]:
-    """Yield the converted beginning, and the rest of the response unchanged."""
+    """Yield the converted beginning of a body, and then the unchanged rest of the response."""
     if converted:
         yield converted
     while piece := await response.read():
@@ -380,15 +384,15 @@ async def _series(
     """Convert a body of several JSON documents, such as the events of a Kubernetes watch.
 
     Args:
-        response: the response.
-        begun: the part of its body that has arrived.
-        conversion: the conversion of each document.
-        room: the room for the body.
-        message: the message; None if it is unknown.
-        more: whether the body may continue.
+        response: The response with the body.
+        begun: The part of the body that has arrived.
+        conversion: The conversion of each document.
+        room: The share of the memory budget for the body.
+        message: The message with the body; None if it is unknown.
+        more: Whether the body may continue after `begun`.
 
     Raises:
-        FaultError: the part that has arrived cannot be converted.
+        FaultError: The part that has arrived cannot be converted.
     """
     sequence = BodyFormat.JSON_SEQUENCE
     stream = _converted_stream(sequence, conversion, room, message, strict=True)
@@ -406,19 +410,19 @@ async def _series(
 def _converted_nothing(
     response: UpstreamHead, conversion: BodyConversion, message: Message | None
 ) -> bytes:
-    """Convert an empty body. It stays empty unless changes move a value into it."""
+    """Convert an empty body, which stays empty unless a change moves a value into it."""
     if message is None or not conversion.needs_message:
         return b""
     if convert_made(response, conversion.carrying, message) == b"{}":
         return b""
-    message.restore()  # a value moves into the body, so all changes of the body apply
+    message.restore()  # a change moves a value into the body, so all changes apply
     return convert_made(response, conversion, message)
 
 
 def convert_made(
     response: UpstreamHead, conversion: BodyConversion, message: Message | None
 ) -> bytes:
-    """Convert an empty object, for a response whose service sent no body."""
+    """Create the body of a response without a body: convert an empty object."""
     try:
         return json_body.convert(b"{}", conversion, message)
     except ConversionError as error:
@@ -426,10 +430,10 @@ def convert_made(
 
 
 def _length(response: UpstreamHead, room: ConversionShare) -> int:
-    """Return the declared length of the body of a response, or 0 without one.
+    """Return the declared length of the body of a response, or 0 if no length is declared.
 
     Raises:
-        FaultError: the length exceeds the limit.
+        FaultError: The length exceeds the size limit.
     """
     for name, value in response.fields:
         if name.lower() == b"content-length":
@@ -453,11 +457,11 @@ async def _collected(
     """Yield the pieces of a body until its end, or until `search` finds a stream.
 
     Args:
-        piece: the first piece.
-        last: whether the first piece is also the last.
+        piece: The first piece.
+        last: Whether the first piece is also the last.
 
     Raises:
-        FaultError: the body is too large.
+        FaultError: The body is too large.
     """
     size = 0
     while piece:
@@ -489,7 +493,7 @@ async def _pieces(
     room: ConversionShare,
     begun: bytes = b"",
 ) -> AsyncIterator[bytes]:
-    """Yield the converted beginning, and then the rest of the response, converted as a stream."""
+    """Yield the converted beginning of a body, and then convert and yield the rest as a stream."""
     if begun:
         yield begun
     if stream is None:
@@ -497,7 +501,7 @@ async def _pieces(
     try:
         last = False
         while not last and (piece := await response.read()):
-            last = response.complete  # the end may arrive while the client takes this piece
+            last = response.complete  # checked now: the end may arrive while the client reads
             if converted := await _converted(stream, piece, conversion, room):
                 yield converted
         if rest := await _converted(stream, None, conversion, room):
@@ -515,10 +519,10 @@ async def convert_request_stream(
     room: ConversionShare,
     message: Message | None,
 ) -> AsyncIterator[bytes]:
-    """Yield the converted documents of a request.
+    """Convert the body of a request that is a stream of documents, and yield the pieces.
 
     Raises:
-        FaultError: a document does not fit the client's version.
+        FaultError: A document does not fit the client's version.
     """
     stream = _converted_stream(body_format, conversion, room, message)
     try:
@@ -586,18 +590,18 @@ async def _convert(
 
 
 def _check_elements(made: bytes, body_format: BodyFormat, room: ConversionShare) -> None:
-    """Raise DecodedTooLargeError if a converted body has more elements than a body may have."""
+    """Raise DecodedTooLargeError if a converted body exceeds the limit for elements."""
     if len(made) > AT_ONCE and ElementCount(room.elements, body_format).exceeds(made):
         what = f"the converted body has more than {room.elements} elements"
         raise content_coding.DecodedTooLargeError(what)
 
 
 async def _hold_made(made: bytes, room: ConversionShare) -> None:
-    """Reserve room for a converted body.
+    """Reserve bytes of the memory budget for a converted body.
 
     Raises:
-        DecodedTooLargeError: the body is too large.
-        FaultError: there is no room in time.
+        DecodedTooLargeError: The body is too large.
+        FaultError: The budget had no room within the time limit.
     """
     if len(made) > room.limit:
         what = f"the converted body has more than {room.limit} bytes"
@@ -607,7 +611,7 @@ async def _hold_made(made: bytes, room: ConversionShare) -> None:
 
 
 async def _in_turn(convert: Callable[[], bytes], room: ConversionShare) -> bytes:
-    """Call a function on the event loop; conversions take turns by the client's network."""
+    """Call a function on the event loop. The networks of clients take turns."""
     return await _turns.run(convert, lambda: room.network)
 
 
@@ -618,7 +622,7 @@ async def _beside(
     *,
     light: bool = False,
 ) -> bytes:
-    """Call a function in a thread beside the event loop."""
+    """Call a function in a thread, in parallel with the event loop."""
     if conversion.timeout is None:
         return await conversion_threads.run(convert, room.network, light=light)
     from gateway.proxy import timed_conversion
@@ -632,7 +636,7 @@ async def _converted(
     conversion: BodyConversion,
     room: ConversionShare,
 ) -> bytes:
-    """Feed data to a stream, or end the stream if data is None; return its output."""
+    """Add data to a stream, or end the stream if `data` is None, and return its output."""
 
     def advance(step: Step = no_step) -> bytes:
         made = stream.finish(step) if data is None else stream.feed(data, step)
@@ -657,9 +661,9 @@ def failed(response: UpstreamHead, what: object, cause: str = "") -> FaultError:
     """Return the error for a response that cannot be converted.
 
     Args:
-        response: the response.
-        what: the reason for the client.
-        cause: the reason for the log, if it has more details.
+        response: The response of the service.
+        what: The reason as shown to the client.
+        cause: The reason as written to the log, if it has more details.
     """
     return FaultError(conversion_failed(what), f"{response.target}: {cause or what}")
 
@@ -672,15 +676,15 @@ def _converted_stream(
     *,
     strict: bool = False,
 ) -> ConvertedStream:
-    """Return the conversion of a stream of documents, each within the bounds of the room.
+    """Return the converter of a stream of documents.
 
     Args:
-        body_format: the format of the stream.
-        conversion: the conversion of each document.
-        room: the bounds of each document.
-        message: the message that contains the stream; None if it is unknown.
-        strict: whether a document that is not JSON is an error. Otherwise it is forwarded
-            unchanged, such as `[DONE]`.
+        body_format: The format of the stream.
+        conversion: The conversion of each document.
+        room: Contains the limits for each document.
+        message: The message that contains the stream; None if it is unknown.
+        strict: Whether a document that is not JSON is an error. If false, such a document, for
+            example `[DONE]`, is forwarded unchanged.
     """
     conversion = conversion.of_documents
 
@@ -689,7 +693,7 @@ def _converted_stream(
             return document
         if len(document) > AT_ONCE and ElementCount(room.elements).exceeds(document):
             raise DecodedTooLargeError(f"a document of more than {room.elements} elements")
-        # The head of the message is already sent, so its documents cannot change it.
+        # The head of the message has already been sent, so documents cannot change it.
         copy = None if message is None else message.copied()
         try:
             return json_body.convert(document, conversion, copy, step)
@@ -706,11 +710,10 @@ def _converted_stream(
 
 
 def _converter(body_format: BodyFormat, room: ConversionShare) -> WholeConversion | None:
-    """Return the conversion of whole bodies of a format; None for a format without conversion.
+    """Return the function that converts whole bodies of a format, or None if there is none.
 
     Args:
-        body_format: the format.
-        room: the bounds of each document in a stream.
+        room: Contains the limits for each document in a stream.
     """
     if body_format in STREAMS:
         return partial(_convert_documents, body_format, room)
@@ -727,7 +730,7 @@ def _convert_documents(
 ) -> bytes:
     stream = _converted_stream(body_format, conversion, room, message)
     converted = BytesIO()
-    for begin in range(0, len(body), _STEP):  # in steps: the search in a long event takes time
+    for begin in range(0, len(body), _STEP):  # in steps, because a search in a long event is slow
         step()
         converted.write(stream.feed(body[begin : begin + _STEP], step))
     converted.write(stream.finish(step))
@@ -735,7 +738,7 @@ def _convert_documents(
 
 
 def _decoded_small(body: bytes, codings: Sequence[str], limit: int, most: int) -> bytes | None:
-    """Return the decoded body if it is small enough to be converted at once, else None."""
+    """Decode a body; return None if it is too large to be converted on the event loop."""
     size = len(body)
     if size > most:
         return None
@@ -754,17 +757,17 @@ class _DecodedResponse:
     """A response without its content codings; implements `UpstreamHead`.
 
     Args:
-        response: the response.
-        applied: its codings, in the order in which they were applied.
-        failed: returns the error for a body that cannot be decoded.
-        most: the maximum number of received bytes that are kept for `unread`; None keeps none.
+        response: The response of the service.
+        applied: The codings of the response, in the order in which they were applied.
+        failed: Returns the error for a body that cannot be decoded.
+        most: The maximum number of received bytes to keep for `unread`; None to keep none.
 
     Attributes:
-        raw: the received bytes before decoding, which `unread` gives back; None if they are not
+        raw: The received bytes before decoding, which `unread` gives back; None if they are not
             kept.
 
     Raises:
-        ContentCodingError: a coding is unknown, or there are too many.
+        ContentCodingError: A coding is unknown, or there are too many.
     """
 
     def __init__(
@@ -789,7 +792,7 @@ class _DecodedResponse:
         """Return the next bytes of the decoded body; empty at its end.
 
         Raises:
-            FaultError: the body cannot be decoded, or is too large.
+            FaultError: The body cannot be decoded, or is too large.
         """
         try:
             while True:
@@ -797,7 +800,7 @@ class _DecodedResponse:
                     if piece:
                         return piece
                     await asyncio.sleep(0)  # many empty pieces must not block the event loop
-                # A complete response may return its whole body again, so it is read only once.
+                # A complete response may return its whole body repeatedly. Read it only once.
                 data = b"" if self._ended else await self._response.read()
                 self._ended = self._response.complete
                 if not data:
@@ -813,7 +816,7 @@ class _DecodedResponse:
             raise self._failed(error) from None
 
     def unread(self, data: bytes) -> None:
-        """Give back the decoded bytes that were read. If `raw` is kept, give back `raw` instead."""
+        """Give back decoded bytes that were read; if `raw` is kept, give back `raw` instead."""
         if self.raw is None:
             self._pieces = chain((data,), self._pieces)
         else:

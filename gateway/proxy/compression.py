@@ -1,4 +1,4 @@
-"""Compression of converted responses. The gateway requests them from services uncompressed."""
+"""Compression of converted responses, which the gateway requests uncompressed from services."""
 
 import asyncio
 import sys
@@ -6,7 +6,7 @@ import zlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import NamedTuple
 
-# brotli and zstd: the libraries that `content_coding` decodes with.
+# brotli and zstd: the libraries that `content_coding` also uses for decoding.
 import brotli
 
 from gateway.base.headers import DIGESTS, HeaderFields
@@ -17,14 +17,14 @@ if sys.version_info >= (3, 14):
 else:
     from backports import zstd
 
-# The minimum size of a compressed body in bytes. A smaller body fits into one packet with its head,
-# so compression costs more than it saves.
+# The minimum size in bytes of a body to compress. A smaller body fits into one packet together with
+# the head, so compression would cost more than it saves.
 LEAST = 1024
-# A body of more bytes is compressed in a thread, so that other requests do not wait for it.
+# Bodies of more bytes are compressed in a thread, so that other requests do not wait for them.
 _AT_ONCE = 16 * 1024
 _LENGTH = b"Content-Length"
 _OF_BYTES = DIGESTS | {b"content-encoding"}
-# These formats are not compressed. Some proxies buffer compressed responses, and would delay the
+# Formats that are not compressed. Some proxies buffer compressed responses, and would delay the
 # events of an event stream.
 _AS_THEY_ARE = (
     BodyFormat.EVENT_STREAM,
@@ -35,14 +35,14 @@ _AS_THEY_ARE = (
 
 
 def takes(method: str, fields: HeaderFields, body: object) -> bool:
-    """Return whether a response may be compressed, by its body and media type.
+    """Return whether a response has a body and a media type that may be compressed.
 
-    A response to HEAD is treated like a response to GET: without a Content-Type, it has no body.
+    A response to HEAD is treated as the response to GET would be.
 
     Args:
-        method: the method of the request.
-        fields: the header fields of the response.
-        body: the stream; None without a body.
+        method: The method of the request.
+        fields: The header fields of the response.
+        body: The body or stream; None without a body.
     """
     return (body is not None or method == "HEAD") and format_of(fields) not in _AS_THEY_ARE
 
@@ -50,12 +50,12 @@ def takes(method: str, fields: HeaderFields, body: object) -> bool:
 async def compressed(
     fields: HeaderFields, body: bytes, coding: str
 ) -> tuple[HeaderFields, bytes] | None:
-    """Return the fields and the body of a response in a coding; None if it stays uncompressed.
+    """Compress a response, and return its header fields and body; None if it stays uncompressed.
 
     Args:
-        fields: the header fields, including Content-Length.
-        body: the body without a coding.
-        coding: the name of the coding.
+        fields: The header fields, including Content-Length.
+        body: The body without a coding.
+        coding: The name of the coding.
     """
     if len(body) < LEAST or _must_stay(fields):
         return None
@@ -71,14 +71,15 @@ async def compressed(
 def compressed_stream(
     fields: HeaderFields, pieces: AsyncIterator[bytes], coding: str
 ) -> tuple[HeaderFields, AsyncIterator[bytes]]:
-    """Return the fields and the body of a streamed response, compressed if that is allowed.
+    """Compress a streamed response if that is allowed, and return its header fields and body.
 
-    Each piece is flushed, so the client can read it immediately. An event stream is not compressed.
+    Each piece is flushed, so that the client can read it immediately. Event streams are not
+    compressed.
 
     Args:
-        fields: the header fields.
-        pieces: the body without a coding, piece by piece.
-        coding: the name of the coding.
+        fields: The header fields.
+        pieces: The body without a coding, piece by piece.
+        coding: The name of the coding.
     """
     if format_of(fields) in _AS_THEY_ARE or _must_stay(fields):
         return fields, pieces
@@ -129,9 +130,10 @@ _CODERS: Mapping[str, Callable[[], _Coder]] = {
 
 
 def _must_stay(fields: HeaderFields) -> bool:
-    """Return whether a body must not be compressed (RFC 9111, section 5.2.2.6), or already is.
+    """Return whether a body must not be compressed, or already is.
 
-    An unaltered body may have digests, which compression would invalidate.
+    Cache-Control may forbid compression (RFC 9111, section 5.2.2.6). An unaltered body may have
+    digests, which compression would invalidate.
     """
     return any(
         (lower := name.lower()) in _OF_BYTES
@@ -141,7 +143,7 @@ def _must_stay(fields: HeaderFields) -> bool:
 
 
 def _gzip(body: bytes) -> bytes:
-    # The gzip header has no modification time, so equal bodies give equal bytes.
+    # The gzip header gets no modification time, so that equal bodies give equal bytes.
     coder = zlib.compressobj(5, zlib.DEFLATED, 31)
     return coder.compress(body) + coder.flush()
 

@@ -1,10 +1,10 @@
-"""The byte budget of conversions.
+"""The memory budget of conversions.
 
-A body that is converted stays in memory as a whole, from its first byte until its receiver has
-taken it. All these bodies share one budget of bytes. Networks of clients that hold fewer bytes have
-priority. So if one client sends large bodies as fast as it can, other clients do not wait longer
-than its current bodies take. The parsed elements of a large body need many times the memory of its
-bytes. They exist only during the conversion, and only one heavy body is converted at a time
+A body that is converted stays in memory as a whole, from its first byte until its receiver has read
+it. All these bodies share one budget of bytes. Networks of clients that hold fewer bytes have
+priority. If one client sends large bodies as fast as it can, other clients therefore wait only for
+its current bodies. The parsed elements of a large body need many times the memory of its bytes.
+They exist only during the conversion, and only one heavy body is converted at a time
 (`conversion_threads`).
 """
 
@@ -20,28 +20,27 @@ from gateway.http.bounds import SlowBody, SlowClients
 from gateway.http.client.message import ClientExchange
 
 AT_ONCE = 64 * 1024
-"""A body of more bytes is large: it is converted in a thread, so that other requests do not wait
-for it."""
+"""The maximum bytes of a small body. A larger body is converted in a thread, so that other requests
+do not wait for it."""
 # The budget in bytes. All bodies share _ALL. Large bodies of networks that hold at most _LITTLE may
 # also use _SPARE, so that other networks cannot lock them out. Small bodies may also use _SPARE and
-# _SMALL. A single body is limited by `limits.convert`, which may be larger than _ALL.
+# _SMALL. `limits.convert` is the limit for a single body, and may be larger than _ALL.
 _ALL = 64 * 1024 * 1024
 _SPARE = 16 * 1024 * 1024
 _LITTLE = 8 * 1024 * 1024
 _SMALL = 16 * 1024 * 1024
 PATIENCE = 5.0
-"""The maximum number of seconds for which a body waits for room in the budget. A light body also
-waits at most this long for its conversion."""
+"""The maximum seconds for which a body waits for room in the budget. A light body also waits at
+most this long for its conversion."""
 
 
 class Holder(Protocol):
     """An exchange that holds bytes of the budget.
 
     Attributes:
-        limit: the maximum size of one body in bytes.
-        held: the number of bytes that the exchange holds. Only the budget changes it.
-        network: the network of the client's address. The bytes of all clients in a network are
-            added up.
+        limit: The maximum size of one body in bytes.
+        held: The number of bytes that the exchange holds. Only the budget changes it.
+        network: The network of the client's address. All clients of a network share its bytes.
     """
 
     limit: int
@@ -61,7 +60,7 @@ class ConversionBudget:
     """The bytes that this process holds for conversions.
 
     Attributes:
-        slow: the exchanges that hold bytes for slow clients or services.
+        slow: The exchanges that hold bytes because a client or service is slow.
     """
 
     def __init__(self) -> None:
@@ -71,9 +70,9 @@ class ConversionBudget:
         self.slow = SlowClients(0, lambda: self._waiting)
 
     def take(self, holder: Holder, more: int) -> bool:
-        """Reserve more bytes if the budget has room; return whether they are reserved.
+        """Reserve more bytes if the budget has room, and return whether it had.
 
-        A large body gets no bytes while an exchange of a network that holds less is waiting.
+        A large body gets no bytes while an exchange of a network that holds fewer bytes is waiting.
         """
         if not self._fits(holder, more):
             return False
@@ -88,7 +87,7 @@ class ConversionBudget:
         """Wait until the budget has room, and reserve more bytes.
 
         Raises:
-            FaultError: there is no room in time.
+            FaultError: The budget had no room within the time limit.
         """
         change = asyncio.get_running_loop().create_future()
         waiting = _Waiting(holder, more, change)
@@ -106,7 +105,7 @@ class ConversionBudget:
                 self._grant()
 
     def give_back(self, holder: Holder) -> None:
-        """Release all bytes of a holder, and grant them to waiting holders."""
+        """Release all bytes of a holder, and grant free bytes to waiting holders."""
         if holder.held > AT_ONCE:
             network = holder.network
             self._shares[network] -= holder.held
@@ -117,7 +116,7 @@ class ConversionBudget:
         self._grant()
 
     def _grant(self) -> None:
-        """Grant free bytes to waiting holders. Networks that hold less come first."""
+        """Grant free bytes to waiting holders, beginning with networks that hold the fewest."""
         kept_free = False
         for each in sorted(self._waiting, key=lambda each: self._share(each.holder)):
             small = each.holder.held + each.more <= AT_ONCE
@@ -130,7 +129,7 @@ class ConversionBudget:
         self.slow.make_way()
 
     def _end_deadlock(self) -> None:
-        """Fail one waiting holder if the waiting bodies hold so much that none can be completed."""
+        """Fail one waiting holder if the waiting bodies hold so many bytes that none can finish."""
         held = sum(each.holder.held for each in self._waiting)
         if any(held + each.more <= max(_ALL, each.holder.limit) for each in self._waiting):
             return
@@ -160,7 +159,7 @@ class ConversionBudget:
 
 
 def overloaded() -> FaultError:
-    """Return the error for a body that cannot be converted because of too many other bodies."""
+    """Return the error for a body that cannot be converted because other bodies use the budget."""
     detail = "As many bodies as possible are being converted; try again."
     again = ((b"Retry-After", b"1"),)
     return FaultError(Fault(FaultCode.OVERLOADED, detail, fields=again))
@@ -170,13 +169,13 @@ _budget = ConversionBudget()
 
 
 class ConversionShare(msgspec.Struct):
-    """The share of one exchange in the budget.
+    """The share of one exchange in the memory budget, with the limits for its bodies.
 
     Attributes:
-        limit: the maximum size of one body in bytes, both before and after decoding.
-        elements: the maximum number of elements in one body.
-        sender: the client's exchange; None if no client is waiting, as in a shadow.
-        held: the number of bytes that the exchange holds, to be released at its end.
+        limit: The maximum size of one body in bytes, both before and after decoding.
+        elements: The maximum number of elements in one body.
+        sender: The client's exchange; None if no client is waiting, as for a shadow.
+        held: The number of bytes that the exchange holds. They are released at its end.
     """
 
     limit: int
@@ -194,20 +193,20 @@ class ConversionShare(msgspec.Struct):
 
     @property
     def holders(self) -> SlowClients:
-        """The exchanges that hold bytes of the budget for slow clients or services."""
+        """The exchanges that hold bytes of the budget because a client or service is slow."""
         return _budget.slow
 
     async def gather(self, pieces: AsyncIterator[bytes], length: int = 0) -> bytes:
         """Collect a whole body, and reserve bytes for each piece when it arrives.
 
         Args:
-            pieces: the body.
-            length: its declared length in bytes. For a large body, this number of bytes is reserved
-                at once. Otherwise, several incomplete bodies could wait for each other.
+            pieces: The pieces of the body.
+            length: The declared length in bytes. For a large body, all these bytes are reserved at
+                once. Otherwise, several incomplete bodies could wait for each other.
 
         Raises:
-            FaultError: there is no room for the body in time, or it arrived slowly and had to make
-                room for other bodies.
+            FaultError: The budget had no room within the time limit, or the body arrived slowly and
+                had to make room for other bodies.
         """
         if length > AT_ONCE:
             await self._hold(length)
@@ -233,10 +232,10 @@ class ConversionShare(msgspec.Struct):
             await _budget.wait(self, more)
 
     async def grow(self, size: int) -> None:
-        """Reserve bytes until `size` bytes are reserved in total, waiting for room if necessary.
+        """Increase the reserved bytes to `size` if they are fewer, waiting for room if necessary.
 
         Raises:
-            FaultError: there is no room in time.
+            FaultError: The budget had no room within the time limit.
         """
         more = size - self.held
         if more > 0:
@@ -251,15 +250,15 @@ class _Gathered:
     """The part of a body that has arrived.
 
     Args:
-        before: the number of bytes that were reserved before the body.
+        before: The number of bytes that were already reserved for other purposes.
     """
 
     def __init__(self, before: int) -> None:
-        self.bytes = BytesIO()  # grows without copying its content
+        self.bytes = BytesIO()  # does not copy its content when it grows
         self._size = before
 
     def add(self, piece: bytes, held: int) -> int:
-        """Add a piece; return how many more bytes must be reserved for it."""
+        """Add a piece, and return how many more bytes must be reserved for it."""
         self.bytes.write(piece)
         self._size += len(piece)
         return max(0, self._size - held)

@@ -1,12 +1,12 @@
-"""The threads for conversions: large bodies are converted beside the event loop.
+"""The threads that convert large bodies, in parallel with the event loop.
 
-There is one thread for light bodies and one for heavy bodies. A heavy body can take seconds beside
-a busy event loop, and light bodies do not wait for it. Networks of clients take turns at each
-thread. So if one client sends many bodies, another client waits for only one of them. During a
-conversion, the event loop continues to run (see `GilThrottle`).
+One thread converts light bodies, and one thread converts heavy bodies. A heavy body can take
+seconds if the event loop is busy, and light bodies do not wait for it. Networks of clients take
+turns at each thread. If one client sends many bodies, another client therefore waits for only one
+of them. During a conversion, the event loop continues to run (see `GilThrottle`).
 
-More threads would not be faster, since Python runs one thread at a time. Each would also hold the
-elements of its body in memory.
+More threads would not be faster, because Python runs one thread at a time. Each thread would also
+hold the elements of its body in memory.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from gateway.proxy.conversion_budget import PATIENCE, overloaded
 # the initial value of this size in bytes.
 _M_MMAP_THRESHOLD = -3
 _LARGE = 128 * 1024
-# The maximum seconds for which a heavy body waits: longer than the conversion before it takes.
+# The maximum seconds for which a heavy body waits. The conversion before it takes less time.
 _HEAVY_PATIENCE = 4 * PATIENCE
 _light_turns, _heavy_turns = FairLock(), FairLock()
 _T = TypeVar("_T")
@@ -35,12 +35,12 @@ async def run(convert: Callable[[Step], _T], network: str = "", *, light: bool =
     """Call a function in a thread, and return its result. Cancellation stops the function.
 
     Args:
-        convert: the function. It calls its argument between its steps.
-        network: the network of the client.
-        light: whether the function takes little time and memory.
+        convert: The function. It must call its argument between its steps.
+        network: The network of the client.
+        light: Whether the function takes little time and memory.
 
     Raises:
-        FaultError: the conversions before this one took too long.
+        FaultError: Earlier conversions took too long.
     """
     turns, patience = (_light_turns, PATIENCE) if light else (_heavy_turns, _HEAVY_PATIENCE)
     try:
@@ -79,12 +79,13 @@ def _thread(light: bool) -> ThreadPoolExecutor:
 def _give_memory_back() -> None:
     """Make the C library return the memory of each freed large body to the system.
 
-    Above a threshold, the GNU C library returns freed memory to the system. It raises the threshold
-    to the size of freed blocks (mallopt(3), M_MMAP_THRESHOLD). Then small objects keep the memory
-    of large bodies allocated: the siege measured 212 to 284 MB in a worker, and 137 to 224 MB with
-    a fixed threshold. Other C libraries have neither the function nor the problem.
+    The GNU C library returns freed blocks above a size threshold to the system. It raises the
+    threshold to the size of freed blocks (mallopt(3), M_MMAP_THRESHOLD), and small objects then
+    keep the memory of large bodies allocated. In the siege test, a worker used 212 to 284 MB, and
+    137 to 224 MB with a fixed threshold. Other C libraries have neither the function nor the
+    problem.
     """
-    import ctypes  # takes 0.1 MB in each worker, so it is imported only for large bodies
+    import ctypes  # takes 0.1 MB in each worker, so import it only for large bodies
 
     with suppress(AttributeError):
         ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _LARGE)

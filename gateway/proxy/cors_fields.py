@@ -1,8 +1,8 @@
 """Converts CORS header fields if client and service use different versions (Fetch, section 3.2).
 
 A preflight names a method and header fields of the client's version. The service responds with
-methods and header fields of its own version. The names are mapped like the request that follows the
-preflight.
+methods and header fields of its own version. The names are converted in the same way as the request
+that follows the preflight.
 """
 
 from gateway.base.errors import Fault, FaultCode, FaultError
@@ -36,7 +36,7 @@ def for_service(exchange: Exchange, plan: Plan, fields: HeaderFields) -> HeaderF
             value = operation_path.meant.encode()
         elif lower == _HEADERS and pairs:
             value = ",".join(requested(_listed([value]), pairs)).encode("latin-1")
-            if not value:  # none of the fields is forwarded to the service
+            if not value:  # no requested field is forwarded to the service
                 continue
         mapped.append((name, value))
     return mapped
@@ -64,9 +64,10 @@ def for_script(exchange: Exchange, plan: Plan, fields: HeaderFields) -> HeaderFi
 
 
 def with_exposed(exchange: Exchange, fields: HeaderFields) -> HeaderFields:
-    """Expose the fields that the gateway adds to scripts, if the service allows an origin.
+    """Expose the header fields that the gateway adds, so that scripts can read them.
 
-    The service does not know the fields that the gateway adds to its response.
+    The fields are exposed only if the service allows an origin. The service itself does not know
+    these fields.
     """
     if not _is_allowed(fields):
         return fields
@@ -81,7 +82,7 @@ def with_exposed(exchange: Exchange, fields: HeaderFields) -> HeaderFields:
 
 
 def _asked_about(exchange: Exchange, plan: Plan) -> tuple[NamePair, ...]:
-    """Return the header names that the conversion changes in the request after a preflight."""
+    """Return the pairs of header names that the conversion renames in the announced request."""
     method, request = exchange.message.headers.get(PREFLIGHT), plan.route.request
     if method is None or request is None or plan.route.response is None:
         return ()
@@ -89,7 +90,7 @@ def _asked_about(exchange: Exchange, plan: Plan) -> tuple[NamePair, ...]:
         try:
             conversions = request, plan.route.response
             request = find_operation_path(*conversions, method, *asked(exchange, plan)).request
-        except ConversionError:  # the request after the preflight will be refused
+        except ConversionError:  # the announced request will be refused
             return ()
     return name_pairs(request, method, MessageKind.REQUEST)
 
@@ -117,7 +118,7 @@ def _listed(values: list[bytes]) -> list[str]:
 
 
 def _with(fields: HeaderFields, name: bytes, before: list[str], names: list[str]) -> HeaderFields:
-    """Replace a field that lists names; return the same fields if the names have not changed."""
+    """Replace a header field that lists names; return the same fields if no name has changed."""
     if [each.lower() for each in names] == [each.lower() for each in before if each]:
         return fields
     lower = name.lower()

@@ -1,4 +1,4 @@
-"""Counts how requests of cutovers end, and which requests are overdue."""
+"""Counts the outcomes of requests in cutovers, and the requests that are overdue."""
 
 from bisect import bisect_left
 from collections.abc import Collection
@@ -23,16 +23,16 @@ from gateway.usage.delta import (
 from gateway.versions.version import Version
 
 _OVERDUE = GateLimits().overdue
-# The maximum number of separate counts by operation in one delta, over all versions, routes and
-# cells. Further operations are counted only in the sums.
+# The maximum number of counts by operation in one delta, over all versions, routes and cells.
+# Requests of further operations are counted only in the sums.
 _MOST_OPERATIONS = 256
 
 CutoverPlace = tuple[str, str, str, int]
-"""The key for counting requests of a cutover: the API, the version, the route and the cell."""
+"""The key of the counts of a cutover: the API, the version, the route and the cell."""
 
 
 class CutoverRequest(Protocol):
-    """The part of an `Exchange` that is counted here."""
+    """The attributes of an `Exchange` that are needed for counting."""
 
     snapshot: Snapshot
     endpoint: Endpoint | None
@@ -49,23 +49,23 @@ class CutoverRequest(Protocol):
 class CutoverCounts:
     """The counts of cutover requests since the last `take`, and the requests in progress.
 
-    If a service hangs, its requests do not end. So a request is counted when it becomes overdue. If
-    it ends later, only its outcome is added. Counts never decrease, so sums can be merged in any
-    order.
+    If a service hangs, its requests do not end. A request is therefore counted as soon as it is
+    overdue. If it ends later, only its outcome is added. Counts never decrease, so that sums can be
+    merged in any order.
     """
 
     def __init__(self) -> None:
         self._sums: dict[CutoverPlace, CutoverDelta] = {}
         self._room = _MOST_OPERATIONS
-        # The requests in progress: those that are not overdue, by cutover and in the order in which
-        # they began, and the overdue requests of all cutovers.
+        # The requests in progress that are not overdue, by cutover and in the order in which they
+        # began, and then the overdue requests of all cutovers.
         self._waiting: dict[VersionKey, dict[CutoverRequest, None]] = {}
         self._overdue: set[CutoverRequest] = set()
         self._fell: dict[VersionKey, float] = {}
 
     @property
     def waiting(self) -> bool:
-        """Whether any request in progress is not overdue yet."""
+        """Whether a request in progress is not overdue yet."""
         return any(self._waiting.values())
 
     def begin(self, exchange: CutoverRequest) -> None:
@@ -73,13 +73,13 @@ class CutoverCounts:
         self._waiting.setdefault(_key(exchange), {})[exchange] = None
 
     def fall(self, key: VersionKey, now: float) -> None:
-        """Ignore the requests in progress on the new route, since the percentage has fallen.
+        """Ignore the requests in progress on the new route after the percentage has fallen.
 
         The percentage falls in a rollback, for example. When it rises again, the new route is
-        judged again, and requests that still hang must not cause another rollback.
+        judged again. Old requests that still hang must not cause another rollback.
 
         Args:
-            key: the API and the version of the cutover.
+            key: The API and the version of the cutover.
             now: The time by the clock of `Exchange.began`.
         """
         self._fell[key] = now
@@ -110,9 +110,9 @@ class CutoverCounts:
         """Count a response that was validated against the OpenAPI document of its version.
 
         Args:
-            place: the key under which the request is counted.
-            operation: the requested operation.
-            fields: the fields of the response that violate the document.
+            place: The key of the counts.
+            operation: The requested operation.
+            fields: The fields of the response that violate the document.
         """
         sums, of_it = self._at(place, operation)
         write = operation[0] in WRITES

@@ -1,7 +1,7 @@
-"""Maps the URLs in header fields and bodies of responses and requests.
+"""Maps URLs in responses and requests to the version and host of the receiver.
 
-In every response, Location, Content-Location, Link (RFC 8288) and the paths in Set-Cookie (RFC
-6265) are mapped. URLs in bodies are mapped if a conversion has the change `link`.
+Location, Content-Location, Link (RFC 8288) and the paths in Set-Cookie (RFC 6265) are mapped in
+every response. URLs in bodies are mapped if a conversion has a `link` change.
 """
 
 import re
@@ -34,16 +34,16 @@ _PREFIX = re.compile(r"(?:/[A-Za-z0-9\-._~%!$&'()*+;=:@]+)+\Z")
 _SUCCESSOR = re.compile(rb"<(//[^/>]*|)(/[^>]*)>(?=; rel=\"successor-version\")")
 _LINK_PORT = re.compile(rb":[0-9]*\Z")
 _ANY_METHOD = "*"  # the wildcard in Access-Control-Allow-Methods (Fetch, section 3.2.3)
-# The maximum number of links in the header fields of one response, plus the parameters of links and
-# cookies. Each takes some microseconds, during which other requests wait.
+# The maximum number of links in the header fields of one response, including the parameters of
+# links and cookies. Each takes some microseconds, during which other requests wait.
 _MOST_PARTS = 2000
 
 
 def map_response_fields(exchange: Exchange, plan: Plan, fields: HeaderFields) -> HeaderFields:
-    """Map the links in the header fields of a response to links that the client can request.
+    """Map the URLs in the header fields of a response to URLs that the client can request.
 
     Raises:
-        FaultError: the response has too many links.
+        FaultError: The response has too many links.
     """
     mapper = link_mapper(exchange, plan)
     mapped: HeaderFields = []
@@ -66,14 +66,14 @@ def map_offline_fields(
     status: int | None,
     link: Callable[[str], str],
 ) -> HeaderFields:
-    """Map the links in the header fields of an offline message, as for a client.
+    """Map the URLs in the header fields of an offline message, as for a client.
 
     Args:
-        mapper: Maps links; None leaves them unchanged.
+        mapper: Maps URLs; None leaves them unchanged.
         fields: The header fields of the message.
         status: The status of a response; None for a request, whose fields are not mapped.
-        link: The function that maps URLs in the body. It does not map a URL again that has moved
-            from the body to a Link field.
+        link: The function that maps URLs in the body. It leaves a URL unchanged that it has already
+            mapped, and that a conversion has then moved from the body to a Link field.
     """
     if mapper is None or status is None:
         return fields
@@ -115,7 +115,7 @@ def _mapped_line(
 
 
 def map_allow(exchange: Exchange, plan: Plan, fields: HeaderFields) -> HeaderFields:
-    """Convert the listed methods to the client's version, if operations differ.
+    """Convert the methods in Allow to the client's version if operations differ.
 
     Args:
         fields: The header fields of a 405 response, or of a response to OPTIONS.
@@ -145,10 +145,10 @@ def _mapped_methods(
 
 
 def check_method(exchange: Exchange, plan: Plan) -> None:
-    """Raise FaultError (405) if the service returns 404 for a method that the version lacks.
+    """Raise FaultError (405) if the service returned 404 for a method that the version lacks.
 
     If all operations of a path are at other paths of the service, the service has nothing at this
-    path. So it cannot know that the path exists in the client's version.
+    path. The service then cannot know that the path exists in the client's version.
     """
     route, operation_path = plan.route, plan.operation_path
     if operation_path is None or route.request is None or route.response is None:
@@ -162,7 +162,10 @@ def check_method(exchange: Exchange, plan: Plan) -> None:
 
 
 def asked(exchange: Exchange, plan: Plan) -> tuple[Callable[[Version], str], str | None]:
-    """Return a function for the path of requests to a version's service, and the client's query."""
+    """Return the client's query, after a function for the path of the request to a service.
+
+    The function returns the path for a service that implements the given version.
+    """
     captures = link_mapper(exchange, plan).captures
     template = plan.route.upstream_path or plan.endpoint.template
 
@@ -186,9 +189,9 @@ def request_links(exchange: Exchange, mapper: LinkMapper) -> Callable[[str], str
 def _noting_field(
     exchange: Exchange, place: str, map_link: Callable[[str], MappedLink]
 ) -> Callable[[str], str]:
-    """Return a function that maps links in a header field.
+    """Return a function that maps URLs in a header field.
 
-    A conversion may have moved a link from the body to a Link field. Such a link is already mapped,
+    A conversion may have moved a URL from the body to a Link field. Such a URL is already mapped,
     and stays unchanged.
     """
     noting, made = _noting(exchange, place, map_link), exchange.mapped_links
@@ -214,8 +217,8 @@ def _noting(
 def _once(map_link: Callable[[str], str], made: set[str]) -> Callable[[str], str]:
     """Return a function that maps each URL in a body only once, and adds the result to `made`.
 
-    The change `link` may be declared for the same field in several version steps. After the first
-    of these steps, the URL is already mapped.
+    Several version steps may have a `link` change for the same field. After the first of these
+    steps, the URL is already mapped.
     """
     known: dict[str, str] = {}
 
@@ -231,7 +234,7 @@ def _once(map_link: Callable[[str], str], made: set[str]) -> Callable[[str], str
 
 
 def link_mapper(exchange: Exchange, plan: Plan) -> LinkMapper:
-    """Return the mapper for the links in a request and in its response."""
+    """Return the mapper for the URLs in a request and in its response."""
     path, captures = _path(exchange)
     public = public_prefix(exchange)
     scheme, authority = public_origin(exchange)
@@ -252,7 +255,7 @@ def link_mapper(exchange: Exchange, plan: Plan) -> LinkMapper:
 
 
 def _path(exchange: Exchange) -> tuple[str, Mapping[str, str]]:
-    """Return the path of a request, and the captures of its endpoint's template in it."""
+    """Return the path of a request, and the values of the captures in the endpoint's path."""
     target = exchange.message.path
     if not target.startswith("/"):  # the absolute form (RFC 9112, section 3.2.2)
         target = "/" + target.partition("://")[2].partition("/")[2]
@@ -262,19 +265,19 @@ def _path(exchange: Exchange) -> tuple[str, Mapping[str, str]]:
 
 
 def _sent_prefix(plan: Plan, public: str, captures: Mapping[str, str]) -> str:
-    """Return the X-Forwarded-Prefix for the service: what proxies and the gateway removed."""
+    """Return the X-Forwarded-Prefix for the service: the prefix that proxies or gateway removed."""
     stripped = plan.route.stripped
     if stripped is None:
         return public
     if not stripped.captures:
         return public + stripped.text
-    # A prefix with which the service could build links to other hosts is not sent.
+    # Do not send a prefix that would make the service create links to other hosts.
     own = _plain(stripped.fill(captures))
     return f"{public}{own}" if own else ""
 
 
 def public_prefix(exchange: Exchange) -> str:
-    """Return the prefix that trusted proxies removed from the client's path; may be empty."""
+    """Return the prefix that trusted proxies removed from the client's path; empty if unknown."""
     if not exchange.snapshot.trusted_proxies or not exchange.snapshot.trusts(exchange.peer):
         return ""
     given = exchange.message.headers.getall("X-Forwarded-Prefix", ())
@@ -283,7 +286,7 @@ def public_prefix(exchange: Exchange) -> str:
 
 
 def prefix_line(exchange: Exchange, plan: Plan) -> bytes:
-    """Return the X-Forwarded-Prefix line to append to the head, or b"" without a removed prefix."""
+    """Return the X-Forwarded-Prefix line for the head, or b"" if no prefix was removed."""
     stripped = plan.route.stripped
     captures = _path(exchange)[1] if stripped is not None and stripped.captures else {}
     prefix = _sent_prefix(plan, public_prefix(exchange), captures)
@@ -291,9 +294,10 @@ def prefix_line(exchange: Exchange, plan: Plan) -> bytes:
 
 
 def public_successor(exchange: Exchange, fields: FieldLines) -> FieldLines:
-    """Map the links to successors in the lifecycle fields to links that the client can request.
+    """Map the successor links in the lifecycle header fields to URLs that the client can request.
 
-    A trusted proxy may remove a path prefix or use another port, which the links need.
+    A trusted proxy may have removed a path prefix, or may use another port. The links then need
+    this prefix and port.
     """
     if not exchange.snapshot.trusts(exchange.peer):
         return fields
@@ -310,7 +314,7 @@ def public_successor(exchange: Exchange, fields: FieldLines) -> FieldLines:
 
 
 def public_fault(exchange: Exchange, fault: Fault) -> Fault:
-    """Map the successor in a fault to a location that the client can request."""
+    """Map the successor in an error response to a URL that the client can request."""
     successor = fault.successor
     if successor is None:
         return fault
@@ -327,8 +331,8 @@ def _port(exchange: Exchange) -> str:
 
 
 def _plain(prefix: str) -> str:
-    """Return the prefix if it is safe in links, else an empty string.
+    """Return the prefix if it is safe in links, or an empty string.
 
-    A safe prefix cannot lead to another host, or out of its own folder.
+    A safe prefix cannot lead to another host or to a parent folder.
     """
     return prefix if _PREFIX.match(prefix) and not has_dot_segment(prefix) else ""

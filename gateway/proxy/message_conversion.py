@@ -1,9 +1,9 @@
 """Conversion of whole messages: header fields, query and body.
 
-Most conversions change fields, query and body separately. If a change moves a value between them,
-or depends on more than one value, they are converted together, version step by version step. Live
-traffic and shadows use this module through `gateway.proxy.message_rewriting`, the commands
-`convert` and `explain` through `offline_message`.
+Most conversions change header fields, query and body separately. If a change moves a value between
+these parts, or depends on several of them, they are converted together, version step by version
+step. Live traffic and shadows use this module through `gateway.proxy.message_rewriting`, and the
+commands `convert` and `explain` through `offline_message`.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -56,12 +56,12 @@ _NOTHING = b"{}"
 # Reading a member from its class is ten times slower.
 _FORM, _MERGE_PATCH = BodyFormat.FORM, BodyFormat.MERGE_PATCH
 _UNREAD: Final = (BodyFormat.PASSED, BodyFormat.OTHER)
-# Requests with these methods have no body by custom (RFC 9110, section 9.3).
+# Methods of requests that usually have no body (RFC 9110, section 9.3).
 _BODILESS = frozenset({"GET", "HEAD", "DELETE"})
 
 
 class MessageContext(Protocol):
-    """The request to which a body belongs, as far as conversions need it.
+    """The request to which a body belongs, with the attributes that conversions need.
 
     Attributes:
         method: The method of the client's request.
@@ -85,7 +85,7 @@ class MessageContext(Protocol):
     def message(
         self, conversion: BodyConversion, fields: HeaderFields, status: int | None
     ) -> Message | None:
-        """Return the message that contains a body, or None if its conversion does not need it.
+        """Return the message with a body, or None if the conversion of the body does not need it.
 
         Args:
             conversion: The conversion of the body.
@@ -95,12 +95,12 @@ class MessageContext(Protocol):
         ...
 
     def shown(self, fields: HeaderFields, status: int | None) -> Message:
-        """Return the message for changes of the query or header fields that depend on it."""
+        """Return the message, for changes of the query or header fields that read the message."""
         ...
 
 
 class LiveContext(NamedTuple):
-    """The context of a request that the gateway serves or repeats."""
+    """The context of a request that the gateway forwards to a service or repeats in a shadow."""
 
     method: str
     exchange: Exchange
@@ -157,21 +157,21 @@ def planned_message(
     status: int | None,
     link: Callable[[str], str] = str,
 ) -> Message:
-    """Return the message of a request or of its response, to be converted with its body.
+    """Return the Message of a request or of its response, which is converted with its body.
 
     Args:
         plan: The plan for the request.
         method: The method of the client's request.
         path: The path of the client's request.
         query: The query of the client's request.
-        captures: The raw captures in the path.
+        captures: The raw values of the captures in the path.
         fields: The header fields of the message.
         status: The status of the response; None for the request.
-        link: Maps a URL for the receiver of the message.
+        link: Maps a URL in the message for the receiver of the message.
     """
     lines = parse_query(query)
     operation, steps, spelling = plan.endpoint.template.text, _query_steps(plan, method), QUERY
-    if any(step.rewrites for step in steps):  # these steps need the message as the client sent it
+    if any(step.rewrites for step in steps):  # these steps need the original message
         sent = Message(method, path, operation, captures, "/", status, query=lines)
         spelling = QUERY.of(sent)
     way = QueryWalk(lines, steps, spelling)
@@ -206,17 +206,21 @@ async def convert_request(
     conversion: BodyConversion,
     room: ConversionShare,
 ) -> tuple[Message | None, HeaderFields, RequestBody]:
-    """Return the message, the header fields and the body of a request for the service.
-
-    The message contains the query that was converted together with the body. It is None if the
-    query is converted separately.
+    """Convert a request for the service.
 
     Args:
-        kind: what the header fields state about the body; see `described`.
-        body: the body, in pieces or whole; None without a body.
+        converting: The conversion of the request.
+        kind: The format and the encodings of the body; see `described`.
+        body: The body, in pieces or whole; None without a body.
+        conversion: The conversion of the body.
+
+    Returns:
+        The message, the header fields and the body. The message contains the query that was
+        converted together with the body; it is None if the query is converted separately.
 
     Raises:
-        FaultError: the request does not fit its version, or there is no room to convert it.
+        FaultError: The request does not fit its version, or the memory budget has no room to
+            convert it.
     """
     message = context.message(conversion, fields, None)
     streams = is_stream(kind)
@@ -248,7 +252,7 @@ async def convert_request(
     elif not whole and method not in SAFE and is_empty_form(method, kind[0]):
         whole = EMPTY_FORM
     elif together is not None and not whole:
-        # The request stays without a body, unless a change moves a value into it.
+        # The request stays without a body unless a change moves a value into the body.
         whole, converted = _NOTHING, [*headers.end_to_end(fields, _TYPE), _JSON]
         carried = await body_conversion.convert_request_body(
             whole, described(converted, context.media_types), conversion.carrying, room, together
@@ -262,7 +266,7 @@ async def convert_request(
     whole, drops = whole if made_body is None else made_body, converting.drops_body
     kept = whole is received
     if together is not None and made_body is None:
-        # The body is not JSON and stays unchanged: fields and query are converted separately.
+        # The body is not JSON and stays unchanged. Convert header fields and query separately.
         together, converted = None, convert_fields(context, converted, converting)
     elif together is not None:
         converted = write_fields(together.headers)
@@ -287,18 +291,20 @@ async def convert_response(  # noqa: C901  # one walk in one frame, for speed
     answered: int,
     room: ConversionShare,
 ) -> tuple[HeaderFields, bytes | AsyncIterator[bytes] | None, bool]:
-    """Return the header fields and the body of a response for the client.
-
-    The third value is whether the body may differ from the service's body. If it cannot, the fields
-    that describe its bytes stay valid. The body is None if the service's body is forwarded
-    unchanged.
+    """Convert a response for the client.
 
     Args:
-        conversion: the conversion of the body; None if the body is not converted.
-        answered: the status of the response to the client.
+        converting: The conversion of the response.
+        conversion: The conversion of the body; None if the body is not converted.
+        answered: The status of the response to the client.
+
+    Returns:
+        The header fields, the body, and whether the body may differ from the service's body. If it
+        cannot differ, the header fields that describe its bytes stay valid. The body is None if the
+        service's body is forwarded unchanged.
 
     Raises:
-        FaultError: the response cannot be converted completely. No part of it may be sent.
+        FaultError: The response cannot be converted completely. No part of it may be sent.
     """
     status, method = response.status, context.method
     changes = answered != status and _has_other_body(converting, method, status, answered)
@@ -310,8 +316,8 @@ async def convert_response(  # noqa: C901  # one walk in one frame, for speed
     has_body = not bodiless(method, answered)
     if changes and has_body:
         fields = [*headers.end_to_end(fields, _TYPE), _JSON]
-    # A response to HEAD has no body. Values that move from header fields to the body are only
-    # removed.
+    # A response to HEAD has no body. Values that a change moves from header fields to the body are
+    # only removed.
     heads = method == "HEAD" and conversion.needs_message
     message = None
     if (conversion.needs_message or conversion.maps_links) and (has_body or heads):
@@ -330,7 +336,7 @@ async def convert_response(  # noqa: C901  # one walk in one frame, for speed
         given = response, conversion, room, message, types
         body, altered = await body_conversion.convert_response_body(*given)
         if together is not None and (body is None or isinstance(body, AsyncIterator)):
-            # The body is not JSON, or has several documents: the fields are converted separately.
+            # The body is not JSON, or has several documents. Convert the header fields separately.
             together, fields = None, convert_fields(context, fields, converting, response)
     elif together is not None:
         body_conversion.convert_made(response, conversion.carrying, together)
@@ -350,7 +356,7 @@ def convert_fields(
     """Convert the header fields of a response, or of a request if `response` is None.
 
     Raises:
-        FaultError: the fields cannot be converted.
+        FaultError: The fields cannot be converted.
     """
     if not converting.changes_fields:
         return fields
@@ -365,7 +371,7 @@ def convert_fields(
 
 
 def check_request(target: str, fields: HeaderFields, limits: Limits) -> None:
-    """Raise FaultError if a converted request exceeds the limits for requests of clients."""
+    """Raise FaultError if a converted request exceeds the limits that apply to client requests."""
     refused = None
     if len(target) > limits.target:
         refused = request_parsing.too_long(limits)
@@ -378,7 +384,7 @@ def check_request(target: str, fields: HeaderFields, limits: Limits) -> None:
 
 
 def check_response(response: UpstreamHead, fields: HeaderFields) -> None:
-    """Raise FaultError if a converted head exceeds the limits for responses of services."""
+    """Raise FaultError if the head of a converted response exceeds the limits for responses."""
     if len(fields) > MOST_FIELDS:
         raise body_conversion.failed(response, f"it would have more than {MOST_FIELDS} fields")
     if _size(fields) > MAX_HEAD:
@@ -395,16 +401,15 @@ def _size(fields: HeaderFields) -> int:
 def sent_conversion(
     converting: Conversion, method: str, asked: str, kind: BodyKind, *, has_body: bool
 ) -> BodyConversion | None:
-    """Return the conversion of a request's body, or None if no body is converted.
-
-    A request without a body also has a conversion if changes may create one.
+    """Return the conversion of a request's body, or None if no body is converted or created.
 
     Args:
-        converting: the conversion of the request.
-        method: the method of the client's request.
-        asked: the method of the request to the service.
-        kind: what the header fields state about the body; see `described`.
-        has_body: whether the request has a body.
+        converting: The conversion of the request.
+        method: The method of the client's request.
+        asked: The method of the request to the service.
+        kind: The format and the encodings of the body; see `described`.
+        has_body: Whether the request has a body. Changes may create a body for a request without
+            one.
     """
     empty = not has_body
     if empty:
@@ -422,14 +427,14 @@ def request_conversion(converting: Conversion, asked: str, kind: BodyKind) -> Bo
     """Return the conversion of a request's body, or None if the body is forwarded unchanged."""
     if kind[0] in _UNREAD:
         return None
-    # A merge patch contains only the fields to change, whatever its method is (RFC 7396). Other
-    # bodies are interpreted by the method that the service gets: a field that is missing in a PUT
-    # of the old version is left unchanged by a PATCH.
+    # A merge patch contains only the fields to change, also if its method is not PATCH (RFC 7396).
+    # For other bodies, the method of the request to the service decides: if a PUT without a field
+    # becomes a PATCH, the PATCH leaves the field unchanged.
     return converting.for_request("PATCH" if kind[0] is _MERGE_PATCH else asked)
 
 
 def _has_other_body(converting: Conversion, method: str, status: int, answered: int) -> bool:
-    """Return whether a changed status replaces the body of the service's response."""
+    """Return whether a change of the status also replaces the body of the service's response."""
     if method == "HEAD":
         return False
     if bodiless(method, answered) != bodiless(method, status):
@@ -444,10 +449,10 @@ def _other_body(
     fields: HeaderFields,
     message: Message | None = None,
 ) -> tuple[HeaderFields, bytes | None]:
-    """Return the fields and the body of a response whose service's body is replaced."""
+    """Return the header fields and the new body of a response whose body must be replaced."""
     if bodiless("", answered):
         return headers.end_to_end(fields, _OF_BODY), None
     if conversion is None:
         return headers.end_to_end(fields, _OF_BODY), b""
-    # The body is what the changes make of an empty object.
+    # Create the body from an empty object.
     return fields, body_conversion.convert_made(response, conversion, message)

@@ -1,13 +1,13 @@
 """Message rewriting: creates the requests to services and the responses to clients.
 
-Live traffic and shadows call `rewrite_request` and `rewrite_response`. These functions drop the
-fields that are not forwarded, convert fields and body, replace the version, and add the fields of
-this hop.
+Live traffic and shadows call `rewrite_request` and `rewrite_response`. These functions drop header
+fields that are not forwarded, convert header fields and body, replace the version, and add the
+header fields of this hop.
 
-Conversion is always the first step, since a conversion is declared for the fields that the sender
-wrote. Writing the version is always the last step, also in the query (`routing.plan`). A conversion
-may rename a field to a name from which the receiver reads the version, so the version is written
-when no other step can overwrite it.
+Conversion is always the first step, because a conversion is declared for the fields that the sender
+wrote. The version is always written in the last step, in the query too (`routing.plan`), so that no
+other step can overwrite it. For example, a conversion may rename a header field to the name of the
+field from which the receiver reads the version.
 """
 
 import re
@@ -74,11 +74,11 @@ _ETAG = frozenset({b"etag"})
 _PREFIX = b"x-forwarded-prefix"
 _RANGE = frozenset({b"content-range"})
 _ETAG_LENGTH = len(b"etag")
-# A client cannot request a part of a converted body (RFC 9110, section 14.3).
+# Clients cannot request a part of a converted body (RFC 9110, section 14.3).
 _NO_RANGES = (b"Accept-Ranges", b"none")
 _takes = compression.takes
 _convert_response_body = body_conversion.convert_response_body
-# Fields that stay valid if a conversion does not alter the body.
+# Header fields that stay valid if a conversion does not alter the body.
 _OF_UNALTERED: Final = headers.DIGESTS | {b"content-encoding"}
 # Statuses other than 2xx whose ETag is the entity tag of the resource (RFC 9110, sections 15.4.5
 # and 15.5.13).
@@ -86,7 +86,8 @@ _CURRENT = frozenset({304, 412})
 
 
 RewrittenResponse = tuple[int, HeaderFields, bytes | AsyncIterator[bytes] | None, bool]
-"""A response for the client: status, fields, body, and whether the body may differ.
+"""A response for the client: its status, header fields and body, and whether the body may differ
+from the service's body.
 
 The body is None if the service's body is forwarded unchanged, or if there is no body (`bodiless`).
 A stream of documents is an iterator, which converts each document when it arrives.
@@ -96,17 +97,17 @@ A stream of documents is an iterator, which converts each document when it arriv
 async def rewrite_request(  # noqa: C901  # one walk in one frame, for speed
     exchange: Exchange, plan: Plan, body: RequestBody, room: ConversionShare
 ) -> UpstreamRequest:
-    """Return the request to send to the service of a plan.
+    """Create the request to the service.
 
     Args:
-        exchange: the client's request, with its head read.
-        plan: the plan for the request.
-        body: the request body, in pieces or whole; None without a body.
-        room: the room for a body that is converted.
+        exchange: The client's request, whose head has been read.
+        plan: The plan for the request.
+        body: The request body, in pieces or whole; None without a body.
+        room: The share of the memory budget for the conversion of the body.
 
     Raises:
-        FaultError: the request does not fit its version, its Expect is not supported, one of its
-            fields could make the service read another request, or it requests a WebSocket whose
+        FaultError: The request does not fit its version, has an unsupported Expect or a header
+            field that could make the service read another request, or requests a WebSocket whose
             messages would need a conversion.
     """
     message, route, snapshot = exchange.message, plan.route, exchange.snapshot
@@ -154,7 +155,7 @@ async def rewrite_request(  # noqa: C901  # one walk in one frame, for speed
         fields = plan.rewrite.fields(fields)
     fields += exchange.trace_fields
     if converts:
-        fields.append(_IDENTITY)  # otherwise, the gateway would have to decode the body first
+        fields.append(_IDENTITY)  # avoids that the gateway must decode the response
         upgrade = None
     elif upgrade is not None:
         fields += ((b"Connection", b"Upgrade"), (b"Upgrade", upgrade))
@@ -182,10 +183,10 @@ async def _converted(
     conversion: BodyConversion,
     room: ConversionShare,
 ) -> tuple[str, HeaderFields, RequestBody]:
-    """Convert a request with its body; return its target, fields and body.
+    """Convert a request together with its body, and return its target, header fields and body.
 
     Raises:
-        FaultError: the request cannot be converted.
+        FaultError: The request cannot be converted.
     """
     exchange, plan = context.exchange, context.plan
     target = plan.target
@@ -203,7 +204,7 @@ async def _converted(
 
 
 def _gateway_lines(exchange: Exchange, plan: Plan) -> tuple[bytes, bytes]:
-    """Return the header lines that describe the client and this hop to the service."""
+    """Return the header field lines that describe the client and this hop to the service."""
     snapshot, route = exchange.snapshot, plan.route
     inherited = _inherited(exchange) if snapshot.trusted_proxies else ()
     own = b"X-Request-Id: " + exchange.request_id.encode()
@@ -222,10 +223,10 @@ def _gateway_lines(exchange: Exchange, plan: Plan) -> tuple[bytes, bytes]:
 async def rewrite_response(  # noqa: C901  # one walk in one frame, for speed
     exchange: Exchange, plan: Plan, response: UpstreamHead, room: ConversionShare
 ) -> RewrittenResponse:
-    """Return the response for the client; see `RewrittenResponse`.
+    """Create the response to the client; see `RewrittenResponse`.
 
     Raises:
-        FaultError: the response cannot be converted completely, so no part of it may be sent. Or
+        FaultError: The response cannot be converted completely, so no part of it may be sent; or
             the client's version does not have the method.
     """
     status, route, method = response.status, plan.route, exchange.method
@@ -262,7 +263,7 @@ async def rewrite_response(  # noqa: C901  # one walk in one frame, for speed
         if converting.changes_fields or converting.needs_message:
             check_response(response, fields)
             fields = cors_fields.for_script(exchange, plan, fields)
-    if LINK in watched or fields is not kept:  # a conversion may have made a field of links
+    if LINK in watched or fields is not kept:  # a conversion may have created a field with links
         fields = links.map_response_fields(exchange, plan, fields)
     if route.response_rewrite is not None:
         fields = route.response_rewrite.fields(fields)
@@ -283,8 +284,8 @@ async def rewrite_response(  # noqa: C901  # one walk in one frame, for speed
             fields = _tagged(exchange, tag_key, fields, status, weak=weak)
         if conversion is not None and method in SAFE:
             fields.append(_NO_RANGES)
-        # A 304 has the Vary of the corresponding 200 (RFC 9110, section 15.4.5), whose media type
-        # is unknown here. An empty body is the same in every coding.
+        # A 304 has the same Vary as the corresponding 200 (RFC 9110, section 15.4.5), whose media
+        # type is unknown here. An empty body is the same in every coding.
         if exchange.snapshot.compress and (
             (conversion and (body != b"" if type(body) is bytes else _takes(method, fields, body)))
             or (tag_key and status == 304 and declared)
@@ -314,14 +315,17 @@ _UNCONVERTED: _ResponseConversion = (None, None, None, None)
 def _response_conversion(
     converting: Conversion, plan: Plan, method: str, response: UpstreamHead
 ) -> _ResponseConversion:
-    """Return how a response is converted.
+    """Determine how a response is converted.
 
     Returns:
-        Four values. First, the conversion of its body; None if the body is forwarded unchanged.
-        Second, the conversion of the body that its fields describe: for a 304, of the 200. Third,
-        the conversion that is declared for its status, or for the 200 that its tag belongs to,
-        whatever the media type. Fourth, the key of its entity tag; None if the tag is forwarded
-        unchanged or dropped.
+        Four values:
+
+        - The conversion of the body; None if the body is forwarded unchanged.
+        - The conversion of the body that the header fields describe. For a 304, this is the body of
+          the corresponding 200.
+        - The conversion that is declared for the status, without regard to the media type. If the
+          entity tag belongs to the corresponding 200, the conversion for status 200.
+        - The key for the entity tag; None if the tag is forwarded unchanged or dropped.
     """
     status, types = response.status, plan.endpoint.media_types
     body = declared = converting.parts[method, status].body
@@ -330,7 +334,7 @@ def _response_conversion(
     represented, tag_key = body, None
     if 200 <= status <= 299:
         tag_key = plan.route.tag_key
-    elif status in _CURRENT:  # these responses have the tag of the 200; a 304 has all its fields
+    elif status in _CURRENT:  # these have the tag of the 200, and a 304 has all its header fields
         tag_key, declared = plan.route.tag_key, converting.parts[method, 200].body
         if status == 304:
             represented = body or declared
@@ -340,13 +344,14 @@ def _response_conversion(
 def with_common_headers(
     exchange: Exchange, fields: HeaderFields, watched: Sequence[bytes], vary: tuple[str, ...]
 ) -> HeaderFields:
-    """Return the fields of a response together with those that every response carries.
+    """Add the header fields that every response has.
 
     Args:
-        exchange: the request that is answered.
-        fields: the header fields of the response so far.
-        watched: the lower-case names `vary` and `date`, each if `fields` contains it.
-        vary: the names of the request fields that the response depends on.
+        exchange: The exchange with the client.
+        fields: The header fields of the response so far.
+        watched: The names of header fields in `fields`, in lower case. Only `vary` and `date`
+            matter.
+        vary: The names of the request header fields that the response depends on.
     """
     if vary:
         if vary[0] == "*":
@@ -365,9 +370,9 @@ def with_common_headers(
 
 
 def _converts_messages(plan: Plan, method: str, converts: bool) -> bool:
-    """Return whether a WebSocket's messages would need a conversion.
+    """Return whether the messages of a WebSocket would need a conversion.
 
-    Its handshake is a GET (RFC 6455, section 4.1).
+    The handshake of a WebSocket is a GET request (RFC 6455, section 4.1).
     """
     if method != "GET" or plan.request is None:
         return False
@@ -400,7 +405,7 @@ def _date(second: int) -> tuple[bytes, bytes]:
 
 @lru_cache(maxsize=16)
 def _request_filter(drop: frozenset[bytes], converted: bool, tags: bool) -> FieldNames:
-    # Before a conversion, fields that refer to the client's bytes are dropped.
+    # Drop header fields that select bytes of the unconverted response.
     drop |= headers.SELECTION_FIELDS if converted else frozenset()
     return watching_filter(drop, CONDITIONS if tags else frozenset())
 
@@ -410,7 +415,8 @@ def _response_filter(overruled: frozenset[bytes], converted: bool, tagged: bool)
     dropped = overruled | headers.REPLACED
     if converted:
         dropped |= (headers.BYTE_FIELDS - _OF_UNALTERED) | _RANGE
-        # Without a key, the tag is only valid for the unconverted bytes (RFC 9110, section 8.8.3).
+        # Without a key, the entity tag is valid only for the unconverted bytes (RFC 9110, section
+        # 8.8.3).
         if not tagged:
             dropped |= _ETAG
     return watching_filter(dropped, _OF_UNALTERED | (_ETAG if tagged else frozenset()))
@@ -419,7 +425,10 @@ def _response_filter(overruled: frozenset[bytes], converted: bool, tagged: bool)
 def _tagged(
     exchange: Exchange, key: bytes, fields: HeaderFields, status: int, *, weak: bool
 ) -> HeaderFields:
-    """Replace the entity tag of a response with the client's tag. A malformed tag is dropped."""
+    """Replace the service's entity tag in a response with a tag for the client.
+
+    A malformed tag is dropped.
+    """
     coding = coding_of(exchange)
     kept: HeaderFields = []
     for line in fields:
@@ -438,7 +447,7 @@ def _tagged(
 
 
 def coding_of(exchange: Exchange) -> str | None:
-    """Return the coding of converted responses that the client prefers; None for no coding."""
+    """Return the content coding that the client prefers for converted responses, or None."""
     if not exchange.snapshot.compress:
         return None
     text = ",".join(exchange.message.headers.getall("Accept-Encoding", ()))
@@ -448,23 +457,23 @@ def coding_of(exchange: Exchange) -> str | None:
 # Entity tags of converted responses (RFC 9110, section 8.8.3)
 #
 # The tag `"abc"` of the service becomes `"abc.KEY"` for the client. The key depends on the two
-# versions and on the configuration between them (`Route.tag_key`). So a tag of another version, or
-# of an earlier configuration, never matches. A client's tag is translated back without stored
-# state, so every worker can do it.
+# versions and on the configuration of the conversions between them (`Route.tag_key`). A tag of
+# another version or of an earlier configuration therefore never matches. A client's tag is
+# converted back without stored state, so that every worker can do it.
 #
 # Each content coding of a response has its own tag, such as `"abc.KEY.gzip"`. The suffix is the
-# coding that the client prefers, even if a small response is not compressed. So GET, HEAD and 304
-# have the same tag.
+# coding that the client prefers, even if a small response is not compressed. Responses to GET and
+# HEAD and a 304 therefore have the same tag.
 
 CONDITIONS = frozenset({b"if-match", b"if-none-match", b"if-range"})
-"""The names of the request fields that contain entity tags."""
+"""The names of the request header fields that contain entity tags, in lower case."""
 
 _TAG = re.compile(rb'(W/)?"([!#-~\x80-\xff]*)"')
-# Marks a tag that is weak for the client and strong for the service.
+# Marks an entity tag that is weak for the client and strong for the service.
 _WEAKENED = b".w"
 _ANY = b"*"
-# The maximum number of bytes in all conditions together. Other servers also limit a field to about
-# 8,000 bytes.
+# The maximum number of bytes in all these fields together. Other servers limit a header field to
+# about 8,000 bytes, too.
 _MOST_CONDITIONS = 8192
 _TOO_MANY = (
     f"If-Match, If-None-Match and If-Range may have {_MOST_CONDITIONS} bytes in all at this"
@@ -474,12 +483,12 @@ _SUFFIXES = frozenset({b"", *(b".%b" % coding.encode() for coding in CODINGS)})
 
 
 def client_tag(key: bytes, tag: bytes, coding: str | None, *, weak: bool = False) -> bytes | None:
-    """Convert a tag of the service for the client; None if the tag is malformed.
+    """Convert an entity tag of the service for the client; return None if the tag is malformed.
 
     Args:
-        coding: The coding that the client prefers; None for no coding.
-        weak: Whether the conversion may turn equal bodies of the service into different bytes. Then
-            the tag becomes weak.
+        coding: The content coding that the client prefers; None for no coding.
+        weak: Whether the tag becomes weak, because the conversion may turn equal bodies of the
+            service into different bytes.
     """
     tag = tag.strip(b" \t")
     if _TAG.fullmatch(tag) is None:
@@ -493,8 +502,8 @@ def client_tag(key: bytes, tag: bytes, coding: str | None, *, weak: bool = False
 def service_tags(key: bytes, value: bytes) -> bytes:
     """Convert the tags in If-Match or If-None-Match for the service.
 
-    Tags that did not come from this gateway, with this key, are left out, since they cannot match.
-    The result is empty if no tag remains.
+    Tags that the gateway did not create with this key are left out, because they cannot match. The
+    result is empty if no tag remains.
     """
     if value.strip(b" \t") == _ANY:
         return _ANY
@@ -505,12 +514,12 @@ def service_tags(key: bytes, value: bytes) -> bytes:
 def current_tag(
     key: bytes, tag: bytes, given: Iterable[bytes], coding: str | None, *, weak: bool = False
 ) -> bytes | None:
-    """Return the tag of a 304: the tag that the client has sent, with the coding in it.
+    """Return the entity tag for a 304: the matching tag of the client, with its coding suffix.
 
     Args:
         tag: The service's tag.
         given: The values of the client's If-None-Match fields.
-        coding: The coding to use if the client has not sent the tag; None for no coding.
+        coding: The content coding to use if no tag of the client matches; None for no coding.
         weak: See `client_tag`.
     """
     strong = not weak and not tag.strip(b" \t").startswith(b"W/")
@@ -522,16 +531,18 @@ def current_tag(
 
 
 def service_conditions(key: bytes, fields: HeaderFields) -> HeaderFields:
-    """Convert the conditions in a request so that the service can evaluate them.
+    """Convert the entity tags in the conditions of a request for the service.
 
-    A tag is known if it came from this gateway, with this key. If-Match without a known tag gets a
-    tag that matches nothing. So does If-Range without a known strong tag, unless it is a date (RFC
-    9110, section 13.1.5). If-None-Match without a known tag is always true, so it is left out. Then
-    If-Modified-Since is also left out: it must be ignored if If-None-Match is present (section
-    13.1.3).
+    A tag is known if the gateway created it with this key:
+
+    - If-Match without a known tag gets a tag that matches nothing.
+    - If-Range without a known strong tag gets a tag that matches nothing, unless it is a date (RFC
+      9110, section 13.1.5).
+    - If-None-Match without a known tag is always true, and is left out. If-Modified-Since is then
+      left out too, because it must be ignored if If-None-Match is present (section 13.1.3).
 
     Raises:
-        FaultError: the tags exceed the size limit, since each tag takes time.
+        FaultError: The tags exceed the size limit, which exists because each tag takes time.
     """
     if sum(len(value) for name, value in fields if name.lower() in CONDITIONS) > _MOST_CONDITIONS:
         raise FaultError(Fault(FaultCode.HEADERS_TOO_LARGE, _TOO_MANY))
@@ -559,7 +570,7 @@ def service_conditions(key: bytes, fields: HeaderFields) -> HeaderFields:
 
 
 def _given(key: bytes, prefix: bytes, opaque: bytes) -> bytes:
-    """Return the service's tag for a known tag of the client, or b"" for an unknown tag."""
+    """Return the service's entity tag for a known tag of the client, or b"" for an unknown tag."""
     own, found, suffix = opaque.rpartition(key)
     weakened = suffix.startswith(_WEAKENED)
     if not found or (weakened and not prefix):

@@ -31,13 +31,13 @@ from gateway.routing.snapshot import Endpoint, Route, Snapshot, served_path
 
 _JSON = (b"Content-Type", b"application/json")
 _TYPE = frozenset({b"content-type"})
-# The fields that the gateway writes itself if a body may be converted.
+# The header fields that only the gateway writes if a body may be converted.
 _WITH_ANY_BODY = frozenset({b"accept-ranges", b"content-length"})
 _PASSES = "its media type passes"
 _UNREAD = BodyFormat.PASSED, BodyFormat.OTHER
 
 
-# The host of a request without a host.
+# The default host of a request.
 _AUTHORITY = "localhost"
 
 
@@ -52,15 +52,16 @@ def offline_link_mapper(
     target: str | None = None,
     authority: str = "",
 ) -> LinkMapper:
-    """Return the mapper for the links in a message without a connection.
+    """Return the mapper for the URLs in a message without a connection.
 
     Args:
         snapshot: The compiled configuration.
         endpoint: The endpoint of the request.
         route: The route that the request takes.
-        captures: The raw captures in the path of the request.
+        captures: The raw values of the captures in the path of the request.
         path: The raw path of the request.
-        chosen_by: What chose the version; by default, the first mechanism of the endpoint.
+        chosen_by: The mechanism that selected the version; by default, the first mechanism of the
+            endpoint.
         target: The raw path of the request to the service; by default, the path of the route.
         authority: The host and port of the request; by default, `localhost`.
     """
@@ -80,7 +81,8 @@ class OfflineMessage(NamedTuple):
         query: The raw query of a request; None for a request without a query, and for a response.
         fields: The header fields.
         body: The body; empty without a body.
-        kept: Why a body is unchanged although the configuration converts bodies; otherwise empty.
+        kept: The reason why the body is unchanged although the configuration converts bodies; empty
+            if there is no such reason.
     """
 
     query: str | None
@@ -90,14 +92,14 @@ class OfflineMessage(NamedTuple):
 
 
 class OfflineConversion:
-    """Converts one message like a running gateway; implements `MessageContext`.
+    """Converts one message as a running gateway would; implements `MessageContext`.
 
     Args:
-        conversion: The conversion.
+        conversion: The conversion of the message.
         asked: The method of the request to the service.
-        message: The message. Without a Content-Type, its body is JSON.
+        message: The message. Without a Content-Type, its body is assumed to be JSON.
         media_types: The formats of bodies by media type; see `Endpoint.media_types`.
-        room: The bounds of the body.
+        room: Contains the limits for the body.
     """
 
     length = None
@@ -117,29 +119,29 @@ class OfflineConversion:
         self.media_types = media_types
         self._room = room
         self.used: tuple[BodyConversion, Message] | None = None
-        """The conversion of the body, and a message for it; None if the body is not converted."""
+        """The conversion of the body, and a copy of its message; None if no body is converted."""
 
     def message(
         self, conversion: BodyConversion, fields: HeaderFields, status: int | None
     ) -> Message:
-        """Return the message that contains a body."""
+        """Return the message with the given header fields, for the conversion of its body."""
         self.used = conversion, self.shown(fields, status)
         return self.shown(fields, status)
 
     def shown(self, fields: HeaderFields, status: int | None) -> Message:
-        """Return the message for changes of the query or header fields that depend on it."""
+        """Return the message, for changes of the query or header fields that read the message."""
         given = self._given
         return replace(given, status=status, headers=parse_fields(fields), query=[*given.query])
 
     def convert(self, body: bytes) -> OfflineMessage:
-        """Return the converted message.
+        """Convert the message.
 
         Args:
             body: The body of the message; empty without a body.
 
         Raises:
-            FaultError: The message does not fit its version, or its body has an unsupported type or
-                is too large. The detail contains the cause.
+            FaultError: The message does not fit its version, or its body has an unsupported media
+                type or is too large. The detail of the fault contains the cause.
         """
         fields, status = write_fields(self._given.headers), self._given.status
         if body and not any(name.lower() in _TYPE for name, _ in fields):
@@ -150,7 +152,7 @@ class OfflineConversion:
             return asyncio.run(self._response(CapturedResponse(status, fields, body)))
         except FaultError as error:
             fault, cause = error.fault, error.cause.removeprefix(": ")
-            # The cause begins with the reason, which is already in the detail.
+            # The cause may begin with the reason, which is already in the detail.
             cause = cause.removeprefix(f"{fault.detail.rpartition(': ')[2].removesuffix('.')}; ")
             if cause and cause not in fault.detail:
                 fault = replace(fault, detail=f"{fault.detail.removesuffix('.')} ({cause}).")

@@ -1,18 +1,18 @@
 """The pipeline: processes one request in phases, from its head to its log line and counts.
 
-| Phase | Function | What it decides or does |
+| Phase | Function | Purpose |
 | --- | --- | --- |
-| accept | `_accept` | checks the head, and continues or begins its trace |
-| authorise | `_authorise` | determines the client's name |
-| select version, plan | `_plan` | `routing.plan` finds route and version, or refuses |
-| convert request | `rewrite_request` | body, query and fields as the service expects them |
-| send | `Upstream.send` | directly, or through `Shadows`, which keep a copy |
-| convert response | `rewrite_response` | status, fields and body as the client expects them |
-| respond | `_respond` | writes the response, whole or as a stream |
-| record | `record` | runs exactly once, whatever happened before |
+| accept | `_accept` | check the head, and continue or begin its trace |
+| authorise | `_authorise` | determine the client's name |
+| select version, plan | `_plan` | find the version and the route, or refuse (`routing.plan`) |
+| convert request | `rewrite_request` | convert header fields, query and body for the service |
+| send | `Upstream.send` | send the request, directly or through `Shadows`, which keep a copy |
+| convert response | `rewrite_response` | convert status, header fields and body for the client |
+| respond | `_respond` | write the response, whole or as a stream |
+| record | `record` | log and count the request, exactly once in every case |
 
-The client's name is determined before the version, because a client can be pinned to a version. A
-phase ends the request early by raising FaultError. Then `_refuse` sends an error response.
+The client's name is determined before the version, because a client can be pinned to a version. If
+a phase raises FaultError, `_refuse` sends an error response.
 """
 
 import asyncio
@@ -56,8 +56,8 @@ from gateway.routing.snapshot import Snapshot
 _log = logging.getLogger(__name__)
 
 _LENGTH = frozenset({b"content-length"})
-# After these faults, the connection closes: the start of the next request is unknown, or comes
-# after a body that is not read.
+# The connection closes after these faults, because the start of the next request is unknown, or
+# follows a body that is not read.
 _FINAL = frozenset({FaultCode.BAD_REQUEST, FaultCode.BODY_TOO_LARGE})
 
 
@@ -65,17 +65,17 @@ class Pipeline:
     """Processes requests with the current snapshot.
 
     Args:
-        snapshot: the first snapshot.
-        upstream: sends requests to services.
-        shadows: repeats requests to services in the background.
-        begin: a function that receives each exchange of a cutover when it begins.
-        record: a function that receives each exchange when it has ended.
-        traces: decides which requests are traced.
+        snapshot: The first snapshot.
+        upstream: Sends requests to services.
+        shadows: Repeats requests to services in the background.
+        begin: A function that receives each exchange of a cutover when the exchange begins.
+        record: A function that receives each exchange when the exchange has ended.
+        traces: Decides which requests are traced.
 
     Attributes:
-        overrides: the current overrides; replaced as a whole.
-        ahead: the difference in seconds between the clock for the dates in the configuration and
-            the clock of this machine; positive if the former is ahead.
+        overrides: The current overrides, replaced as a whole.
+        ahead: The seconds by which the clock for dates in the configuration is ahead of the clock
+            of this machine; may be negative.
     """
 
     begin: ClassVar = Exchange
@@ -102,7 +102,7 @@ class Pipeline:
 
     @property
     def snapshot(self) -> Snapshot:
-        """The snapshot for new requests. A reload replaces this single reference."""
+        """The snapshot for new requests. A reload replaces it as a whole."""
         return self._snapshot
 
     @snapshot.setter
@@ -117,7 +117,7 @@ class Pipeline:
         return self._snapshot.limits
 
     async def answer(self, exchange: Exchange) -> None:
-        """Run the phases of one request and record it once. All failures are handled here."""
+        """Run the phases of one request, handle all failures, and record the request once."""
         exchange.snapshot = snapshot = self._snapshot
         room = ConversionShare(snapshot.limits.convert, snapshot.limits.elements, exchange)
         try:
@@ -129,7 +129,7 @@ class Pipeline:
                     await self._forward(exchange, planned, room)
         except FaultError as error:
             _refuse(exchange, error)
-            error.__traceback__ = None  # avoids a reference cycle with the response
+            error.__traceback__ = None  # avoids a reference cycle
         except (asyncio.CancelledError, ConnectionError) as end:
             exchange.aborted = True
             exchange.cause = str(end) or "the client left"
@@ -147,7 +147,7 @@ class Pipeline:
             self._record(exchange)
 
     def refuse(self, exchange: Exchange, fault: Fault) -> None:
-        """Send a fault for a request that could not be parsed, and record it."""
+        """Send an error response to a request that could not be parsed, and record the request."""
         exchange.snapshot = self._snapshot
         _refuse(exchange, FaultError(fault))
         exchange.ended = perf_counter()
@@ -157,10 +157,10 @@ class Pipeline:
         """Check the head of a request and begin its trace.
 
         Returns:
-            The head; None if the gateway has already sent a response.
+            The head, or None if the gateway has already sent a response.
 
         Raises:
-            FaultError: the head is invalid.
+            FaultError: The head is invalid.
         """
         tracing = exchange.snapshot.tracing
         if tracing is not None:
@@ -178,18 +178,18 @@ class Pipeline:
             exchange.client = naming.name(head, exchange.peer)
 
     def _plan(self, exchange: Exchange, head: RequestHead) -> Plan | None:
-        """Plan a request.
+        """Select the version and the route of a request.
 
         Returns:
-            The plan; None if the gateway has already sent a response.
+            The plan, or None if the gateway has already sent a response.
 
         Raises:
-            FaultError: the request is refused.
+            FaultError: The request is refused.
         """
         snapshot = exchange.snapshot
         # The draws of brownouts, cutovers and shadows need no cryptographic randomness.
         draw = random()  # noqa: S311
-        # Under load, fewer shadows are planned, since they would not be sent. A draw of 1 never
+        # Under load, fewer shadows are planned, because they would not be sent. A draw of 1 never
         # selects a shadow.
         shadow_draw = self._shadows.load.thin(draw) if self._shadowed else draw
         now = time() + self.ahead
@@ -225,7 +225,7 @@ class Pipeline:
         """Run the phases from the conversion of the request to the response.
 
         Raises:
-            FaultError: a phase has failed.
+            FaultError: A phase has failed.
         """
         body: RequestBody = None
         if exchange.has_body:
@@ -255,7 +255,7 @@ class Pipeline:
                 span.end(perf_counter(), converted=rewritten[2] is not None)
             await self._respond(exchange, planned, response, rewritten)
             if room.held and rewritten[2] is not None:  # a large body
-                response.release()  # a client that reads slowly must not keep the service busy
+                response.release()  # a slow client must not keep the service busy
                 await taken(exchange, room.holders)
         finally:
             response.abandon()
@@ -270,7 +270,7 @@ class Pipeline:
         """Write the response to the client.
 
         Raises:
-            FaultError: the service's response is incomplete.
+            FaultError: The service's response is incomplete.
         """
         status, fields, converted, altered = rewritten
         reason = response.reason if status == response.status else b""
@@ -329,9 +329,9 @@ async def _send_stream(
 
 
 def _refuse(exchange: Exchange, error: FaultError) -> None:
-    """Send a problem detail (RFC 9457), or the error format of the version.
+    """Send an error response: a problem detail (RFC 9457), or the error format of the version.
 
-    The connection is cut if a response has begun.
+    If a response has already begun, the connection is closed instead.
     """
     fault = error.fault
     exchange.code, exchange.cause = fault.code, error.cause or None
@@ -342,8 +342,7 @@ def _refuse(exchange: Exchange, error: FaultError) -> None:
         return
     if fault.code in _FINAL:
         exchange.keep_alive = False
-    # A preflight is allowed and the request after it is refused, so that the script can read the
-    # refusal.
+    # Allow the preflight. The request that follows is refused, and scripts can read that refusal.
     if exchange.method == "OPTIONS" and _preflight(exchange):
         with suppress(ConnectionError):
             _send(exchange, 204, [])
@@ -390,7 +389,7 @@ def _cors(exchange: Exchange) -> CorsRules | None:
 
 
 def _preflight(exchange: Exchange) -> FieldLines:
-    """Return the header fields that answer a CORS preflight; empty for other requests."""
+    """Return the header fields for the response to a CORS preflight; empty for other requests."""
     cors = _cors(exchange)
     if cors is None or exchange.method != "OPTIONS":
         return ()
@@ -398,10 +397,10 @@ def _preflight(exchange: Exchange) -> FieldLines:
 
 
 def _request_body(exchange: Exchange, planned: Plan) -> bytes | AsyncIterator[bytes]:
-    """Return the body as bytes if it arrived with the head, else as a stream.
+    """Return the request body: bytes if it arrived together with the head, or a stream.
 
     Raises:
-        FaultError: the body is too large.
+        FaultError: The body is too large.
     """
     most = planned.endpoint.max_body
     if most is None:

@@ -1,7 +1,7 @@
 """The record of a request: the exchange, its log line, and its counts.
 
-`Exchange` collects what happens to one request. When it has ended, `Recorder` writes its log line
-and counts it.
+`Exchange` collects all data about one request and its response. When the request has ended,
+`Recorder` writes its log line and counts it.
 """
 
 import asyncio
@@ -50,22 +50,22 @@ _log = logging.getLogger(__name__)
 
 
 class Exchange(ClientExchange):
-    """One request and its response; each phase of the pipeline sets attributes."""
+    """One request and its response. The phases of the pipeline set the attributes."""
 
     snapshot: Snapshot
     """The snapshot that is used for the request."""
     client: str = ANONYMOUS
     """The name of the client; empty without a name."""
     endpoint: Endpoint | None = None
-    """The endpoint that matches the path; None if no endpoint does."""
+    """The endpoint that matches the path; None if no endpoint matches."""
     version: Version | None = None
     """The selected version; None if no version was selected."""
     fields: FieldLines = ()
-    """The header fields that every response of that version carries."""
+    """The header fields that every response of the selected version has."""
     plan: Plan | None = None
     """The plan for the request; None if the request was refused."""
     cutover_route: CutoverRoute | None = None
-    """The side of a cutover that the request took; None without a cutover."""
+    """The route of a cutover that the request took, old or new; None without a cutover."""
     target: str | None = None
     """The address of the target that responded or failed; None if no target was reached."""
     address: str | None = None
@@ -76,28 +76,28 @@ class Exchange(ClientExchange):
     converted: bool = False
     """Whether a body was converted."""
     copy: "ResponseCopy | None" = None
-    """A copy of the response, to be validated; None if its route is not checked, or if the response
-    is too large."""
+    """A copy of the response for validation; None if responses of the route are not validated, or
+    if the response is too large."""
     code: str | None = None
     """The code of the fault; None without a fault."""
     cause: str | None = None
-    """The cause of the fault, for the log only."""
+    """The cause of the fault, only for the log; None without a fault or a cause."""
     mapped_links: set[str] | None = None
-    """The links in the response's body that a conversion has mapped; None without a conversion."""
+    """The URLs in the body of the response that are already mapped; None if none are mapped."""
     unmapped_links: dict[str, int] | None = None
-    """The number of links that do not fit an endpoint, by location: a header field, `body` or
-    `request`; None without such links."""
+    """The number of URLs that match no endpoint, by location: the name of a header field, `body` or
+    `request`. None if there are no such URLs."""
     unmapped_link: str | None = None
-    """The first link that does not fit an endpoint."""
+    """The first URL that matches no endpoint; None if there is no such URL."""
     dropped_digests: list[str] | None = None
-    """The names of the fields with digests and signatures that were dropped, since a conversion
-    altered the body; None if no such field was dropped."""
+    """The names of the header fields with digests and signatures that were dropped because a
+    conversion altered the body; None if no such field was dropped."""
     trace_id: str | None = None
-    """The id of the trace that the request belongs to; None unless requests are traced."""
+    """The id of the trace that the request belongs to; None if requests are not traced."""
     trace_fields: FieldLines = ()
     """The trace fields for the service; empty if the client's trace fields are forwarded."""
     span: "RequestSpan | None" = None
-    """The data for the spans of the request; None unless it is sampled."""
+    """The data for the spans of the request; None if the request is not sampled."""
     aborted: bool = False
     """Whether the response ended before it was complete."""
     sent: float = 0.0
@@ -131,10 +131,10 @@ class Exchange(ClientExchange):
         return self.snapshot.read
 
     def count_digests(self, dropped: Iterable[bytes]) -> None:
-        """Count the dropped fields that contain digests or signatures.
+        """Record dropped header fields that contain digests or signatures.
 
         Args:
-            dropped: the names of all dropped fields, in lower case.
+            dropped: The names of all dropped fields, in lower case.
         """
         names = [name.decode() for name in dropped if name in DIGESTS]
         if names:
@@ -145,13 +145,13 @@ class RequestSpan:
     """The data for the spans of a traced request.
 
     Attributes:
-        trace_id: the id of the trace.
-        span_id: the id of the span for the client's request.
-        parent_id: the id of the caller's span; empty if the trace begins here.
-        state: the caller's `tracestate`; empty without one.
-        asked_id: the id of the span for the request to the service.
-        stages: the conversions: the name, the beginning and the end of each, in monotonic seconds.
-        begun: the name and the beginning of the current stage; None between stages.
+        trace_id: The id of the trace.
+        span_id: The id of the span for the client's request.
+        parent_id: The id of the caller's span; empty if the trace begins in the gateway.
+        state: The caller's `tracestate`; empty if the caller sent none.
+        asked_id: The id of the span for the request to the service.
+        stages: The name, the beginning and the end of each conversion, in monotonic seconds.
+        begun: The name and the beginning of the current conversion; None if none is running.
     """
 
     __slots__ = ("asked_id", "begun", "parent_id", "span_id", "stages", "state", "trace_id")
@@ -166,14 +166,14 @@ class RequestSpan:
         self.begun: tuple[str, float] | None = None
 
     def end(self, at: float, *, converted: bool) -> None:
-        """End the current stage, and keep it if a conversion took place."""
+        """End the current stage, and record it if a body was converted."""
         if converted and self.begun is not None:
             self.stages.append((*self.begun, at))
         self.begun = None
 
 
 def new_span_id() -> str:
-    """Return a random id for a span. Ids need not be hard to guess."""
+    """Return a random id for a span. The id does not need to be hard to guess."""
     return (getrandbits(64) | 1).to_bytes(8).hex()
 
 
@@ -181,9 +181,9 @@ class ResponseCopy(NamedTuple):
     """The body of a response with the header fields that describe it.
 
     Attributes:
-        fields: the header fields, before the gateway compresses the body.
-        body: the body, before the gateway compresses it.
-        converted: whether the body is the result of a conversion.
+        fields: The header fields, before the gateway compresses the body.
+        body: The body, before the gateway compresses it.
+        converted: Whether the body is the result of a conversion.
     """
 
     fields: HeaderFields
@@ -191,39 +191,39 @@ class ResponseCopy(NamedTuple):
     converted: bool
 
 
-# The `error.type` of an incomplete response without a fault: its client disconnected.
+# The `error.type` of a response without a fault that is incomplete because the client disconnected.
 _ABORTED = "aborted"
-# The faults of requests for which a service sent no response, or an incomplete one.
+# The faults of requests to which a service sent no response, or an incomplete response.
 _UNANSWERED = frozenset(
     {FaultCode.UPSTREAM_UNREACHABLE, FaultCode.UPSTREAM_PROTOCOL, FaultCode.UPSTREAM_TIMEOUT}
 )
 # Seconds between deltas. A worker that is killed loses the counts since its last delta.
 _INTERVAL = 1.0
-# A delta with this number of clients, endings and labels is delivered early. So a large number of
-# names does not use much memory, and no count is dropped.
+# A delta with this number of clients, endings and labels is delivered early. Many different names
+# therefore do not use much memory, and no count is dropped.
 _MOST_MET = 4096
-# The bucket of a duration starts above these bounds.
+# The lower bounds of the duration buckets.
 _FLOORS: Final[tuple[float, ...]] = (-1.0, *BOUNDS)
 # The maximum number of samples in one delta. Further samples are dropped.
 _MOST_SAMPLES = 16
 # When this number of ended requests is queued, they are recorded before the end of the iteration of
-# the event loop, since recording more of them at once would take long.
+# the event loop, because it would take long to record more of them at once.
 _MOST_QUEUED: Final = 64
 
 
 class RequestEnding(NamedTuple):
-    """How requests ended.
+    """The outcome of one or more requests.
 
     Attributes:
-        method: the method of the client's request, one of METHODS, or OTHER.
-        asked: the method of the request to the service, one of METHODS, or OTHER.
-        status: the status of the response; 0 if it never began.
-        code: the code of the fault; None without a fault.
-        aborted: whether the response is incomplete.
-        target: the address of the target that was used; None without a request to a service.
-        service_status: the status of the service's response; 0 without a response.
-        scheme: the scheme that the client used, `http` or `https`.
-        operations: whether the requests are also counted by operation.
+        method: The method of the client's request, one of METHODS, or OTHER.
+        asked: The method of the request to the service, one of METHODS, or OTHER.
+        status: The status of the response; 0 if it never began.
+        code: The code of the fault; None without a fault.
+        aborted: Whether the response is incomplete.
+        target: The address of the target that was used; None without a request to a service.
+        service_status: The status of the service's response; 0 without a response.
+        scheme: The scheme that the client used, `http` or `https`.
+        operations: Whether the requests are also counted by operation.
     """
 
     method: str
@@ -238,31 +238,31 @@ class RequestEnding(NamedTuple):
 
     @property
     def error(self) -> str:
-        """The failure of the response to the client, as `error.type`; empty without a failure."""
+        """The `error.type` of the response to the client; empty if the response did not fail."""
         if self.status >= 500:
             return self.code or str(self.status)
         return self.code or _ABORTED if self.aborted or not self.status else ""
 
     @property
     def service_error(self) -> str:
-        """The failure of the service's response, as `error.type`; empty without a failure."""
+        """The `error.type` of the service's response; empty if the response did not fail."""
         if self.service_status >= 400:
             return str(self.service_status)
         return self.code if self.code is not None and self.code in _UNANSWERED else ""
 
 
 class Alike:
-    """The counts of requests for one version at one endpoint with the same ending.
+    """The counts of requests with the same version, endpoint and outcome.
 
     Attributes:
-        key: the API, the label of the version, and the path template of the endpoint.
-        ending: how the requests ended.
-        buckets: the number of requests in each duration bucket: one for each upper bound in BOUNDS,
+        key: The API, the label of the version, and the path template of the endpoint.
+        ending: The outcome of the requests.
+        buckets: The number of requests in each duration bucket: one for each upper bound in BOUNDS,
             and one for longer durations.
-        seconds: the sum of the durations.
-        service_buckets: the number of requests in each bucket, by the time that the service took.
-        service_seconds: the sum of the times that the service took.
-        converted: the number of requests with a converted body.
+        seconds: The sum of the durations.
+        service_buckets: The number of requests in each bucket, by the time that the service took.
+        service_seconds: The sum of the times that the service took.
+        converted: The number of requests with a converted body.
     """
 
     __slots__ = (
@@ -312,7 +312,7 @@ class Alike:
 
 
 class _Place:
-    """The counts of requests for one version at one endpoint, by client and by ending."""
+    """The counts of requests for one version at one endpoint, by client and by outcome."""
 
     __slots__ = ("alike", "clients", "failed", "key", "refused")
 
@@ -325,17 +325,17 @@ class _Place:
 
 
 class Recorder:
-    """Logs and counts ended requests by client, version and endpoint; also has other counters.
+    """Logs ended requests, counts them by client, version and endpoint, and has other counters.
 
-    `add` queues a request until the end of the iteration of the event loop. Then the code and the
-    memory of the log and the counters enter the processor's caches only once for all requests of
-    the iteration. For speed, `record` does one dictionary lookup for the ending and one for the
-    client.
+    `add` queues a request until the end of the iteration of the event loop. The code and the data
+    of the log and the counters are then loaded into the processor's caches only once for all
+    requests of the iteration. For speed, `record` does one dictionary lookup for the outcome and
+    one for the client.
 
     Args:
-        loop: the event loop, whose timer triggers the deltas.
-        deliver: a function that receives each delta.
-        observe: a function that receives the exchanges that have a span or a copy of the response.
+        loop: The event loop, whose timer triggers the deltas.
+        deliver: A function that receives each delta.
+        observe: A function that receives the exchanges that have a span or a copy of the response.
     """
 
     def __init__(
@@ -354,8 +354,8 @@ class Recorder:
 
     def _clear(self) -> None:
         self._room = _MOST_MET
-        # The keys contain the id of a route or a place. The value refers to that object, so its id
-        # stays unique.
+        # The keys contain the id of a route or a _Place. The value refers to this object, so that
+        # its id stays unique.
         self._known: dict[tuple[object, ...], tuple[_Place, Alike, object]] = {}
         self._places: dict[tuple[str, str, str], _Place] = {}
         self._counts: dict[tuple[str, tuple[str, ...]], int] = {}
@@ -363,7 +363,7 @@ class Recorder:
         self._latencies: dict[tuple[str, str, str], dict[int, int]] = {}
 
     def begin(self, exchange: Exchange) -> None:
-        """Register a request of a cutover. If it takes long, it is counted before it ends."""
+        """Register a request of a cutover, which is counted before its end if it takes long."""
         self._cutovers.begin(exchange)
         self._expect()
 
@@ -391,7 +391,7 @@ class Recorder:
             try:
                 self.record(exchange)
                 write(request_line(exchange, time_text))
-            except Exception:  # the response is sent even if it cannot be recorded
+            except Exception:  # the response has been sent even if it cannot be recorded
                 _log.exception("request %s could not be recorded", exchange.request_id)
             else:
                 if exchange.span is not None or exchange.copy is not None:
@@ -400,7 +400,7 @@ class Recorder:
             self._observe(observed)
 
     def record(self, exchange: Exchange) -> None:
-        """Count one request."""
+        """Count one ended request."""
         plan, method, status = exchange.plan, exchange.method, exchange.status
         whose = self._place(exchange) if plan is None else plan.route
         asked = (
@@ -429,7 +429,7 @@ class Recorder:
         alike.seconds += seconds
         if target is not None:
             taken = (exchange.answered or exchange.ended) - exchange.sent
-            if taken <= _FLOORS[index]:  # most often the service takes nearly all of the time
+            if taken <= _FLOORS[index]:  # usually, the service takes nearly all of the time
                 index = bisect_left(BOUNDS, taken, 0, index)
             alike.service_buckets[index] += 1
             alike.service_seconds += taken
@@ -447,7 +447,7 @@ class Recorder:
                 self.count("dropped_digests", api, version_label(exchange.version), field)
 
     def count(self, kind: str, *labels: str, times: int = 1) -> None:
-        """Increment a counter. The kinds and their labels are in `metric_table.METRICS`."""
+        """Increment a counter. `metric_table.METRICS` lists the kinds and their labels."""
         key = kind, labels
         known = self._counts.get(key)
         if known is not None:
@@ -474,7 +474,10 @@ class Recorder:
 
     @property
     def takes_samples(self) -> bool:
-        """Whether the delta has room for another sample. Check first: creating a sample is slow."""
+        """Whether the delta has room for another sample.
+
+        Check this first, because it is slow to create a sample.
+        """
         return len(self._samples) < _MOST_SAMPLES
 
     def sample(
@@ -525,7 +528,7 @@ class Recorder:
         if alike is None:
             alike = place.alike[known] = Alike(place.key, known)
         found = place, alike, whose
-        if known.method != OTHER:  # clients may invent any number of others
+        if known.method != OTHER:  # clients may invent any number of other methods
             self._known[key] = found
             self._met()
         return found
@@ -537,7 +540,7 @@ class Recorder:
     def _met(self) -> None:
         self._room -= 1
         if not self._room:
-            # Not immediately: the caller still updates counts of this delta.
+            # Do not flush immediately, because the caller still updates counts of this delta.
             self._loop.call_soon(self.flush)
 
     def _note(self, exchange: Exchange, place: _Place, counted: bool) -> None:
@@ -594,12 +597,12 @@ class Recorder:
 
 
 def version_label(version: Version | None) -> str:
-    """Return the label of a version in deltas; empty without a version."""
+    """Return the label of a version as used in deltas; empty for None."""
     return "" if version is None else str(version)
 
 
 class _RequestLine(msgspec.Struct):
-    """The log line of a request. Fields are written in this order, without inapplicable fields."""
+    """The log line of a request. Fields are written in this order. UNSET fields are omitted."""
 
     time: str
     level: str
@@ -630,9 +633,13 @@ class _RequestLine(msgspec.Struct):
 
 
 def request_line(exchange: Exchange, time: str) -> _RequestLine:
-    """Return the log line of an ended request. The time has the format of `log.now`."""
+    """Return the log line of an ended request.
+
+    Args:
+        time: The current time in the format of `log.now`.
+    """
     plan, endpoint, version = exchange.plan, exchange.endpoint, exchange.version
-    # Values are computed first, since setting a field of a Struct is ten times slower.
+    # Compute values before creating the Struct. To set a field afterwards is ten times slower.
     upstream_ms: float | UnsetType = UNSET
     if exchange.answered:
         upstream_ms = int((exchange.answered - exchange.sent) * 1_000_000) / 1000
@@ -685,5 +692,5 @@ _UNSAFE = re.compile(r"[^!-~]")
 
 
 def without_query(link: str) -> str:
-    """Return a link for the log: without its query, which may contain secrets."""
+    """Return a URL for the log, without the query, which may contain secrets."""
     return _UNSAFE.sub("?", link.partition("?")[0].partition("#")[0][:_LOGGED])

@@ -1,7 +1,7 @@
-"""Replay: repeats a captured request in the background by any plan, or only validates it.
+"""Replay: repeats a captured request in the background with another plan, or only validates it.
 
-`gateway.proxy.message_rewriting` converts the request and its response as for a client. So the
-compared responses are those that a client would receive.
+`gateway.proxy.message_rewriting` converts the request and its response as for a client. The
+compared responses are therefore the responses that a client would receive.
 """
 
 from collections.abc import Awaitable, Callable
@@ -42,16 +42,17 @@ class ShedError(Exception):
 
 
 class CapturedResponse(msgspec.Struct):
-    """A complete response, either from a service or as converted for a client.
+    """A complete response, either of a service or converted for a client.
 
     Attributes:
-        status: the final status code.
-        fields: the header fields.
-        body: the body.
-        target: the address of the target that responded; empty without a response.
-        seconds: the time from the request to the head of the response; 0 without a response.
-        span: the span of the request; None if the request is not traced.
-        fault: why the gateway refused the request or failed; None if a service responded.
+        status: The final status code.
+        fields: The header fields.
+        body: The body.
+        target: The address of the target that responded; empty without a response.
+        seconds: The seconds from the request to the head of the response; 0 without a response.
+        span: The span of the request; None if the request is not traced.
+        fault: The reason why the gateway refused the request or failed; None if a service
+            responded.
     """
 
     status: int
@@ -64,7 +65,7 @@ class CapturedResponse(msgspec.Struct):
 
     @property
     def complete(self) -> bool:
-        """Whether the whole body has arrived; always true."""
+        """Whether the whole body has arrived; always true for a captured response."""
         return True
 
     async def read(self) -> bytes:
@@ -72,10 +73,10 @@ class CapturedResponse(msgspec.Struct):
         return self.body
 
     def unread(self, data: bytes) -> None:
-        """Do nothing: every read returns the whole body."""
+        """Do nothing, because every read returns the whole body."""
 
     def compared(self, rule: VersionShadow, method: str) -> ComparedAnswer:
-        """Return the part of the response that the shadow's rule compares."""
+        """Return the parts of the response that the rule of the shadow compares."""
         if self.fault is not None:
             why = f"{self.fault.code}: {self.fault.detail}"
             return ComparedAnswer(self.status, {}, b"", why)
@@ -126,20 +127,20 @@ async def replay(
     rule: VersionShadow,
     dry_run: DryRunMark | None = None,
 ) -> CapturedResponse:
-    """Repeat a request by a plan, and return the response that a client would receive.
+    """Repeat a request with a plan, and return the response that a client would receive.
 
     If the gateway refuses the request or fails, the response has the status of the fault.
 
     Args:
-        upstream: the interface to the services.
-        exchange: the client's request.
-        plan: the plan for the request.
-        body: the complete request body as the client sent it; None without a body.
-        rule: the rule of the shadow, which limits the size of bodies.
-        dry_run: the mark of a dry run for the service; None for a normal request.
+        upstream: The interface to the services.
+        exchange: The client's request.
+        plan: The plan for the request.
+        body: The complete request body as the client sent it; None without a body.
+        rule: The rule of the shadow, which limits the size of bodies.
+        dry_run: The mark that makes the request a dry run; None for a normal request.
 
     Raises:
-        ShedError: the service has no spare capacity, the gateway cannot connect to it, or the
+        ShedError: The service has no spare capacity, the gateway cannot connect to it, or the
             response is too large to be compared.
     """
     limit = rule.body * GROWTH
@@ -149,7 +150,7 @@ async def replay(
     began = perf_counter()
     try:
         request = await rewrite_request(exchange, plan, body, room)
-        # The mark is added last, so that neither a conversion nor a field of the client removes it.
+        # Add the mark last, so that neither a conversion nor the client's fields can remove it.
         fields, target = request.fields, request.target
         if dry_run is not None:
             fields, target = dry_run.fields(fields), dry_run.target(target)
@@ -203,7 +204,7 @@ def _failed(fault: Fault, span: Span | None = None) -> CapturedResponse:
 async def for_client(
     exchange: Exchange, plan: Plan, captured: UpstreamHead, rule: VersionShadow
 ) -> CapturedResponse:
-    """Convert a service's response for the client by a plan.
+    """Convert a service's response for the client, as described by a plan.
 
     If the conversion fails, the response has the status of the fault.
     """
@@ -227,16 +228,16 @@ async def for_client(
 
 
 class TrialRequest(msgspec.Struct, frozen=True):
-    """A request as the service of another version would receive it. It is validated, not sent.
+    """A request for the service of another version, which is validated but not sent.
 
     Attributes:
-        document: the location of that version's OpenAPI document.
-        endpoint: the endpoint of the client's request.
-        version: the version that the service speaks.
-        method: the method.
-        target: the path and query for the service.
-        fields: the header fields.
-        body: the whole body; None without a body.
+        document: The location of the other version's OpenAPI document.
+        endpoint: The endpoint of the client's request.
+        version: The version that the service implements.
+        method: The method.
+        target: The path and query for the service.
+        fields: The header fields.
+        body: The whole body; None without a body.
     """
 
     document: str
@@ -249,8 +250,9 @@ class TrialRequest(msgspec.Struct, frozen=True):
 
 
 ValidateRequest = Callable[[TrialRequest], Awaitable[list[RefusedField] | None]]
-"""Validates a request, and returns the fields that violate the service's OpenAPI document. None if
-the document is not available. `gateway.verify.live.contracts` implements this function."""
+"""A function that validates a request, and returns the fields that violate the OpenAPI document of
+the service. It returns None if the document is not available. The implementation is in
+`gateway.verify.live.contracts`."""
 
 
 async def trial(
@@ -260,23 +262,23 @@ async def trial(
     body: bytes | None,
     rule: VersionShadow,
 ) -> tuple[RefusedField, ...]:
-    """Return the fields of a request that another version would refuse, without sending it.
+    """Validate a request for another version without sending it, and return the invalid fields.
 
     Args:
-        exchange: the client's request.
-        plan: the plan for the request to the other version's service.
-        body: the complete request body as the client sent it; None without a body.
-        rule: the rule of the shadow.
+        exchange: The client's request.
+        plan: The plan for the request to the other version's service.
+        body: The complete request body as the client sent it; None without a body.
+        rule: The rule of the shadow.
 
     Raises:
-        ShedError: the document is not available, or the body is too large.
+        ShedError: The document is not available, or the body is too large.
     """
     assert rule.document is not None
     room = ConversionShare(rule.body * GROWTH, exchange.snapshot.limits.elements)
     try:
         request = await rewrite_request(exchange, plan, body, room)
     except FaultError as error:
-        # The size limit of shadows is lower than that of live requests.
+        # The size limit of shadows is lower than the size limit of live requests.
         if error.fault.code is FaultCode.BODY_TOO_LARGE:
             raise ShedError("large") from None
         return (unconverted(error.fault),)
@@ -302,5 +304,8 @@ async def trial(
 
 
 def unconverted(fault: Fault) -> RefusedField:
-    """Describe a request that cannot be converted. The detail of the fault contains no values."""
+    """Describe a request that cannot be converted as a RefusedField.
+
+    The detail of the fault contains no values of the request.
+    """
     return RefusedField("conversion", fault.code, fault.detail)

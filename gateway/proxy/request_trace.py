@@ -1,9 +1,9 @@
-"""The trace of a request: continues the caller's trace or begins one, and forwards it to services.
+"""Traces of requests: continue the caller's trace or begin a trace, and forward it to services.
 
 A request that is not sampled only has a trace id, for the log and for the service. A sampled
-request also has a RequestSpan. When the request has ended, spans are created from it: for the
-request (SERVER), for each conversion (INTERNAL), and for the request to the service (CLIENT). They
-follow the conventions of OpenTelemetry:
+request also has a RequestSpan. When the request has ended, spans are created from the RequestSpan:
+for the request (SERVER), for each conversion (INTERNAL), and for the request to the service
+(CLIENT). The spans follow the conventions of OpenTelemetry:
 https://opentelemetry.io/docs/specs/semconv/http/http-spans/
 """
 
@@ -13,7 +13,7 @@ from time import perf_counter, time_ns
 from typing import Final
 from urllib.parse import urlsplit
 
-# multidict: aiohttp stores header fields in its mappings, which find `istr` names faster.
+# multidict: the type of aiohttp's mappings of header fields, which find `istr` names faster.
 from multidict import MultiMapping, istr
 
 from gateway.base.addresses import client_network
@@ -31,7 +31,7 @@ from gateway.proxy.record import Exchange, RequestSpan, new_span_id
 from gateway.routing.plan import Plan
 from gateway.usage.delta import METHODS, OTHER
 
-# The maximum number of sampled traces in a second and process. Callers may request any number.
+# The maximum number of sampled traces per second and process. Callers may request any number.
 _MOST = 500
 _NAME: Final = istr("traceparent")
 _STATE: Final = istr("tracestate")
@@ -40,9 +40,9 @@ _TRACESTATE = b"tracestate"
 _NONE: Final[list[str]] = []
 # The end of `traceparent` for a request that is not sampled.
 _NO_SPAN: Final = f"-{new_span_id()}-00"
-# The maximum number of characters of User-Agent and tracestate in a span, since spans are kept in
-# memory until they are exported. All programs support a state of this length (Trace Context,
-# section 3.3.1.5).
+# The maximum number of characters of User-Agent and tracestate in a span. They are limited because
+# spans stay in memory until they are exported. All programs support a tracestate of this length
+# (Trace Context, section 3.3.1.5).
 _LONGEST_AGENT, _LONGEST_STATE = 256, 512
 
 
@@ -50,7 +50,7 @@ class RequestTraces:
     """Decides which requests are traced.
 
     Args:
-        drop: a function that is called for each request that is not traced because of the limit.
+        drop: A function that is called for each request that is not traced because of the limit.
     """
 
     def __init__(self, drop: Callable[[], None]) -> None:
@@ -59,7 +59,7 @@ class RequestTraces:
         self._left = _MOST
 
     def begin(self, exchange: Exchange, tracing: Tracing) -> None:
-        """Continue the caller's trace in a request, or begin a trace."""
+        """Continue the trace that the caller's header fields name, or begin a trace."""
         headers = exchange.message.headers
         given, parent = headers.getall(_NAME, _NONE), None
         if given:
@@ -71,8 +71,8 @@ class RequestTraces:
         states: FieldLines = ()
         if parent is None:
             if random() >= tracing.ratio or not self._has_room(exchange.began):  # noqa: S311
-                # This span is not exported, so the request id can be the trace id. All these
-                # requests can share a span id, since each has its own trace.
+                # No span of this request is exported, so the request id can be the trace id. All
+                # such requests can share one span id, because each has its own trace.
                 trace_id = _trace_id() if exchange.request_id_given else exchange.request_id
                 exchange.trace_id = trace_id
                 exchange.trace_fields = ((_TRACEPARENT, f"00-{trace_id}{_NO_SPAN}".encode()),)
@@ -114,11 +114,11 @@ def _states(headers: MultiMapping[str]) -> FieldLines:
 
 
 class ShadowTrace:
-    """The trace of a request that a shadow sends: a separate trace, linked to the client's request.
+    """The trace of a request that a shadow sends: a new trace with a link to the client's trace.
 
     Args:
-        exchange: the client's request, which has a trace id.
-        plan: the plan for the request that the shadow sends.
+        exchange: The client's request, which has a trace id.
+        plan: The plan for the request that the shadow sends.
     """
 
     def __init__(self, exchange: Exchange, plan: Plan) -> None:
@@ -133,13 +133,13 @@ class ShadowTrace:
         return ((_TRACEPARENT, self._parent.field),)
 
     def span(self, began: float, target: str | None, status: int, error: str) -> Span | None:
-        """Return the span of a request that has just ended; None if it is not traced.
+        """Return the span of a request that has just ended, or None if the request is not traced.
 
         Args:
-            began: the beginning of the request in monotonic seconds.
-            target: the address of the target that responded; None without a response.
-            status: the status of the response; 0 without a response.
-            error: the code of the fault; empty without a fault.
+            began: The beginning of the request in monotonic seconds.
+            target: The address of the target that responded; None without a response.
+            status: The status of the response; 0 without a response.
+            error: The code of the fault; empty without a fault.
         """
         request = self._exchange.span
         if request is None:
@@ -187,7 +187,7 @@ def spans(exchange: Exchange, span: RequestSpan) -> list[Span]:
         ids = span.trace_id, new_span_id(), span.span_id
         times = moment(began), moment(ended)
         found.append(Span(*ids, stage, SpanKind.INTERNAL, *times, _version(exchange)))
-    if span.begun is not None:  # this stage has failed
+    if span.begun is not None:  # this conversion has failed
         stage, began = span.begun
         ids = span.trace_id, new_span_id(), span.span_id
         times = moment(began), moment(exchange.ended)
@@ -240,7 +240,7 @@ def _served(exchange: Exchange) -> dict[str, str | int]:
 
 
 def _client_address(exchange: Exchange) -> str:
-    """Return the address of the client, as reported by a trusted proxy if there is one."""
+    """Return the client's address: the address that a trusted proxy reports, or the peer's."""
     head = RequestHead(exchange.method, "", None, exchange.message.headers)
     trusted = exchange.snapshot.trusted_proxies
     return client_network(head, exchange.peer, 32, 128, trusted) or exchange.peer
@@ -256,7 +256,7 @@ def _asked(
     if target is not None:
         host, _, port = target.rpartition(":")
         found["server.address"], found["server.port"] = host.strip("[]"), int(port)
-        # The query is left out, as in the log, since it may contain secrets.
+        # Leave out the query, as in the log, because it may contain secrets.
         scheme = "http" if plan.route.service.tls is None else "https"
         found["url.full"] = f"{scheme}://{target}{plan.target.partition('?')[0]}"
     if status:

@@ -11,11 +11,11 @@ from gateway.http.upstream.upstream import UpstreamResponse
 from gateway.proxy.body_capture import CaptureBudget, CapturedBody, CapturingResponse
 from gateway.proxy.record import Exchange, ResponseCopy
 
-# The maximum number of buffered bytes for one client, and for all clients together. Beyond it, the
-# service waits for the client, and the request continues to count as in flight.
+# The maximum number of buffered bytes for one client, and for all clients together. If the limit is
+# reached, the service must wait for the client, and the request stays in flight.
 _ONE = 512 * 1024
 _ALL = 32 * 1024 * 1024
-# Responses are copied to be validated. The maximum bytes of one copy, and of all current copies.
+# The maximum bytes of one copy of a response for validation, and of all current copies.
 _ONE_COPIED = 256 * 1024
 _ALL_COPIED = 4 * 1024 * 1024
 
@@ -31,8 +31,8 @@ class ResponseBuffers:
         """Write the body of a response while it arrives. Its head is already written.
 
         Raises:
-            FaultError: the response is incomplete.
-            ConnectionError: the client reads too slowly, or has disconnected.
+            FaultError: The response is incomplete.
+            ConnectionError: The client reads too slowly, or has disconnected.
         """
         held = 0
         try:
@@ -58,9 +58,9 @@ class ResponseBuffers:
     async def pass_on_copied(
         self, exchange: Exchange, response: UpstreamResponse, fields: HeaderFields
     ) -> None:
-        """Write a body like `pass_on`, and copy it if it is JSON and not too large.
+        """Write a body as `pass_on` does, and copy it if it is JSON and not too large.
 
-        For a body that is not JSON, only the media type is validated, so an empty copy is used.
+        If a body is not JSON, only its media type is validated. An empty copy is then sufficient.
         """
         if format_of(fields) is not BodyFormat.JSON:
             await self.pass_on(exchange, response)
@@ -76,16 +76,17 @@ class ResponseBuffers:
 
 
 async def taken(exchange: Exchange, holders: SlowClients | None) -> None:
-    """Wait while the client reads too slowly.
+    """Wait until the client has read enough of the written data.
 
     Args:
-        exchange: the exchange with the client.
-        holders: the exchanges that hold a shared resource for slow clients. This exchange is added
-            while its client is slow. None if no other exchange can wait for the resource.
+        exchange: The exchange with the client.
+        holders: The exchanges that hold a shared resource because their clients are slow. This
+            exchange is added while its client is slow. None if no other exchange can wait for the
+            resource.
 
     Raises:
-        ConnectionError: the client reads too slowly, had to give way to others, or has
-            disconnected.
+        ConnectionError: The client reads too slowly, was disconnected in favour of waiting
+            exchanges, or has disconnected.
     """
     if holders is None or not exchange.connection.writing_paused:
         await exchange.taken()
@@ -119,9 +120,9 @@ def trailers(
     """Return the trailer fields to forward; empty if the client does not accept trailers.
 
     Args:
-        exchange: the exchange with the client.
-        response: the response of the service.
-        altered: whether the body has been altered, so that its digests are wrong.
+        exchange: The exchange with the client.
+        response: The response of the service.
+        altered: Whether the body has been altered, which makes its digests wrong.
     """
     if not exchange.accepts_trailers:
         return []

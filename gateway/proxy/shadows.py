@@ -1,4 +1,4 @@
-"""Shadows: repeat requests in the background and compare responses, if CPU time is available."""
+"""Shadows: repeat requests in the background, and compare responses if CPU time is available."""
 
 import asyncio
 import logging
@@ -44,28 +44,28 @@ from gateway.routing.plan import Plan, Refusal
 
 # The seconds between two measurements of the load.
 _INTERVAL = 0.1
-# While CPU time is available, the share of background work grows by this amount per second.
+# The growth per second of the share of planned background work while CPU time is available.
 _GROWTH = 0.5
-# If a task begins more than this number of seconds after its creation, the event loop is too busy.
+# The event loop is too busy if a task begins later than so many seconds after its creation.
 _LAG = 0.1
-# While this number of comparisons is waiting, no more are planned: they would wait too long.
+# While this number of comparisons is waiting, no more are planned. They would wait too long.
 _MOST_WAITING = 16
 
 
 class Load:
     """Measures whether this process has CPU time available.
 
-    Time counts as used while the thread computes, and while it is ready to compute but waits for a
-    processor, since other processes may occupy all processors.
+    Time counts as used while the thread computes, and also while it is ready to compute but waits
+    for a processor, because other processes may occupy all processors.
 
     Args:
-        used: a function that returns the time used so far, in seconds.
-        most: the share of used time above which no background work begins. With 1, background work
-            begins whatever the load is.
+        used: A function that returns the time used so far, in seconds.
+        most: The share of used time above which no background work begins. With 1, background work
+            begins under any load.
 
     Attributes:
-        longest_lag: the process is too busy if a task begins later than this number of seconds
-            after its creation.
+        longest_lag: The process is too busy if a task begins later than so many seconds after its
+            creation.
     """
 
     def __init__(self, used: Callable[[], float], most: float) -> None:
@@ -87,20 +87,21 @@ class Load:
         return self._high
 
     def waits(self, waiting: int) -> None:
-        """Report the number of waiting comparisons, whenever it changes."""
+        """Update the number of waiting comparisons. Must be called when it changes."""
         self._crowded = self._most < 1 and waiting >= _MOST_WAITING
 
     def thin(self, draw: float) -> float:
-        """Scale the draw of a request by the share of background work that there is time for.
+        """Scale the draw of a request so that only a share of the draws can select a shadow.
 
-        For this share of evenly distributed draws, the results are below 1 and evenly distributed.
-        For all other draws, the result is 1. While the process is too busy, or many comparisons are
-        waiting, the result is always 1. After a measurement without available time, the share is
-        halved, and then grows slowly (as in RFC 5681, section 3.1). So a process close to its limit
-        does not alternate between all background work and none.
+        The share is the share of background work for which CPU time is available. Draws below the
+        share are scaled to evenly distributed numbers below 1; for all other draws, the result is
+        1. While the process is too busy, or many comparisons are waiting, the result is always 1.
+        After a measurement without available time, the share is halved, and then grows slowly (as
+        in RFC 5681, section 3.1). A process close to its limit therefore does not alternate between
+        all background work and none.
 
         Args:
-            draw: a random number, at least 0 and below 1.
+            draw: A random number, at least 0 and below 1.
         """
         if time.monotonic() >= self._due:
             self._look()
@@ -119,8 +120,8 @@ class Load:
 def time_used() -> Callable[[], float]:
     """Return a function that measures the time used by this thread, in seconds."""
     try:
-        # Linux counts the nanoseconds of running and of waiting to run
-        # (scheduler/sched-stats.rst). The file stays open until the process ends.
+        # Linux counts the nanoseconds for which a thread runs, and for which it waits for a
+        # processor (scheduler/sched-stats.rst). The file stays open until the process ends.
         held = os.open("/proc/thread-self/schedstat", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return time.thread_time
@@ -134,24 +135,24 @@ def time_used() -> Callable[[], float]:
 
 _log = logging.getLogger(__name__)
 
-# The limits for comparisons in this process: the number of running comparisons, the number of
-# waiting comparisons, the seconds of waiting, and the seconds of running.
+# The limits for comparisons in this process: the number of running and of waiting comparisons, and
+# the seconds for which one may wait and run.
 _AT_ONCE = 16
 _LINE = 128
 _PATIENCE = 2.0
 _LONGEST = 60.0
 # The memory budget for all captured bodies together, in bytes.
 _MEMORY = 16 * 1024 * 1024
-# Comparisons that are skipped because of the load are counted together for this number of seconds.
+# Comparisons that are not planned because of the load are counted together after so many seconds.
 _TOGETHER = 0.1
 # Bodies of more bytes than this are compared in a thread.
 _INLINE = 16 * 1024
-# Responses with these statuses depend on the client's cache or ranges, and are not compared.
+# Statuses of responses that are not compared, because they depend on the client's cache or ranges.
 _PARTIAL = (206, 304)
 
 
 class ShadowCounter(Protocol):
-    """The part of `gateway.proxy.record.Recorder` that shadows use."""
+    """The methods of `gateway.proxy.record.Recorder` that shadows use."""
 
     def count(self, kind: str, *labels: str, times: int = 1) -> None:
         """Increment a counter."""
@@ -177,11 +178,11 @@ class Shadows:
     """Captures requests and their responses, and runs the comparisons.
 
     Args:
-        upstream: the interface to the services.
-        recorder: counts comparisons and differences.
-        validate: validates requests that are not sent.
-        load: the load of this process.
-        trace: exports spans.
+        upstream: Sends requests to services.
+        recorder: Counts comparisons and differences.
+        validate: Validates requests that are not sent.
+        load: The load of this process.
+        trace: Exports spans.
     """
 
     def __init__(
@@ -207,10 +208,12 @@ class Shadows:
     async def send(
         self, exchange: Exchange, plan: Plan, request: UpstreamRequest
     ) -> UpstreamResponse:
-        """Send a client's request to its version's own service. Responses are compared later.
+        """Send a client's request to the service of its own version, and capture it.
+
+        The responses are compared later, in the background.
 
         Raises:
-            FaultError: the service sent no response.
+            FaultError: The service sent no response.
         """
         assert plan.route.shadow is not None
         if request.upgrade:
@@ -231,7 +234,7 @@ class Shadows:
     def give_way(self, rule: VersionShadow) -> None:
         """Count a comparison that is not planned because of the load.
 
-        This may happen for every request, so these comparisons are counted together.
+        Such comparisons are counted together, because this may happen for every request.
         """
         key, waiting = rule.key, self._given_way
         if not waiting:
@@ -255,7 +258,7 @@ class Shadows:
             task.cancel()
 
     def show(self, rule: VersionShadow, difference: Difference) -> dict[str, str]:
-        """Describe a difference for operators. Values are redacted unless the rule shows them."""
+        """Describe a difference for operators, with redacted values unless the rule shows them."""
         values = difference.old, difference.new
         if difference.field == "status":  # a status is not secret
             shown = [truncated(str(value)) for value in values]
@@ -269,13 +272,13 @@ class Shadows:
             self.recorder.count("shed", api, version, "load", times=times)
 
     def _go_on(self) -> None:
-        # Only one comparison begins in an iteration of the event loop, so that clients do not wait:
-        # many requests may end in one iteration.
+        # Start only one comparison in an iteration of the event loop, so that clients do not wait.
+        # Many requests may end in one iteration.
         if self._next is None and self._waiting and len(self._running) < _AT_ONCE:
             self._next = asyncio.get_running_loop().call_soon(self._start)
 
     def _start(self) -> None:
-        """Start the next comparison, and skip those that have waited too long."""
+        """Start the next comparison, and skip comparisons that have waited too long."""
         self._next = None
         while self._waiting:
             case = self._waiting.popleft()
@@ -326,11 +329,11 @@ class _Case:
             self._body.keep(request.body)
 
     def over(self, response: UpstreamResponse, seconds: float) -> UpstreamResponse:
-        """Return the response for the client. It is captured while it is read.
+        """Return a response for the client that is captured while it is read.
 
         Args:
-            response: the response of the version's own service.
-            seconds: the time from the request to the head of the response.
+            response: The response of the service of the client's own version.
+            seconds: The time from the request to the head of the response.
         """
         self._status, self._fields, self._seconds = response.status, response.fields, seconds
         copied = None if self._mode is VALIDATE else self._response
@@ -350,7 +353,8 @@ class _Case:
         self.ended = time.monotonic()
         lost = self._body.lost or self._response.lost
         if self._mode is VALIDATE:
-            # If the version's own service refuses the request, the other version may refuse it too.
+            # If the service of the client's version refuses a request, a refusal by the other
+            # version is not a difference.
             lost = lost or ("refused" if self._status >= 400 else None)
         elif self._status in _PARTIAL:
             lost = "partial"
@@ -411,14 +415,19 @@ class _Case:
         else:
             differences, noise = find()
         self._count(differences, noise)
-        # Times are not comparable if the client streamed the body, or if only one side wrote.
+        # Response times are not comparable if the client streamed the body, or if only one of the
+        # services wrote data.
         if new.seconds and self.passing is request and self._mode is SEND:
             self._shadows.recorder.latency(*rule.key, self._seconds, new.seconds)
 
     def _replays(
         self, other: Plan | Refusal, body: bytes | None
     ) -> list[Awaitable[CapturedResponse]]:
-        """Return the replay to the other version's service, and possibly one to the own service."""
+        """Return the replay to the other version's service, followed by a replay to detect noise.
+
+        The second replay goes to the service of the client's version, only if the rule requires it
+        and the method is safe.
+        """
         rule, exchange, upstream = self._rule, self._exchange, self._shadows.upstream
         dry_run = rule.dry_run if self._mode is DRY_RUN else None
         replays: list[Awaitable[CapturedResponse]] = [
@@ -452,7 +461,7 @@ class _Case:
         for one in refused:
             field = f"request {one.field}"
             recorder.count("differences", *key, field)
-            # The reason may quote a value. The detail of a conversion fault does not.
+            # The reason may quote a value, except for the detail of a failed conversion.
             shown = one.reason if self._rule.plain or one.field == "conversion" else one.rule
             self._show(
                 {"field": field, "old": str(self._status), "new": truncated(f"refused: {shown}")}

@@ -1,11 +1,11 @@
 """Threads for conversions that call Python functions with a time limit.
 
-Each conversion runs in its own thread, beside the event loop. Its functions run in a process that
-the thread has reserved (see `base.function_process`). So a function that never ends does not block
-other requests, or the shutdown of the gateway: at the time limit, the process is killed, and an
-exception is raised in the thread at its next step in Python code. If the client disconnects before
-the time limit, the process finishes its call and is reused, since starting a process takes longer
-than most functions.
+Each conversion runs in its own thread, in parallel with the event loop. Its Python functions run in
+a process that the thread has reserved (see `base.function_process`). At the time limit, the process
+is killed, and an exception is raised in the thread at its next step in Python code. A function that
+never ends therefore blocks neither other requests nor the shutdown of the gateway. If the client
+disconnects before the time limit, the process finishes its call and is reused, because the start of
+a process takes longer than most functions.
 """
 
 import asyncio
@@ -35,12 +35,12 @@ async def run(convert: Callable[[Step], bytes], seconds: float) -> bytes:
     """Call a function in a thread, and return its result.
 
     Args:
-        convert: the function. It calls its argument between its steps.
-        seconds: the time limit.
+        convert: The function. It must call its argument between its steps.
+        seconds: The time limit.
 
     Raises:
-        ConversionError: the function took longer than the time limit.
-        FaultError: too many of these threads are running, or no process is available.
+        ConversionError: The function took longer than the time limit.
+        FaultError: Too many of these threads are running, or no process is available.
     """
     _running[:] = [thread for thread in _running if thread.is_alive()]
     if len(_running) >= _MOST:
@@ -78,10 +78,10 @@ async def _limit(
     future: "asyncio.Future[bytes]",
     seconds: float,
 ) -> bytes:
-    """Return the result of a thread, and end the thread if it takes too long."""
+    """Return the result of a thread, or stop the thread if it takes too long."""
     process = None
     try:
-        process = await began  # starting a process can take longer than the time limit
+        process = await began  # not limited: the start of a process can take longer
         async with asyncio.timeout(seconds):
             return await future
     except TimeoutError:
@@ -95,10 +95,13 @@ async def _limit(
 
 
 def run_now(convert: Callable[[], T], seconds: float | None) -> T:
-    """Call a function for a command, and return its result. With a time limit, a thread is used.
+    """Call a function for a command, and return its result.
+
+    Args:
+        seconds: The time limit, for which the function runs in a thread. None sets no limit.
 
     Raises:
-        ConversionError: the function took longer than the time limit.
+        ConversionError: The function took longer than the time limit.
     """
     if seconds is None:
         return convert()

@@ -314,7 +314,8 @@ class TextSearch:
             None to wait for the end of the text.
 
     Attributes:
-        found: Whether the search is over because the text is not JSON.
+        found: Whether the search is over: the text is not JSON, is too long, or was followed by a
+            pause.
         json: Whether the received text may be JSON.
     """
 
