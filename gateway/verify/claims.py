@@ -1,6 +1,6 @@
-"""Claims: what must hold so that a service of one version can serve clients of another.
+"""Claims: what must hold so that a service of one version can serve clients of another version.
 
-A claim is about one part of the messages of an operation: every example that conforms to the
+A claim concerns one part of the messages of an operation: every example that conforms to the
 sender's document must conform to the recipient's document after the conversion.
 """
 
@@ -36,7 +36,7 @@ from gateway.versions.version import Version
 
 
 class MessagePart(Enum):
-    """The part of a message that a claim is about."""
+    """The part of a message that a claim concerns."""
 
     QUERY = "query"
     HEADERS = "headers"
@@ -55,15 +55,16 @@ class Claim:
 
     Attributes:
         api: the name of the API.
-        client: the version that the client speaks.
-        service: the version that the service speaks.
-        operation: the operation in the client's document, such as `GET /person`; if the service's
-            document has a different path, this path follows after an arrow.
+        client: the version that the client uses.
+        service: the version that the service implements.
+        operation: the operation in the client's document, such as `GET /person`. If the service's
+            document has a different path, that path follows after an arrow.
         part: the part of the message.
         status: the key of a response in the document, such as `200`; empty for requests.
         given: the schema of the examples, from the sender's document.
-        wanted: the schema that the converted examples must fit, from the recipient's document.
-        conversion: the conversion from `given` to `wanted`; None if messages pass unchanged.
+        wanted: the schema to which the converted examples must conform, from the recipient's
+            document.
+        conversion: the conversion from `given` to `wanted`; None if messages are not converted.
         named: the fields that changes name, with `*` for array elements.
     """
 
@@ -114,7 +115,7 @@ DocumentedVersion = tuple[Version, Description]
 
 
 _About = tuple[str, Version, Version, str]
-# The maximum depth to which a recursive group of changes is followed.
+# The maximum depth to which recursive groups of changes are followed.
 _DEEP = 8
 _BODILESS = {"204", "205", "304"}
 # The methods that replace stored data.
@@ -124,7 +125,7 @@ _NO_BODY: Schema = {"type": "object", "properties": {}, "additionalProperties": 
 
 
 def claims(api: Api, client: DocumentedVersion, service: DocumentedVersion) -> Iterator[Outcome]:
-    """Yield every outcome for a service of one version that serves clients of another.
+    """Yield every outcome for a service of one version that serves clients of another version.
 
     Each operation of both documents has an outcome: a claim about it and its counterpart in the
     other document, or the reason why there is no claim.
@@ -199,7 +200,7 @@ def _round_trip(
     to_service: Conversion,
     reading: Conversion,
 ) -> Iterator[Outcome]:
-    """Yield the claim that a client changes nothing if it writes back what it read."""
+    """Yield the claim that a client changes nothing if it writes back what it has read."""
     if operation.method not in _OVERWRITING or operation.request is None or other.request is None:
         return
     down, up = reading.for_response("GET", 200), to_service.for_request(other.method)
@@ -233,7 +234,7 @@ def _counterparts(
 def _unmoved(
     ours: Operation, other: Operation, operation_path: OperationPath | None
 ) -> tuple[Operation, Operation]:
-    """Return both operations without query parameters that are path segments in the other."""
+    """Return both operations without query parameters that are path segments in the other one."""
     steps = () if operation_path is None else operation_path.query_steps
     taken = frozenset().union(*(step.dropped for step in steps))
     added = frozenset(line.key for step in steps for line in step.added)
@@ -320,7 +321,7 @@ def _parameters(
 def _form(
     about: _About, operation: Operation, other: Operation, to_service: Conversion, *, together: bool
 ) -> Iterator[Outcome]:
-    """Yield the claims about the forms of an operation."""
+    """Yield the claims about the forms that an operation accepts."""
     assert operation.form is not None
     whole = to_service.for_request(other.method)
     as_json = becomes_json(whole)
@@ -368,13 +369,13 @@ def _responses(
 
 
 def _other_body(operation: Operation, key: str) -> str:
-    """Return the part of a message about a response without a JSON body."""
+    """Describe a response without a JSON body, for use in a message."""
     stream = _stream(operation.answer_types[key])
     return f"answers {stream}" if stream else "declares no JSON body"
 
 
 def _stream(types: Sequence[str]) -> str | None:
-    """Return a description of the first media type that is a stream of documents, or None."""
+    """Describe the first media type that is a stream of documents; None without one."""
     for name in types:
         if format_of([(b"content-type", name.encode())]) in STREAMS:
             return f"{name}, of whose documents none is checked"

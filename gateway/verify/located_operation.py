@@ -22,14 +22,15 @@ NO_ENDPOINT = "no endpoint leads to it"
 
 @dataclass(frozen=True, slots=True)
 class LocatedOperation:
-    """An operation of a version's document, with the endpoints that route to it.
+    """An operation in a version's document, with the endpoints that route to it.
 
     Attributes:
         operation: the operation in the document.
-        captures: for each endpoint, by its path, the strings that its captures match in the
-            operation's path; `{}` for a parameter.
-        reason: the reason why no endpoint routes to the operation; empty if an endpoint does.
-        twin: an earlier operation with the same method and path shape, or an empty string.
+        captures: for each endpoint path, the strings in the operation's path that the captures of
+            the endpoint match; `{}` for a parameter.
+        reason: the reason why no endpoint routes to the operation; empty if there is such an
+            endpoint.
+        twin: an earlier operation with the same method and path shape; empty without one.
     """
 
     operation: Operation
@@ -51,7 +52,7 @@ class LocatedOperation:
     def is_asked_by(
         self, operation_path: OperationPath, others: Sequence["LocatedOperation"]
     ) -> bool:
-        """Whether this is the operation in `others` that fits an operation path best."""
+        """Whether this operation fits an operation path better than all others in `others`."""
         taken = [
             one.operation
             for one in others
@@ -95,8 +96,8 @@ def _passage(
 def _samples(shape: str, request: Conversion) -> Iterator[tuple[str, str | None]]:
     """Yield the path and query of sample requests for an operation.
 
-    In a document, a parameter is a whole segment. In the configuration, a segment may have a
-    literal part, as in `C-{id}`, or come from the query.
+    In a document, a parameter is a whole segment. In the configuration, a segment may also have a
+    literal part, as in `C-{id}`, or its value may come from the query.
     """
     yield shape.replace("{}", "0"), None
     first, newer = request.version_steps[0], request.direction is Direction.DOWN
@@ -110,7 +111,7 @@ def _samples(shape: str, request: Conversion) -> Iterator[tuple[str, str | None]
 
 
 def _filled_in(shape: str, template: Template) -> str:
-    """Return the path of an operation with the literal parts of a template's segments added."""
+    """Return the path of an operation, with the literal parts of a template's segments added."""
     written = [
         text
         if text != "{}" or part is None or part.capture is None
@@ -126,11 +127,11 @@ def locate(
 ) -> list[LocatedOperation]:
     """Return every operation of a version's document, in the order of the document.
 
-    A path belongs to the endpoint that a request for this path is routed to. If several endpoints
-    match, it is the endpoint with the most literal text. A document may use the paths of the
-    service (`upstream_path`), or the public paths with or without the version. Each path is tried
-    with the path of the document's server, and then without it. For `{id}` in the document, an
-    endpoint may have a literal prefix, as in `mtr_{id}`.
+    A path belongs to the endpoint to which the gateway routes requests for this path. If several
+    endpoints match, the endpoint with the most literal text is chosen. A document may use the paths
+    of the service (`upstream_path`), or the public paths with or without the version. Each path is
+    tried first with the path of the document's server, and then without it. For `{id}` in the
+    document, an endpoint may have a literal prefix, as in `mtr_{id}`.
     """
     places = list(_places(endpoints, version))
     router = _router(places)
@@ -150,7 +151,7 @@ def locate(
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A path that a document may use for an endpoint. A lower `form` is preferred."""
+    """A path that a document may use for an endpoint. Paths with a lower `form` are preferred."""
 
     form: int
     endpoint: Endpoint
@@ -186,7 +187,7 @@ def _forms(endpoint: Endpoint, version: Version | None) -> Iterator[Template]:
 
 
 def _filled(segments: Iterable[Segment], version: Version | None) -> Template:
-    """Return a template of the segments, in which the version is filled in."""
+    """Return a template that consists of the segments, with the version filled in."""
     filled = tuple(
         Segment(f"{part.prefix}{version}{part.suffix}") if part.capture == "version" else part
         for part in segments
@@ -221,8 +222,8 @@ def documented(
     """Return the method and the endpoint of each operation in a version's document.
 
     Args:
-        folder: the folder that relative paths of documents start from.
-        serves: whether the process serves requests; such a process does not load large documents.
+        folder: the folder to which document paths are relative.
+        serves: whether the process serves requests. Such a process does not load large documents.
 
     Returns:
         None if the document cannot be loaded.

@@ -1,7 +1,7 @@
 """Conversions of one part of a message: its body, its query parameters or its header fields.
 
-A form, a query and header fields are each represented as a JSON object with their names as keys, so
-that a JSON Schema can describe them.
+A form, a query and header fields are each represented as a JSON object whose keys are their names,
+so that a JSON Schema can describe them.
 """
 
 import re
@@ -41,10 +41,10 @@ PartConversion = Callable[[object], object]
 
 @dataclass(frozen=True, slots=True)
 class ConvertedBody:
-    """The conversion of a JSON body, by the code that also converts live traffic.
+    """The conversion of a JSON body, by the same code that converts live traffic.
 
-    Examples have no header fields of responses. So each header field that the conversion reads is
-    added, with a value of the right type.
+    Examples of bodies have no header fields. So a value of the right type is added for each header
+    field that the conversion reads.
     """
 
     conversion: BodyConversion
@@ -61,11 +61,11 @@ class ConvertedBody:
 def convert_round_trip(
     reading: BodyConversion | None, writing: BodyConversion | None, *, is_patch: bool
 ) -> PartConversion:
-    """Return the conversion from the service's data to the data after a client wrote it back.
+    """Return the conversion from the service's data to its data after a client has written it back.
 
     Args:
-        reading: the conversion of the response; None if it passes unchanged.
-        writing: the conversion of the request; None if it passes unchanged.
+        reading: the conversion of the response; None if responses are not converted.
+        writing: the conversion of the request; None if requests are not converted.
         is_patch: whether the service merges the request into its data (RFC 7396).
     """
 
@@ -199,7 +199,7 @@ def message_schema(operation: Operation, body: Schema | None) -> Schema:
 
 
 def _parameter_lines(document: object, spelling: Spelling) -> ParameterLines:
-    if not isinstance(document, dict):  # a shrunk example may have null or nothing there
+    if not isinstance(document, dict):  # a shrunk example may have null or no value there
         return []
     return [
         ParameterLine(spelling.key(name), spelling.name(name), spelling.write(value))
@@ -267,7 +267,7 @@ def schema_of(parameters: tuple[ApiParameter, ...], place: str) -> Schema:
 
 
 def sendable(schema: Schema) -> Schema:
-    """Return the schema of named strings, which excludes null and empty arrays."""
+    """Return the schema of named strings, without null and empty arrays, which cannot be sent."""
     known, root = definitions(schema), schema
     for _ in known:  # references may be chained
         there = known.get(str(root.get("$ref")).removeprefix(PLACE))

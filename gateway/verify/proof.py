@@ -1,4 +1,4 @@
-"""Proofs: decide a claim by its schemas, or test it on generated examples."""
+"""Proofs: decide a claim by its schemas, or test the claim on generated examples."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -21,10 +21,10 @@ from gateway.verify.openapi.validation import Validator, Violation
 from gateway.verify.part_conversion import ConvertedBody
 from gateway.verify.time_limit import check_time
 
-# The maximum number of findings per claim. The search for a smallest example takes many trials. If
-# only one version allows undeclared keys, each generated key fails.
+# The maximum number of findings per claim, since the search for a smallest example takes many
+# trials. If only one version allows undeclared keys, each generated key fails.
 _MOST = 20
-# The parts of a message that consist of named strings, by their name in errors.
+# The parts of a message that consist of named strings, by their names in errors.
 _NAMED = {"query parameter": "query", "header field": "headers"}
 
 
@@ -34,12 +34,12 @@ class Finding:
 
     Attributes:
         field: a JSON Pointer (RFC 6901) with `*` for array elements.
-        keyword: the violated keyword of JSON Schema; `convert` if an example cannot be converted,
-            `lost` if the field never arrives, `ignored` if the recipient's schema lacks the field.
-        reason: a sentence for operators, without its subject, the field.
+        keyword: the violated keyword of JSON Schema; `convert` if an example cannot be converted;
+            `lost` if the field never arrives; `ignored` if the recipient's schema lacks the field.
+        reason: a sentence for operators; its subject, the field, is omitted.
         example: the smallest failing example; None if only all examples together show the failure.
         converted: the converted example; None if it cannot be converted.
-        decisive: the JSON Pointers of the values in the example that the failure depends on.
+        decisive: the JSON Pointers of the values in the example on which the failure depends.
     """
 
     field: str
@@ -55,7 +55,7 @@ class ClaimProof:
     """The result of testing a claim: the numbers of examples and failures, and the findings.
 
     Attributes:
-        more: the number of further findings that are left out.
+        more: the number of further findings that are omitted.
         proved: whether the schemas prove the claim without examples.
     """
 
@@ -80,7 +80,7 @@ class Unproven:
 
     @property
     def holds(self) -> bool:
-        """Always true, since nothing was tested and so nothing was found wrong."""
+        """Always true: the claim was not tested, so no mistake was found."""
         return True
 
 
@@ -89,7 +89,7 @@ def prove(claim: Claim, examples: Examples, end: float = inf) -> ClaimProof:
 
     Raises:
         NoExamplesError: examples cannot be generated.
-        ValueError: the given or the wanted schema is not valid.
+        ValueError: one of the two schemas is invalid.
         OutOfTimeError: the time limit has passed.
     """
     trial = _Trial(claim, end)
@@ -145,7 +145,7 @@ def _ignores(_: str, given: Flat, wanted: Flat) -> bool:
     )
 
 
-# No limit on the length of arrays.
+# The length of arrays is not limited.
 _ALL = 2**53
 
 
@@ -256,7 +256,7 @@ class _Trial:
                 arrived = self.claim.conversion(document)
             except ConversionError as error:
                 if self.claim.part is MessagePart.ROUND_TRIP:
-                    return _NOTHING, []  # nothing is written; other claims cover the refusal
+                    return _NOTHING, []  # nothing is written, and other claims cover the refusal
                 steps = _steps(error, self.claim.part)
                 # The location is in a partly converted document, so either schema may declare it.
                 place = generalized(steps, self.claim.given, self.claim.wanted)
@@ -285,7 +285,7 @@ def _changed(
 ) -> Iterator[tuple[tuple[str | int, ...], bool]]:
     """Yield the path of each changed value, and whether the value was removed.
 
-    Values that were null or empty, and added values, are ignored.
+    Null or empty values and added values are ignored.
     """
     if before in _EMPTY:
         return

@@ -1,6 +1,6 @@
 """A quick check that the documents in gateway.yaml exist and look like OpenAPI 3.
 
-Only `verify` and the validation of samples parse documents, to save memory.
+To save memory, documents are parsed only by `verify` and for the validation of samples.
 """
 
 import re
@@ -22,11 +22,11 @@ _PIECE, _OVERLAP = 2**16, 64
 
 
 def check_documents(apis: Iterable[Api], folder: Path, mistakes: Mistakes) -> None:
-    """Add a mistake for each file that cannot be read or is not OpenAPI 3; skip URLs.
+    """Report each file that cannot be read or is not OpenAPI 3; URLs are skipped.
 
     Args:
         apis: the APIs whose versions name the files.
-        folder: the folder that relative paths start from.
+        folder: the folder to which the paths are relative.
         mistakes: collects the mistakes.
     """
     for api in apis:

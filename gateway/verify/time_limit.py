@@ -7,7 +7,7 @@ from math import inf
 class OutOfTimeError(BaseException):
     """The time limit has passed.
 
-    Not an Exception: Hypothesis would count it as a failed example.
+    The class is not an Exception: Hypothesis would treat an Exception as a failed example.
     """
 
 

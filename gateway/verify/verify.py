@@ -25,7 +25,7 @@ class VerifyOptions:
         api: the API to verify; None for all APIs with conversions.
         between: the labels of two versions to verify; None for all versions.
         examples: the number of examples per claim.
-        seed: the seed of the examples; the same seed gives the same examples.
+        seed: the seed of the examples; the same seed generates the same examples.
         seconds: the time limit; None for no limit.
     """
 
@@ -38,7 +38,7 @@ class VerifyOptions:
 
 @dataclass(frozen=True, slots=True)
 class VersionPair:
-    """Two versions of an API: the client's and the service's."""
+    """Two versions of an API: the client's version and the service's version."""
 
     api: Api
     client: Version
@@ -59,7 +59,7 @@ class VersionPair:
 
 
 class VerifyError(Exception):
-    """Nothing can be verified; the message has the reason and the remedy."""
+    """Nothing can be verified. The message contains the reason and the remedy."""
 
 
 Begins = Callable[[Claim, int, int], object]
@@ -76,7 +76,7 @@ def verify(
 
     Args:
         snapshot: the configuration.
-        folder: the folder that relative paths of documents start from.
+        folder: the folder to which document paths are relative.
         options: the options of the command.
         begins: called before each claim is tested.
 
@@ -153,11 +153,11 @@ def _pairs(snapshot: Snapshot, options: VerifyOptions) -> Iterator[VersionPair]:
 
 def _ends(api: Api) -> Iterator[tuple[Version, Version]]:
     """Yield pairs of a client's version and a service's version; a pair may occur twice."""
-    # Retiring a version means serving its clients from the newer version's service.
+    # If a version is retired, the newer version's service serves its clients.
     for older, (link, *_) in api.links.items():
         newer = link.newer
         yield older, newer
-        # A version without a document is skipped: the conversions to it and from it are tested
+        # A version without a document is skipped, so the conversions to it and from it are tested
         # together.
         while newer not in api.schemas and newer in api.links:
             newer = api.links[newer][0].newer

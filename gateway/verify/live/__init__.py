@@ -1,1 +1,1 @@
-"""Validation of live messages by the OpenAPI documents of their versions, in the background."""
+"""Background validation of live messages against the OpenAPI documents of their versions."""

@@ -1,4 +1,4 @@
-"""A sample of live traffic."""
+"""A sampled response of live traffic."""
 
 from typing import NamedTuple
 
@@ -14,11 +14,12 @@ class AnswerSample(NamedTuple):
         endpoint: the endpoint of the request.
         route: the route of the client's version.
         method: the method of the request.
-        target: the path and query of the request to a service of the client's version.
+        target: the path and query that the request would have for a service of the client's
+            version.
         status: the status of the response.
         answer: the response.
-        drawn: whether `check` selected it for validation, as one of a percentage of converted
-            responses.
+        drawn: whether the setting `check` selected the response, as part of its percentage of
+            converted responses.
         place: where the request is counted for a cutover; None if it is not a sample for the gates.
     """
 

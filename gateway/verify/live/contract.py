@@ -1,4 +1,4 @@
-"""Contracts: OpenAPI documents that validate live messages."""
+"""Contracts: OpenAPI documents against which live messages are validated."""
 
 import asyncio
 from collections.abc import Iterable, Iterator
@@ -28,7 +28,7 @@ _LARGEST_ANSWER = 256 * 1024
 
 
 class Contract:
-    """An OpenAPI document; each schema is compiled on first use."""
+    """An OpenAPI document whose schemas are compiled on first use."""
 
     def __init__(self, description: Description) -> None:
         self._description = description
@@ -39,8 +39,8 @@ class Contract:
         """Return the fields that violate the schema, each with the violated keyword of JSON Schema.
 
         A body that is not JSON is reported as the field `body` with the keyword `json`. An
-        undeclared media type is reported as `body` with `content`. An undeclared success status is
-        reported as a field such as `status 204` with `status`.
+        undeclared media type is reported as `body` with the keyword `content`. An undeclared
+        success status is reported as a field such as `status 204` with the keyword `status`.
 
         Returns:
             None if the document has no schema for the response.
@@ -95,7 +95,7 @@ class Contract:
         known = schema["properties"]
         assert isinstance(known, dict)
         lines = [(name, unquote(raw)) for name, raw in operation.captured(path) if name in known]
-        # The path of the server may have parameters as well, which are not in this path.
+        # The server's path may also have parameters, which are not part of this path.
         present = {**schema, "required": []}
         yield from self._refused(operation, "path", present, parameters_of(lines, schema))
 
@@ -107,7 +107,8 @@ class Contract:
     def _refused_headers(
         self, operation: Operation, request: TrialRequest
     ) -> Iterator[RefusedField]:
-        # Definitions of these three header fields are ignored (OpenAPI 3.1.0, section 4.8.12.1).
+        # OpenAPI ignores definitions of these three header fields (OpenAPI 3.1.0, section
+        # 4.8.12.1).
         parameters = tuple(
             one
             for one in operation.parameters
@@ -173,7 +174,7 @@ class Contract:
     ) -> Validator | None:
         key = (operation.method, operation.path, part)
         if key not in self._validators:
-            self._validators[key] = None  # an invalid schema is reported once
+            self._validators[key] = None  # an invalid schema is reported only once
             if schema is not None:
                 self._validators[key] = Validator(schema)
         return self._validators[key]
@@ -193,9 +194,9 @@ class Contract:
         if not operations:  # the operation may have a different path in each version
             operations = [each for each in self._description.operations if each.method == method]
             operations = [operation for operation in operations if operation.takes(path)]
-        # If an endpoint has several operations, the path decides, and literal segments are
-        # preferred. An endpoint with a tail capture may also serve operations that the document
-        # lacks.
+        # If an endpoint has several operations, the path determines the operation, and literal
+        # segments are preferred. An endpoint with a tail capture may also serve operations that the
+        # document lacks.
         if len(operations) > 1 or endpoint.template.segments[-1].tail:
             operations = [operation for operation in operations if operation.takes(path)]
         return min(operations, key=lambda operation: operation.path.count("{"), default=None)
@@ -215,7 +216,7 @@ def _ranges(types: Iterable[str]) -> frozenset[str]:
 
 
 def load_contract(location: str, folder: Path) -> tuple[Contract | None, str, bool]:
-    """Return a contract, or None with the reason and whether the document is too large."""
+    """Return a contract; or None, the reason, and whether the document is too large."""
     try:
         description = asyncio.run(fetch([location], folder, SERVING))[location]
     except DocumentError as error:

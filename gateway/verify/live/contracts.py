@@ -1,4 +1,4 @@
-"""The OpenAPI documents that validate live messages, loaded on first use."""
+"""The OpenAPI documents against which live messages are validated, loaded on first use."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -12,8 +12,8 @@ from gateway.rollout.differences import RefusedField
 if TYPE_CHECKING:
     from gateway.verify.live.contract import Contract
 
-# The seconds until the next attempt after a document could not be loaded; longer if it was too
-# large, since that rarely changes.
+# The seconds until the next attempt after a document could not be loaded. The second value applies
+# to a document that is too large, since its size rarely changes.
 _PATIENCE, _LONG_PATIENCE = 60.0, 3600.0
 
 
@@ -22,7 +22,7 @@ class Contracts:
     """Loads and caches contracts by the location of their documents.
 
     Attributes:
-        folder: the folder that relative document paths start from.
+        folder: the folder to which document paths are relative.
     """
 
     folder: Path
@@ -43,14 +43,14 @@ class Contracts:
                 return None
             known = None
         if known is None:
-            # Concurrent calls get None while the document is loading.
+            # Concurrent calls return None while the document is loading.
             self._known[location] = loop.time() + _PATIENCE
             # In a thread: parsing a large document takes a second.
             loaded, reason, is_large = await asyncio.to_thread(_load, location, self.folder)
             if loaded is None:
                 if self._failures.get(location) != reason:
                     self._failures[location] = reason
-                    # A document that exists but is too large requires an action of the operator.
+                    # If a document exists but is too large, an operator must act.
                     log.event("check_failed", "error" if is_large else level, reason=reason)
                 self._known[location] = loop.time() + (_LONG_PATIENCE if is_large else _PATIENCE)
                 return None
@@ -67,7 +67,7 @@ class Contracts:
 
 
 def _load(location: str, folder: Path) -> "tuple[Contract | None, str, bool]":
-    # Imported here, since most gateways never validate. This saves 1.3 MB in each worker.
+    # Imported here, since most gateways never validate messages. This saves 1.3 MB in each worker.
     from gateway.verify.live.contract import load_contract
 
     return load_contract(location, folder)

@@ -20,9 +20,10 @@ class DocumentedOperations:
     """Finds and caches the operations of versions, for one configuration at a time.
 
     Attributes:
-        folder: the folder that relative document paths start from.
-        patience: the maximum time to wait for a document, in seconds; loading continues afterwards.
-        serves: whether the process serves requests; such a process does not load large documents.
+        folder: the folder to which document paths are relative.
+        patience: the maximum time to wait for a document, in seconds. Loading continues after that
+            time.
+        serves: whether the process serves requests. Such a process does not load large documents.
     """
 
     folder: Path

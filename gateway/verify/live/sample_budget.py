@@ -1,4 +1,4 @@
-"""A token bucket that limits samples per second."""
+"""A token bucket that limits the number of samples per second."""
 
 
 class SampleBudget:

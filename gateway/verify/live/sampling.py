@@ -1,11 +1,11 @@
 """Sampling: validates samples of live responses in the background.
 
 A sample is taken after the response was sent, so sampling cannot delay or fail a response. Samples
-wait in a bounded queue and are validated one at a time in a thread. When the queue is full, samples
-are dropped. `check` selects a percentage of converted responses. For the gates of a cutover, the
-responses on both routes are sampled within one common budget. With separate budgets, a burst of one
-kind of request would have a larger share in the samples of the busier route. Responses to writes
-are rarer, so they have their own budget and are validated first.
+are added to a bounded queue and validated one at a time in a thread. When the queue is full,
+samples are dropped. The setting `check` selects a percentage of converted responses. For the gates
+of a cutover, the responses on both routes are sampled within one common budget. With separate
+budgets, a burst of one kind of request would have a larger share in the samples of the busier
+route. Responses to writes are rarer, so they have their own budget and are validated first.
 """
 
 import asyncio
@@ -26,15 +26,16 @@ from gateway.verify.live.contracts import Contracts
 from gateway.verify.live.sample_budget import SampleBudget
 from gateway.versions.version import Version
 
-# The maximum number of waiting samples, their total size, and the size of each in bytes. Decoding a
-# larger body would block the interpreter for too long.
+# The maximum number of queued samples, their total size, and the size of each sample in bytes.
+# Decoding a larger body would block the interpreter for too long.
 _QUEUE = 64
 _BYTES = 1024 * 1024
 _LARGEST = 256 * 1024
-# The maximum number of fields that are counted separately; bodies may have any number of fields.
+# The maximum number of fields that are counted separately, since bodies may have any number of
+# fields.
 _FIELDS = 1000
-# For the gates of a cutover, per second: the maximum number of validated responses, separately for
-# reads and writes, and the maximum number of bytes.
+# Limits per second for the gates of a cutover: the number of validated responses, separately for
+# reads and writes, and the number of bytes.
 _ANSWERS_A_SECOND = 50
 _BYTES_A_SECOND = 1024 * 1024
 
@@ -44,7 +45,7 @@ class Sampling:
     """Takes samples of responses and validates them.
 
     Attributes:
-        contracts: the documents of versions.
+        contracts: the OpenAPI documents of versions.
         recorder: counts `checked` and `unchecked` by API and version, `violations` by API, version
             and field (a JSON Pointer with `*` for array elements), and the evidence for gates. A
             sample is also `unchecked` if the document cannot be loaded. Without a recorder,
@@ -68,7 +69,7 @@ class Sampling:
     _bytes: SampleBudget = field(default_factory=lambda: SampleBudget(_BYTES_A_SECOND))
 
     def record(self, exchange: Exchange) -> None:
-        """Sample a finished exchange if `check` selects it or a gate has a budget for it."""
+        """Sample a finished exchange if `check` selects it or the budget for a gate allows it."""
         plan, answer = exchange.plan, exchange.copy
         if plan is None or answer is None or plan.route.check is None or exchange.aborted:
             return
@@ -100,7 +101,7 @@ class Sampling:
         self._arrived.set()
 
     def _place(self, exchange: Exchange, size: int) -> CutoverPlace | None:
-        """Return where a response counts for the gates of its cutover, or None without a sample."""
+        """Return where a response is counted for the gates of its cutover, or None."""
         if exchange.cutover_route is None:
             return None
         assert exchange.endpoint is not None  # a request with a route has an endpoint
@@ -147,7 +148,7 @@ class Sampling:
                 fields = {f"{operation} {place}" for place, _ in found}
                 asked = sample.method, sample.endpoint.template.text
                 self.recorder.check(sample.place, asked, fields)
-        # Violations on the old route are only compared by the gate, not logged.
+        # Violations on the old route are compared by the gate but not logged.
         if sample.drawn or (sample.place is not None and sample.place[2] == CutoverRoute.NEW):
             for place, keyword in found or ():
                 self._count(sample, place, keyword)
@@ -176,7 +177,7 @@ class Sampling:
 
 
 def _target(exchange: Exchange, plan: Plan) -> str:
-    """Return the target of a request in the client's version, even if its operation was mapped."""
+    """Return the request target in the client's version, even if its operation was mapped."""
     if plan.operation_path is None:
         return plan.target
     path = exchange.message.path.partition("?")[0]

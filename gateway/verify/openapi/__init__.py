@@ -1,1 +1,1 @@
-"""OpenAPI documents: loading, parsing, validation by their schemas, and example bodies."""
+"""OpenAPI documents: loading, parsing, validation against their schemas, and example bodies."""

@@ -1,4 +1,4 @@
-"""The fields that bodies may have according to a schema, also after changes."""
+"""The fields that bodies may have according to a schema, before and after changes."""
 
 from collections.abc import Container, Iterable, Iterator, Sequence
 from copy import copy
@@ -32,14 +32,15 @@ from gateway.conversion.schema import (
     rest_of,
 )
 
-# The maximum depth in recursive schemas, for nested arrays and for suggestions of fields.
+# The maximum depth in recursive schemas, in nested arrays, and of suggested fields.
 _DEEP = 6
-# The maximum number of fields or objects. A recursive schema with 40 fields has 4,096,000,000 at
-# that depth.
+# The maximum number of fields or objects. At the maximum depth, a recursive schema with 40 fields
+# has 4,096,000,000 fields.
 _MANY = 2_000
 _FREE = ("additionalProperties", "unevaluatedProperties")
 Place = Sequence[object]
-"""The alternative schemas for a location. A value at the location conforms to at least one."""
+"""The alternative schemas for a location. A value at the location conforms to at least one of them.
+"""
 
 
 class Presence(Enum):
@@ -58,9 +59,9 @@ class DescribedSchemas(SchemaImage):
     """Schemas with all fields that they describe, including fields under a condition."""
 
     def alternatives(self, schema: object) -> list[Flat]:
-        """Return the flat schemas of a schema, or schemas for any value if it is too complex.
+        """Return the flat schemas of a schema. If it is too complex, return schemas for any value.
 
-        A schema with properties but without a type is an object.
+        A schema with properties but without a type is treated as an object.
         """
         try:
             found = super().alternatives(schema)
@@ -105,11 +106,11 @@ class BodyFields:
         return copy(self)
 
     def apply(self, change: Change | None, place: str, *, upwards: bool) -> None:
-        """Apply a change to the schema. Values that the change does not apply to stay unchanged.
+        """Apply a change to the schema. Values to which the change does not apply stay unchanged.
 
         Args:
             change: the change; None allows any value at `place`.
-            place: the path to the objects of the change.
+            place: the path to the objects that the change converts.
             upwards: whether the change is applied as an upgrade.
         """
         image = self._image
@@ -127,7 +128,7 @@ class BodyFields:
             self._body = image.objects(self._body, inside, object())
 
     def assume(self, path: FieldPath) -> None:
-        """Add a field with any value."""
+        """Add a field that may have any value."""
         image = self._image
         put = partial(image.put, keys=path.keys, value=True, required=False)
         with image.keeping(values=False):
@@ -140,7 +141,7 @@ class BodyFields:
 
     @property
     def root(self) -> Place:
-        """The body, or the elements of an array body."""
+        """The body, or the elements if the body is an array."""
         root: Place = [self._body]
         for _ in range(_DEEP):
             inner = self.elements(root)
@@ -150,7 +151,7 @@ class BodyFields:
         return root
 
     def types(self, place: Place) -> set[str]:
-        """Return the types that a location allows; empty if it allows any type."""
+        """Return the types that a location allows; empty if any type is allowed."""
         found = {flat["type"] for flat in self._flats(place)}
         return set() if {*TYPES} <= found else found
 
@@ -160,7 +161,7 @@ class BodyFields:
         return "array" in types and "object" not in types
 
     def inside(self, place: Place, name: str) -> Place | Presence:
-        """Return the schemas of a field, or the reason why there is none."""
+        """Return the schemas of a field, or the reason why it has none."""
         objects = self._objects(place)
         found = [one for flat in objects if (one := field_of(flat, name)) is not False]
         return found or self._missing(objects)
@@ -201,7 +202,7 @@ class BodyFields:
 
         Args:
             target: the new location: another name in the same object, or the name of an enclosing
-                object, whose other fields would then be overwritten.
+                object, whose other fields would be overwritten.
             source: the old location.
         """
         holder = self._holder(target)
@@ -217,12 +218,12 @@ class BodyFields:
         return self._beside(inner, source.keys[len(target.keys)])
 
     def look_up_prefixed(self, path: FieldPath, prefix: str, but: Container[str]) -> Presence:
-        """Return whether bodies may have fields whose name begins with a prefix.
+        """Return whether bodies may have fields whose names begin with a prefix.
 
         Args:
             path: the path of a field in the same object.
             prefix: the prefix.
-            but: names that do not count.
+            but: names to ignore.
         """
         holder = self._holder(path)
         if isinstance(holder, Presence):
@@ -234,7 +235,7 @@ class BodyFields:
         return rest if isinstance(rest, Presence) else Presence.DECLARED
 
     def names(self) -> Iterator[str]:
-        """Yield the paths of fields as changes write them, outermost first, up to a maximum."""
+        """Yield the paths of fields in the syntax of changes, outermost first, up to a maximum."""
         found = (
             f"{at}{spell(name)}" for place, at in self._places() for name in self.names_of(place)
         )
@@ -246,7 +247,7 @@ class BodyFields:
         return any(not isinstance(self.inside(place, name), Presence) for place, _ in places)
 
     def has_free_key(self, place: Place, name: str) -> bool:
-        """Whether a name is an undeclared but allowed key of an object."""
+        """Whether an object allows a name as a key but does not declare it."""
         free = any(
             "patternProperties" in flat or any(flat.get(key, False) is not False for key in _FREE)
             for flat in self._objects(place)
@@ -327,7 +328,7 @@ def generalized(path: Sequence[str | int], *schemas: Schema) -> str:
     """Return a JSON Pointer with `*` for array indexes and undeclared keys.
 
     Args:
-        path: the keys and indexes of a field; an index may be a string.
+        path: the keys and indexes of a field. An index may be a string.
         schemas: the schemas that may declare the keys.
     """
     places: list[tuple[BodyFields, Place]] = []

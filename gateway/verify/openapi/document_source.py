@@ -23,12 +23,12 @@ from gateway.verify.schema_files import is_utf_16
 # The maximum number of values. A value takes up to 300 bytes, and aliases in YAML can multiply
 # values.
 _MOST = 1_000_000
-# The maximum nesting. PyYAML's composer recurses in C, so a deeper document would crash the
+# The maximum nesting depth. PyYAML's composer recurses in C, so a deeper document would crash the
 # process.
 _DEEPEST = 500
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 _NO_BRACKETS = bytes({*range(256)} - {*b"[]{}"})
-# No compression: a small response could decompress to any size.
+# No compression: a small compressed response could decompress to any size.
 _UNCODED = {"Accept-Encoding": "identity"}
 _TIMEOUT = aiohttp.ClientTimeout(total=10)
 
@@ -48,8 +48,9 @@ class DocumentBound(NamedTuple):
 
 
 SERVING = DocumentBound(2**20, 2**17, 20_000)
-"""The bound in a process that serves requests. Requests pause while a document is parsed: 25 ms for
-JSON and 45 ms for YAML of this size were measured. The document and its schemas take 15 MB."""
+"""The bound in a process that serves requests. Requests pause while a document is parsed. The
+measured pauses at this size are 25 ms for JSON and 45 ms for YAML. The document and its schemas
+take 15 MB."""
 
 
 async def fetch(
@@ -59,15 +60,15 @@ async def fetch(
 
     Args:
         locations: the http or https URLs and file paths of the documents.
-        folder: the folder that relative document paths start from.
-        bound: the bound of each document; None for the bounds of commands.
+        folder: the folder to which document paths are relative.
+        bound: the maximum size of each document; None for the maximum sizes of commands.
 
     Raises:
         DocumentError: a document cannot be loaded, or is not an OpenAPI 3 document.
         TooLargeError: a document exceeds the bound.
     """
     once = tuple(dict.fromkeys(locations))
-    # A new context, since aiohttp's default context was created without certificate authorities.
+    # A new context, since aiohttp creates its default context without certificate authorities.
     connector = aiohttp.TCPConnector(ssl=ssl.create_default_context())
     async with aiohttp.ClientSession(
         connector=connector, timeout=_TIMEOUT, auto_decompress=False
@@ -101,7 +102,7 @@ def read(text: bytes, source: str, bound: DocumentBound | None = None) -> Descri
         raise DocumentError(f"{source}: nested too deep; is it the right place?") from None
     except _TooManyError as error:
         raise DocumentError(f"{source}: {error}") from None
-    # A wrong tag such as `!!int ""` raises one of the last two errors.
+    # An invalid tag such as `!!int ""` raises one of the last two errors.
     except (yaml.YAMLError, ValueError, LookupError, AttributeError) as error:
         raise DocumentError(
             f"{source}: neither JSON nor YAML{_line(error)}; is it the right place?"
@@ -110,7 +111,7 @@ def read(text: bytes, source: str, bound: DocumentBound | None = None) -> Descri
 
 
 def _is_json(text: bytes) -> bool:
-    """Return whether a document is JSON without creating its values; may raise RecursionError."""
+    """Return whether a document is JSON, without creating its values; may raise RecursionError."""
     try:
         msgspec.json.decode(text, type=msgspec.Raw)
     except msgspec.DecodeError:
@@ -170,7 +171,7 @@ def _line(error: Exception) -> str:
 
 
 def _size(value: object, known: dict[int, float]) -> float:
-    """Return the number of values with expanded aliases; infinite if an alias contains itself."""
+    """Return the number of values with expanded aliases; infinity if an alias contains itself."""
     if not isinstance(value, dict | list):
         return 1
     if id(value) not in known:
@@ -193,8 +194,8 @@ class _RepeatedKeyError(yaml.MarkedYAMLError):
 class _Loader(yaml.CSafeLoader):
     """The safe YAML loader without dates, which JSON lacks, and with the booleans of YAML 1.2.
 
-    OpenAPI documents are YAML 1.2 (OpenAPI 3.1.0, section 4.2), where `no` and `on` are strings,
-    and the keys of a mapping are unique (YAML 1.2.2, section 3.2.1.1).
+    OpenAPI documents are YAML 1.2 (OpenAPI 3.1.0, section 4.2). In YAML 1.2, `no` and `on` are
+    strings, and the keys of a mapping are unique (YAML 1.2.2, section 3.2.1.1).
     """
 
     def __init__(self, stream: bytes) -> None:
@@ -203,11 +204,11 @@ class _Loader(yaml.CSafeLoader):
         self._copied = 0
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        """Merge the mappings that a node refers to by `<<` into the node.
+        """Merge the mappings to which a node refers by `<<` into the node.
 
         Raises:
-            _RepeatedKeyError: the mapping has a key twice.
-            _TooManyError: merged mappings have too many keys.
+            _RepeatedKeyError: the mapping repeats a key.
+            _TooManyError: the merged mappings have too many keys.
         """
         known: set[str] = set()
         for key, value in () if id(node) in self._merged else node.value:

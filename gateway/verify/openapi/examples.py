@@ -1,4 +1,4 @@
-"""Generation of example bodies that conform to a schema, including unusual ones."""
+"""Generation of example bodies that conform to a schema, including unusual bodies."""
 
 import warnings
 from collections.abc import Callable, Iterator
@@ -7,8 +7,9 @@ from typing import Any
 
 import msgspec
 
-# Schemathesis: the maintained generator of bodies from OpenAPI schemas (hypothesis-jsonschema does
-# not run on current Hypothesis, and polyfactory generates from Python types, not from schemas).
+# Schemathesis is a maintained generator of bodies from OpenAPI schemas. hypothesis-jsonschema does
+# not run on current Hypothesis, and polyfactory generates values from Python types, not from
+# schemas.
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.strategies import SearchStrategy
@@ -19,16 +20,16 @@ from gateway.verify.openapi.json_schema import SHORT, narrowed
 from gateway.verify.time_limit import check_time
 
 _TRIES = 5_000
-# The letters that replace others in smaller examples, in order of preference.
+# The letters that replace other letters in smaller examples, in order of preference.
 _PLAIN = "aA0"
 
 
 def smallest(document: object, still: Callable[[object], bool]) -> object:
-    """Return the smallest document found by removing or shrinking parts of the given one.
+    """Shrink a document, and return the smallest document that still fails.
 
     Args:
-        document: the document to shrink; `still` returns True for it.
-        still: returns whether a smaller document still fails; it is called up to 5,000 times.
+        document: the failing document.
+        still: returns whether a smaller document still fails. It is called up to 5,000 times.
     """
     tries = 0
     found = True
@@ -45,17 +46,20 @@ def smallest(document: object, still: Callable[[object], bool]) -> object:
 
 
 def decisive(document: object, mended: Callable[[object], bool]) -> tuple[str, ...]:
-    """Return the JSON Pointers of the values that a failure depends on.
+    """Return the JSON Pointers of the values on which a failure depends.
 
     Args:
         document: the failing document.
-        mended: returns whether a document with null in place of a value no longer fails.
+        mended: returns whether a document, in which null replaces one value, no longer fails.
     """
     return tuple(place for place, without in _without_one(document, "") if mended(without))
 
 
 def _without_one(value: object, at: str) -> Iterator[tuple[str, object]]:
-    """Yield the document once for each of its values, which is replaced by null (null by 0)."""
+    """Yield copies of the document.
+
+    In each copy, null replaces another value (or 0 replaces null).
+    """
     if isinstance(value, dict) and value:
         for name, inner in value.items():
             for place, without in _without_one(inner, at + pointer(name)):
@@ -116,7 +120,7 @@ def _nearer_to_zero(value: float) -> Iterator[float]:
 
 
 class NoExamplesError(Exception):
-    """No example can be generated from a schema; the message has the reason."""
+    """No example can be generated from a schema. The message contains the reason."""
 
 
 class Examples:
@@ -124,7 +128,7 @@ class Examples:
 
     Args:
         count: the number of examples per schema.
-        start: the seed; the same seed gives the same examples.
+        start: the seed; the same seed generates the same examples.
         end: the end of the time limit in monotonic seconds.
     """
 
@@ -193,7 +197,7 @@ def _plain(body: object) -> object:
 
 
 def _strategy(body: Schema) -> SearchStrategy[schemathesis.Case[Any]]:
-    # The generator creates only requests, so each schema becomes the body of a request.
+    # The generator creates only requests, so each schema is used as the body of a request.
     content = {"application/json": {"schema": {k: v for k, v in body.items() if k != "components"}}}
     document: dict[str, Any] = {
         "openapi": "3.1.1",

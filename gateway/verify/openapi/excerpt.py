@@ -1,4 +1,4 @@
-"""Excerpts of JSON on one line that contain the relevant values."""
+"""Excerpts of JSON that fit on one line and contain the relevant values."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ _CUT = "..."
 def excerpt(body: bytes, field: str, values: Sequence[object], places: Collection[str] = ()) -> str:
     """Return a body on one line; a long body is shortened.
 
-    A shortened body has the paths to a field (a JSON Pointer with `*` for array indexes and
+    A shortened body contains the paths to a field (a JSON Pointer with `*` for array indexes and
     undeclared keys), to `places` (JSON Pointers), and to all occurrences of `values`. Everything
-    else becomes `...`.
+    else is replaced by `...`.
     """
     whole = body.decode()
     if len(whole) <= _WIDTH:

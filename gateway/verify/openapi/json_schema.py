@@ -1,6 +1,6 @@
 """Schemas of an OpenAPI document as bundled JSON Schemas (draft 2020-12).
 
-OpenAPI 3.1 uses that draft. In OpenAPI 3.0, four things differ: `nullable`, `exclusiveMinimum`,
+OpenAPI 3.1 uses this draft. In OpenAPI 3.0, four things differ: `nullable`, `exclusiveMinimum`,
 `exclusiveMaximum` and siblings of `$ref`.
 """
 
@@ -24,7 +24,7 @@ _LISTS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
 _MAPS = frozenset({"properties", "patternProperties", "dependentSchemas"})
 _TYPES = ("array", "boolean", "integer", "null", "number", "object", "string")
 _LIMITS = {"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"}
-# Keywords without constraints: annotations, and definitions, which are bundled instead.
+# Keywords without constraints: annotations, and definitions, which are bundled separately.
 _REMARKS = frozenset(
     {
         *("title", "description", "default", "example", "examples", "deprecated", "externalDocs"),
@@ -34,14 +34,14 @@ _REMARKS = frozenset(
 
 
 class Use(Enum):
-    """The direction of a message, with the keyword of properties that never occur in it."""
+    """The direction of a message. The value is the keyword of properties that never occur in it."""
 
     REQUEST = "readOnly"
     RESPONSE = "writeOnly"
 
 
 class _Component(NamedTuple):
-    """A schema, the names of the schemas that it refers to, and its size."""
+    """A schema, the names of the schemas to which it refers, and its size."""
 
     schema: Schema | bool
     references: tuple[str, ...]
@@ -49,7 +49,7 @@ class _Component(NamedTuple):
 
 
 class SchemaBundler:
-    """Bundles each schema with all schemas that it refers to.
+    """Bundles each schema with all schemas to which it refers.
 
     The bundled schemas are in `components.schemas`, as in an OpenAPI document. Each schema is read
     once and shared by all bundles.
@@ -61,7 +61,7 @@ class SchemaBundler:
         use: the direction of the messages.
 
     Attributes:
-        schemas: the number of schemas in the last bundle, including nested ones.
+        schemas: the number of schemas in the last bundle, including nested schemas.
     """
 
     def __init__(
@@ -74,13 +74,13 @@ class SchemaBundler:
         self._known: dict[str, _Component] = {}
         self._references: dict[str, None] = {}
         self._awaited: dict[str, tuple[object, object]] = {}
-        # The enclosing schema with an $id, if any. References are resolved in it (JSON Schema Core,
-        # section 8.2.1), and then in the document, as many tools expect.
+        # The enclosing schema with an $id, if any. References are resolved within it first (JSON
+        # Schema Core, section 8.2.1), and then in the document, as many tools expect.
         self._resource: object = None
         self._resources: list[object] = []
 
     def read(self, schema: object) -> Schema:
-        """Return the schema with all schemas that it refers to."""
+        """Return the schema with all schemas to which it refers."""
         root = self._component(None, schema)
         while self._awaited:
             name, (resource, found) = self._awaited.popitem()
@@ -164,7 +164,10 @@ class SchemaBundler:
         return PLACE + name
 
     def _found(self, reference: str) -> tuple[object, object]:
-        """Return the schema with the target of a reference (None: the document), and the target."""
+        """Return the resource that contains the target of a reference, and the target.
+
+        The resource is a schema, or None for the document.
+        """
         if self._resource is not None:
             with suppress(ValueError):
                 return self._resource, self._resolve(reference, self._resource)
@@ -197,7 +200,7 @@ class SchemaBundler:
         for exclusive, limit in _LIMITS.items():
             if read.get(exclusive) is True and limit in read:
                 read[exclusive] = read.pop(limit)
-            elif isinstance(read.get(exclusive), bool):  # without effect if there is no limit
+            elif isinstance(read.get(exclusive), bool):  # has no effect without a limit
                 del read[exclusive]
         if read.pop("nullable", False) is not True:
             return read
@@ -207,20 +210,21 @@ class SchemaBundler:
 
 
 def narrowed(schema: Schema, longest: int) -> Schema:
-    """Return the schema with closed objects and short arrays, for examples.
+    """Return the schema with closed objects and short arrays, for generating examples.
 
     Objects in JSON Schema are open by default, but undeclared properties are useless in examples.
-    Objects that declare further properties stay open, and so do the members of an `allOf`, since
-    each is validated with the properties of the others. Long arrays make examples large and slow.
+    Objects that explicitly allow further properties stay open, and so do the members of an `allOf`,
+    since each member also validates the properties of the others. Long arrays would make examples
+    large and slow.
 
     Args:
-        schema: the schema; the schemas that it refers to are in `components.schemas`.
+        schema: the schema. The schemas to which it refers are in `components.schemas`.
         longest: the maximum number of elements of an array, unless the schema requires more.
     """
     components = definitions(schema)
     members: set[object] = set()
     known = -1
-    while known < len(members):  # what a member of an allOf refers to is a member too
+    while known < len(members):  # schemas to which members refer are members, too
         known = len(members)
         for name, part in {"": schema, **components}.items():
             _note_members(part, members, alone=PLACE + name not in members)
@@ -261,7 +265,7 @@ def _note_members(schema: object, members: set[object], *, alone: bool) -> None:
 
 
 def _is_alone(key: str, schema: Schema, *, alone: bool) -> bool:
-    """Whether schemas at a key describe a whole value, not a part of an object."""
+    """Whether schemas at a key describe a whole value instead of a part of an object."""
     if key in _PARTS:
         return False
     return not key.endswith("Of") or (alone and _IN_PLACE & schema.keys() == {key})
@@ -276,16 +280,16 @@ def _inner(key: str, value: object) -> Iterator[object]:
         yield from value.values()
 
 
-# The schemas at these keywords apply to the same value as the schema with the keyword.
+# The schemas at these keywords apply to the same value as the schema that has the keyword.
 _PARTS = frozenset({"allOf", "if", "then", "else", "dependentSchemas"})
 _IN_PLACE = _PARTS | {
     *("anyOf", "oneOf", "$ref", "properties", "patternProperties"),
     *("minItems", "contains", "prefixItems"),
 }
-# The usual maximum length of arrays in examples. Then the value of `maxItems` from which on
+# The usual maximum length of arrays in examples. The second value is the `maxItems` from which on
 # examples do not exceed it.
 SHORT, _LONG = 3, 50
-# With one of these keywords, an object may have more than its own properties.
+# With one of these keywords, an object may have more than the properties that it declares.
 _MORE = frozenset(
     {
         *("allOf", "anyOf", "oneOf", "if", "$ref", "patternProperties", "dependentSchemas"),

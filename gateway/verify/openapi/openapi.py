@@ -1,4 +1,4 @@
-"""OpenAPI documents (3.0 and 3.1): the operations, and the schemas of their bodies."""
+"""OpenAPI documents (3.0 and 3.1): their operations, and the schemas of bodies."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -15,12 +15,12 @@ _JSON = re.compile(r"application/(?:json|[^;\s]+\+json)\s*(?:;.*)?\Z", re.IGNORE
 _FORM = re.compile(r"application/x-www-form-urlencoded\s*(?:;.*)?\Z", re.IGNORECASE)
 _STATUS = re.compile(r"(?:[1-5](?:[0-9]{2}|XX|xx)|default)\Z", re.ASCII)
 _PARAMETER = re.compile(r"\{([^{}]*)\}")
-# `default` stands for errors only: a document must name its success statuses.
+# `default` applies only to errors: a document must name its success statuses.
 _ERRORS = range(400, 600)
 
 
 class DocumentError(Exception):
-    """A document that cannot be used; the message has its name, the mistake and the remedy."""
+    """A document that cannot be used. The message contains its name, the mistake and the remedy."""
 
 
 class TooLargeError(DocumentError):
@@ -36,7 +36,7 @@ class TooLargeError(DocumentError):
 
 @dataclass(frozen=True, slots=True)
 class ApiParameter:
-    """A parameter of an operation; its `place` is query, header, path or cookie."""
+    """A parameter of an operation. Its `place` is query, header, path or cookie."""
 
     name: str
     place: str
@@ -86,7 +86,7 @@ class Operation:
         return _PARAMETER.sub("{}", self.path.removeprefix(self.base))
 
     def takes(self, path: str) -> bool:
-        """Whether a path belongs to this operation. Any path of a server may precede it."""
+        """Whether a path belongs to this operation, possibly after the path of a server."""
         pattern = re.escape(self.bare_shape).replace(r"\{\}", "[^/]+")
         return re.fullmatch(f"(?:/.*)?{pattern}", path) is not None
 
@@ -99,7 +99,7 @@ class Operation:
         return list(zip(_PARAMETER.findall(bare), match.groups(), strict=True))
 
     def response(self, status: int) -> Schema | None:
-        """Return the schema of the responses with a status, or None if there is none."""
+        """Return the schema of the responses with a status, or None without a schema."""
         key = self.key(status)
         return None if key is None else self.responses[key]
 
@@ -120,11 +120,11 @@ class Description:
     Args:
         data: the parsed document.
         source: the name of the document in reports.
-        most: the maximum number of schemas of all messages together, including nested schemas. A
+        most: the maximum number of schemas in all messages together, including nested schemas. A
             schema counts once for each message that refers to it. None for no limit.
 
     Raises:
-        DocumentError: the data is not an OpenAPI 3 document, or has a wrong reference.
+        DocumentError: the data is not an OpenAPI 3 document, or has an invalid reference.
         TooLargeError: the document has more than `most` schemas.
     """
 

@@ -51,7 +51,7 @@ class Declared:
 def declared(schema: Schema) -> Declared:
     """Return the fields that a schema declares.
 
-    A recursive schema is followed level by level to a limited depth. The depth is smaller for
+    A recursive schema is followed level by level up to a maximum depth. The depth is smaller for
     schemas with many fields.
     """
     found, schemas = Declared(), Schemas(definitions(schema))

@@ -1,9 +1,10 @@
-"""Validation of documents by a schema."""
+"""Validation of documents against a schema."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-# jsonschema-rs: the fastest validator of JSON Schema for Python, maintained for current drafts.
+# jsonschema-rs is the fastest validator of JSON Schema for Python, and is maintained for current
+# drafts.
 import jsonschema_rs
 
 from gateway.conversion.document import kind as kind_of

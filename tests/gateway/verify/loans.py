@@ -1,4 +1,4 @@
-"""An example API of a library's loans. Its two versions have different paths and operations."""
+"""An example API for loans of a library. Its two versions have different paths and operations."""
 
 import json
 from pathlib import Path
@@ -54,7 +54,7 @@ LOAN = {
 
 
 def document(loan: object = LOAN, book: object = BOOK, **paths: str) -> dict[str, Any]:
-    """Return an OpenAPI document: `loans="get post"` adds GET and POST /loans; `_` is a slash."""
+    """Return an OpenAPI document: `loans="get post"` adds GET and POST /loans. `_` is a slash."""
     body = {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/Loan"}}}}
     operation = {"responses": {"200": body}}
     return {

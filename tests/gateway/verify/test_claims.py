@@ -1,4 +1,4 @@
-"""Claims about the operations of two documents."""
+"""Claims about the operations in two documents."""
 
 from pathlib import Path
 from typing import Any
@@ -61,7 +61,9 @@ def report(folder: Path, older: dict[str, Any], newer: dict[str, Any]) -> list[s
     return [*verification_report.text(verify(snapshot, folder, VerifyOptions(examples=3)))]
 
 
-def test_only_the_first_of_two_paths_differing_in_parameter_names_is_paired(tmp_path: Path) -> None:
+def test_only_the_first_of_two_paths_with_different_parameter_names_is_paired(
+    tmp_path: Path,
+) -> None:
     """The second path is reported as not checked, since no request belongs to it."""
     older = document(loans_ID="get", loans_x="get")
     older["paths"]["/loans/{key}"] = older["paths"].pop("/loans/x")
@@ -187,7 +189,7 @@ OPERATIONS = """\
 
 
 def test_operations_are_paired_with_the_operations_that_they_map_to() -> None:
-    """A status of the service is paired with the status that the client gets."""
+    """A status of the service is paired with the status that the client receives."""
 
     def described(name: str, paths: dict[str, tuple[str, str]]) -> Description:
         schema = {"type": "object", "properties": {"a": {"type": "string"}}}
@@ -232,7 +234,7 @@ MOVED = """\
 
 
 def test_operations_with_moved_path_parameters_are_paired() -> None:
-    """The document omits the prefix of a capture, and a query parameter moves to the path."""
+    """The document omits the prefix of a capture. A query parameter moves to the path."""
 
     def described(**paths: tuple[str, ...]) -> Description:
         text = {"type": "string"}
@@ -302,8 +304,8 @@ def taking(name: str, **operations: dict[str, dict[str, object]]) -> Description
     return Description(document, name)
 
 
-def test_forms_are_proven_as_the_gateway_converts_them() -> None:
-    """A form has strings without types, or becomes JSON by `forms`."""
+def test_forms_are_tested_with_the_conversion_of_live_forms() -> None:
+    """A form has strings without types, unless `forms` converts it to JSON."""
     text, number = {"type": "string"}, {"type": "integer"}
     maybe = {"anyOf": [number, {"type": "null"}]}
     numbers, on = {"type": "array", "items": number}, {"type": "boolean"}

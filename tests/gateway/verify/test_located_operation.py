@@ -1,4 +1,4 @@
-"""Operations are located at the endpoint that a request for them is routed to."""
+"""Operations are located at the endpoint to which the gateway routes their requests."""
 
 import pytest
 
@@ -19,7 +19,7 @@ ONE = "/v{version}/loans/{id}"
         ("/lendings/{number}", ONE, {"id": "{}"}),
         ("/v1/loans/{number}", ONE, {"version": "1", "id": "{}"}),
         ("/loans/{number}", ONE, {"id": "{}"}),
-        # A literal path belongs to the endpoint with this literal, otherwise to a matching capture.
+        # A literal path belongs to the endpoint with this literal, or else to a matching capture.
         ("/lendings/late", "/v{version}/loans/overdue", {}),
         ("/loans/overdue", "/v{version}/loans/overdue", {}),
         ("/lendings/archive", ONE, {"id": "archive"}),
@@ -79,8 +79,11 @@ def test_an_operation_whose_method_the_endpoint_refuses_has_a_reason() -> None:
     assert refused.reason == "its endpoint does not take DELETE"
 
 
-def test_the_second_of_two_paths_differing_in_parameter_names_is_a_twin() -> None:
-    """OpenAPI calls such paths identical. Requests belong to the first operation with a method."""
+def test_the_second_of_two_paths_with_different_parameter_names_is_a_twin() -> None:
+    """OpenAPI considers such paths identical.
+
+    Requests belong to the first operation with the method.
+    """
     operations: dict[str, object] = {"get": {}}
     paths = {"/loans/{id}": operations, "/loans/{number}": {**operations, "put": {}}}
     described = Description({"openapi": "3.1.0", "paths": paths}, "v1")

@@ -1,4 +1,4 @@
-"""The parts of examples are converted as the parts of live messages are."""
+"""Parts of examples are converted like the parts of live messages."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -43,7 +43,7 @@ def upgrade() -> Conversion:
     return compose(ladder, api.links, older, newer)
 
 
-def test_a_body_is_converted_as_in_live_traffic() -> None:
+def test_a_body_is_converted_like_live_bodies() -> None:
     convert = ConvertedBody(BodyConversion(upgrade().links, Direction.UP))
     assert convert({"name": "Ada King"}) == {"name": {"first": "Ada", "last": "King"}}
     with pytest.raises(ConversionError):
@@ -72,7 +72,7 @@ WANTED: Schema = {
         ({"q": "a b&c=d"}, {"q": "a b&c=d"}),
     ],
 )
-def test_query_parameters_are_converted_and_get_the_types_of_the_schema(
+def test_query_parameters_are_converted_and_parsed_by_the_types_of_the_schema(
     given: object, arrives: object
 ) -> None:
     assert convert_query(upgrade(), "GET", WANTED)(given) == arrives
@@ -82,14 +82,14 @@ def test_query_parameters_are_converted_and_get_the_types_of_the_schema(
     ("given", "arrives"),
     [({"x-old": 5}, {"x-new": 5}), ({"x-old": "five", "a": "b"}, {"x-new": "five", "a": "b"})],
 )
-def test_header_fields_are_converted_and_get_the_types_of_the_schema(
+def test_header_fields_are_converted_and_parsed_by_the_types_of_the_schema(
     given: object, arrives: object
 ) -> None:
     assert convert_headers(upgrade(), "GET", WANTED)(given) == arrives
 
 
 def test_the_types_of_optional_and_referenced_parameters_are_found() -> None:
-    """Generators of documents write optional and custom types like this."""
+    """Document generators write optional and custom types like this."""
     null = {"type": "null"}
     known = {"Number": {"type": "number"}, "Numbers": {"type": "array", "items": {"$ref": PLACE}}}
     wanted: Schema = {

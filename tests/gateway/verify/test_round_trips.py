@@ -1,4 +1,4 @@
-"""Round trips: a client that writes back what it read must not destroy the service's data."""
+"""Round trips: a client that writes back what it has read must not destroy the service's data."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The quick check of files that `schema` names."""
+"""The quick check of files that the setting `schema` names."""
 
 from pathlib import Path
 
@@ -36,7 +36,7 @@ def test_a_file_that_is_not_openapi_3_is_refused(tmp_path: Path, text: str) -> N
 
 
 @pytest.mark.parametrize("coding", ["utf-16", "utf-16-be", "utf-16-le"])
-def test_a_file_in_utf_16_is_refused_with_its_encoding(tmp_path: Path, coding: str) -> None:
+def test_the_refusal_of_a_file_in_utf_16_names_its_encoding(tmp_path: Path, coding: str) -> None:
     (tmp_path / "v1").write_text('{"openapi": "3.1.0"}', encoding=coding)
     assert said(tmp_path, "v1") == [Mistake(AT, "'v1' is in UTF-16; save it as UTF-8")]
 

@@ -38,7 +38,7 @@ NAME = thing(first=TEXT, last=TEXT)
 
 
 def document(response: object, request: object = None, **operations: object) -> dict[str, object]:
-    """Return a document with a PUT operation, and further operations that are given in full."""
+    """Return a document with a PUT operation and further operations, which are given in full."""
     operation: dict[str, object] = {"responses": {"200": body(response)}}
     if request is not None:
         operation["requestBody"] = body(request)
@@ -84,7 +84,7 @@ def test_a_correct_conversion_is_proved_by_the_schemas(tmp_path: Path) -> None:
 
 
 SIZES = {"type": "array", "items": NUMBER}
-# For each fault: the message, both schemas, and the field, keyword and example of the finding.
+# For each fault: the message, both schemas, and the finding's field, keyword and example.
 FAULTS: dict[str, tuple[str, object, object, tuple[str, str, bytes | None]]] = {
     "joined": (
         *("response", thing(name=TEXT), thing(name=NAME)),

@@ -1,4 +1,4 @@
-"""Validation of live messages by the schemas of their operations."""
+"""Validation of live messages against the schemas of their operations."""
 
 import gzip
 import json
@@ -44,7 +44,7 @@ def violations(
     ("endpoint", "target"),
     [
         ("/v{version}/loans", "/lendings"),
-        # The requested path decides between two operations at one endpoint.
+        # Two operations belong to one endpoint. The requested path determines the operation.
         ("/v{version}/loans/{id}", "/lendings/7?full=1"),
     ],
 )
@@ -150,7 +150,7 @@ def refusals(
     query: str = "?notify=true",
     method: str = "POST",
 ) -> list[tuple[str, str]]:
-    """Return the fields of a request that version 2 would refuse, with the violated rules."""
+    """Return the fields of a request that version 2 would refuse, with the violated keywords."""
     newer = document(lendings="get")
     formed = {"required": True, "content": {"application/x-www-form-urlencoded": {"schema": BODY}}}
     newer["paths"]["/lendings"] |= {
@@ -194,7 +194,7 @@ def test_a_valid_request_is_not_refused(tmp_path: Path) -> None:
         (None, [("body", "required")]),
     ],
 )
-def test_wrong_request_bodies_are_refused(
+def test_invalid_request_bodies_are_refused(
     tmp_path: Path, body: bytes | None, found: list[tuple[str, str]]
 ) -> None:
     assert sorted(set(refusals(tmp_path, body))) == found
@@ -209,13 +209,13 @@ def test_wrong_request_bodies_are_refused(
         ("?notify=false&page=2&other=x", []),
     ],
 )
-def test_wrong_query_parameters_are_refused(
+def test_invalid_query_parameters_are_refused(
     tmp_path: Path, query: str, found: list[tuple[str, str]]
 ) -> None:
     assert refusals(tmp_path, query=query) == found
 
 
-def test_wrong_header_fields_and_invalid_content_codings_are_refused(tmp_path: Path) -> None:
+def test_invalid_header_fields_and_content_codings_are_refused(tmp_path: Path) -> None:
     assert refusals(tmp_path, TITLE, (b"X-Mode", b"odd")) == [("header x-mode", "enum")]
     coded = (b"Content-Encoding", b"gzip")
     assert refusals(tmp_path, b"no gzip", coded) == [("body", "json")]
@@ -232,7 +232,7 @@ def test_wrong_header_fields_and_invalid_content_codings_are_refused(tmp_path: P
         ("DELETE", b"title=B", []),  # the document does not describe the body
     ],
 )
-def test_wrong_forms_are_refused(
+def test_invalid_forms_are_refused(
     tmp_path: Path, method: str, body: bytes, found: list[tuple[str, str]]
 ) -> None:
     query = "?notify=true" if method == "POST" else ""
@@ -243,8 +243,10 @@ def test_an_undocumented_operation_is_refused(tmp_path: Path) -> None:
     assert refusals(tmp_path, method="PATCH") == [("operation", "operation")]
 
 
-def test_an_operation_at_a_tail_capture_applies_only_to_its_own_path(tmp_path: Path) -> None:
-    """The only operation with the method must not be used for every path."""
+def test_an_operation_at_an_endpoint_with_a_tail_capture_applies_only_to_its_own_path(
+    tmp_path: Path,
+) -> None:
+    """The only operation with this method must not be used for every path of the endpoint."""
     newer = document(lendings="get")
     newer["paths"]["/lendings"]["post"] = WRITE
     _, snapshot = written(tmp_path, document(lendings="get"), newer)
@@ -265,7 +267,7 @@ def test_an_operation_at_a_tail_capture_applies_only_to_its_own_path(tmp_path: P
         ("/elsewhere", []),
     ],
 )
-def test_wrong_path_parameters_are_refused(
+def test_invalid_path_parameters_are_refused(
     tmp_path: Path, target: str, found: list[tuple[str, str]]
 ) -> None:
     newer = document(lendings_ID="get")

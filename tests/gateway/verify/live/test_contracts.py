@@ -1,4 +1,4 @@
-"""Loading and caching of the documents that validate live messages."""
+"""Loading and caching of the documents against which live messages are validated."""
 
 import asyncio
 from pathlib import Path

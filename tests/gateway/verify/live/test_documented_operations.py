@@ -1,4 +1,4 @@
-"""The operations of a version's document, at the endpoints that route to them."""
+"""The operations in a version's document, with the endpoints that route to them."""
 
 import asyncio
 import json
@@ -33,7 +33,7 @@ async def test_documented_operations_are_returned_with_their_endpoints(tmp_path:
 
 
 async def test_a_hanging_document_server_delays_each_call_only_briefly(tmp_path: Path) -> None:
-    """The document is requested once, and available as soon as it has arrived."""
+    """The document is requested once, and is available as soon as it has arrived."""
     asked, go_on = asyncio.Event(), asyncio.Event()
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -1,4 +1,4 @@
-"""The token bucket of a sample budget."""
+"""The token bucket that limits samples."""
 
 from gateway.verify.live.sample_budget import SampleBudget
 

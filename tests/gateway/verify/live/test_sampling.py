@@ -61,7 +61,7 @@ class Tally(Recorder):
 
 
 def answered(body: bytes) -> Exchange:
-    """Return the exchange of a request for version 1 whose response has this body."""
+    """Return the exchange of a request for version 1. The response has this body."""
     chosen = plan(load(RULES.encode(), "gateway.yaml", {}), head("/v1/person"))
     assert isinstance(chosen, Plan)
     exchange = wires.exchange()
@@ -92,7 +92,7 @@ async def test_violations_are_counted_by_field(tmp_path: Path) -> None:
     assert tally.checked == 4
 
 
-async def test_the_draw_decides_whether_a_response_is_sampled(tmp_path: Path) -> None:
+async def test_the_random_draw_decides_whether_a_response_is_sampled(tmp_path: Path) -> None:
     tally = Tally()
     samples = sampling(tmp_path, tally)
     drawn = iter((0.5, 0.99, 0.49))
@@ -110,20 +110,20 @@ GATED = RULES.replace(
 
 
 def moving(route: CutoverRoute, method: str = "GET", body: bytes = b'{"a":1}') -> Exchange:
-    """Return the exchange of a request in a cutover whose unconverted response has this body."""
+    """Return the exchange of a request in a cutover. The unconverted response has this body."""
     snapshot = load(GATED.encode(), "gateway.yaml", {})
     chosen = plan(snapshot, head("/v1/person"))
     assert isinstance(chosen, Plan)
     exchange = wires.exchange()
     exchange.snapshot, exchange.plan, exchange.endpoint = snapshot, chosen, chosen.endpoint
     exchange.version, exchange.cutover_route = chosen.route.version, route
-    exchange.method, exchange.client = method, "a"  # this client is in the bucket 3414
+    exchange.method, exchange.client = method, "a"  # this client is in bucket 3414
     exchange.copy = ResponseCopy([(b"Content-Type", b"application/json")], body, converted=False)
     return exchange
 
 
-async def test_gates_get_validated_samples_of_both_routes(tmp_path: Path) -> None:
-    """Violations are only logged for the new route."""
+async def test_gates_receive_validated_samples_of_both_routes(tmp_path: Path) -> None:
+    """Violations are logged only for the new route."""
     tally = Tally()
     samples = sampling(tmp_path, tally)
     for route in CutoverRoute:
@@ -141,8 +141,11 @@ async def test_gates_get_validated_samples_of_both_routes(tmp_path: Path) -> Non
     assert list(samples._seen.values()) == [1]
 
 
-async def test_both_routes_of_a_cutover_share_a_budget(tmp_path: Path) -> None:
-    """Writes have their own budget and are validated first. Large bodies use up the bytes."""
+async def test_both_routes_of_a_cutover_share_a_sample_budget(tmp_path: Path) -> None:
+    """Writes have their own budget and are validated first.
+
+    Large bodies exhaust the budget of bytes.
+    """
     samples, now = sampling(tmp_path, Tally()), [10.0]
     samples.clock = lambda: now[0]
 

@@ -1,4 +1,4 @@
-"""The fields that bodies may have, by their schema and after changes."""
+"""The fields that bodies may have according to their schema, before and after changes."""
 
 import pytest
 
@@ -116,7 +116,7 @@ def test_a_location_that_becomes_unknown_may_have_any_field() -> None:
 
 
 def test_only_the_outermost_names_of_a_huge_schema_are_listed() -> None:
-    """Forty recursive fields have forty times as many names at each level."""
+    """Each level of this recursive schema has forty times as many names as the previous one."""
     place = "#/components/schemas/Node"
     node = {"properties": {f"k{number}": {"$ref": place} for number in range(40)}}
     schema: Schema = {"$ref": place, "components": {"schemas": {"Node": node}}}
@@ -125,7 +125,7 @@ def test_only_the_outermost_names_of_a_huge_schema_are_listed() -> None:
     assert {"k39", "k39.k39"} <= set(names)
 
 
-def test_names_have_the_form_of_field_paths_in_changes() -> None:
+def test_names_have_the_syntax_of_field_paths_in_changes() -> None:
     schema: Schema = {
         "properties": {
             "a.b": {"properties": {"c": {}}},

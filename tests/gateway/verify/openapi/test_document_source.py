@@ -126,7 +126,8 @@ def test_a_mapping_may_override_a_merged_key() -> None:
         (b"x: [" + b"1," * 1_000_000 + b"]", f"v1: {LARGE}"),
         (b'{"x": [' + b"[]," * 500_000 + b'1], "y": ["\\",[["]}', f"v1: {LARGE}"),
         (b"x: [" * 501, DEEP),
-        # This crashed the whole process when a thread parsed it.
+        # Before nesting was limited, this document crashed the whole process when a thread parsed
+        # it.
         (b"- " * 100_000, DEEP),
         (b"x: " + b"[" * 100_000, DEEP),
         *(
@@ -196,7 +197,7 @@ def test_brackets_in_strings_do_not_count_as_nesting(text: bytes) -> None:
 
 
 async def test_endless_documents_are_refused(tmp_path: Path) -> None:
-    """A pipe without a writer never ends, and neither does the response of a broken service."""
+    """Neither a pipe without a writer nor the response of a broken service ever ends."""
     os.mkfifo(tmp_path / "pipe")
 
     async def endless(request: web.Request) -> web.StreamResponse:

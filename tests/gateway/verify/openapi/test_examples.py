@@ -1,4 +1,4 @@
-"""Generated examples conform to their schema, and depend only on the seed."""
+"""Generated examples conform to their schema and depend only on the seed."""
 
 import time
 from typing import Any
@@ -63,7 +63,7 @@ def test_the_examples_of_equal_schemas_are_generated_once(monkeypatch: pytest.Mo
 
 
 def test_nested_arrays_in_examples_are_short() -> None:
-    """Five elements at each of several levels led to examples of 35 kB."""
+    """With five elements at each level, examples had 35 kB."""
     schema: Schema = {"type": "string", "maxLength": 4}
     for _ in range(5):
         schema = {"type": "array", "items": schema}

@@ -22,7 +22,7 @@ def test_a_short_body_is_not_shortened() -> None:
             [],
             '{"lines":[{"price":7,"...":"..."},{"price":1.5,"...":"..."}],"...":"..."}',
         ),
-        # If a change has moved the value, it is found by equality and type: `1` differs from
+        # If a change has moved the value, it is found by its type and value: `1` differs from
         # `true`.
         ("/cost", [1.5], '{"lines":["...",{"price":1.5,"...":"..."}],"...":"..."}'),
         ("/cost", [True], f"{json.dumps(LONG, separators=(',', ':'))[:93]}..."),

@@ -1,4 +1,4 @@
-"""Bundled JSON Schemas of OpenAPI documents, and their narrowed form for examples."""
+"""Bundled JSON Schemas of OpenAPI documents, and narrowed schemas for examples."""
 
 import pytest
 
@@ -62,7 +62,7 @@ def test_a_recursive_schema_is_bundled_with_itself() -> None:
 
 
 @pytest.mark.parametrize(("use", "left"), [(Use.REQUEST, "secret"), (Use.RESPONSE, "id")])
-def test_read_only_and_write_only_properties_are_left_out(use: Use, left: str) -> None:
+def test_read_only_and_write_only_properties_are_omitted(use: Use, left: str) -> None:
     schema = {
         "properties": {"id": {"readOnly": True}, "secret": {"writeOnly": True}},
         "required": ["id", "secret"],
@@ -141,4 +141,4 @@ def test_a_shared_schema_is_read_once_and_counts_in_each_bundle() -> None:
     )
     assert definitions(one) == definitions(other)
     assert definitions(one)["B"] is definitions(other)["B"]
-    assert bundler.schemas == 5  # the body, its items, A, its field, and B
+    assert bundler.schemas == 5  # the body, its items, A, the field of A, and B

@@ -69,7 +69,7 @@ def test_references_are_resolved() -> None:
     assert found.response(200) == schema
 
 
-def test_parameters_of_an_operation_override_those_of_its_path() -> None:
+def test_parameters_of_an_operation_override_parameters_of_its_path() -> None:
     path = {
         "parameters": [{"name": "a", "in": "query"}, {"name": "b", "in": "query"}],
         "get": {"parameters": [{"name": "a", "in": "query", "required": True, "schema": TEXT}]},
@@ -207,7 +207,7 @@ def _read_schema(schema: object, **named: object) -> object:
     return operation.response(200)
 
 
-def test_references_in_a_schema_with_an_id_are_resolved_in_it() -> None:
+def test_references_in_a_schema_with_an_id_are_resolved_in_this_schema() -> None:
     """JSON Schema Core, section 8.2.1. Other references are resolved in the document."""
     tree = {
         "$id": "https://example.com/tree",

@@ -55,7 +55,7 @@ def test_a_recursive_schema_is_followed_to_a_limited_depth() -> None:
 
 
 def test_a_recursive_schema_with_many_fields_is_followed_less_deeply() -> None:
-    """The schema is followed level by level, so each level is either complete or left out."""
+    """The schema is followed level by level, so each level is either complete or omitted."""
     place = {"$ref": "#/components/schemas/Node"}
     node: Schema = {"properties": {f"f{number}": place for number in range(30)}}
     found = declared({**place, "components": {"schemas": {"Node": node}}})

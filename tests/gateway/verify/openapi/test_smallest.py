@@ -1,4 +1,4 @@
-"""Shrinking of failing examples, and the values that a failure depends on."""
+"""Shrinking of failing examples, and the values on which a failure depends."""
 
 from collections.abc import Callable
 

@@ -80,7 +80,7 @@ def test_an_object_that_allows_undeclared_keys_is_not_complete() -> None:
 
 
 def test_an_invalid_schema_is_refused_with_the_location_of_its_mistake() -> None:
-    """The message is a single line, although the library's message has several lines."""
+    """The message has a single line, although the library's message has several lines."""
     with pytest.raises(ValueError, match=r"^no valid schema: /properties/a/pattern: .*$") as caught:
         Validator({"properties": {"a": {"pattern": "(["}}})
     assert "\n" not in str(caught.value)
