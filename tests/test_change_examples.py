@@ -48,10 +48,14 @@ def test_what_moves_out_of_a_body(
     data = read(written.encode(), "example", {}).data
     ((_, section),) = ChangeConfig.model_validate_json(json.dumps(data)).named().items()
     mistakes = Mistakes()
-    change = section.body_change(BuildContext((), mistakes, between=(Version(1), Version(2))))
+    change = section.body_change(
+        BuildContext((), mistakes, between=(Version(1, "1"), Version(2, "2")))
+    )
     assert change is not None
     assert not mistakes.found
-    link = VersionLink(Version(1), Version(2), (change,), needs_message=section.needs_message)
+    link = VersionLink(
+        Version(1, "1"), Version(2, "2"), (change,), needs_message=section.needs_message
+    )
     for direction, given, beside, wanted, then in (
         (Direction.DOWN, newer, by_newer, older, by_older),
         (Direction.UP, older, by_older, newer, by_newer),
@@ -84,7 +88,7 @@ def test_it_is_what_happens(written: str, newer: str, older: str) -> None:
     change = section.body_change(BuildContext((), mistakes, GROUPS))
     assert change is not None
     assert not mistakes.found
-    link = VersionLink(Version(1), Version(2), (change,))
+    link = VersionLink(Version(1, "1"), Version(2, "2"), (change,))
     for direction, given, wanted in (
         (Direction.DOWN, newer, older),
         (Direction.UP, older, newer),

@@ -18,7 +18,7 @@ from gateway.routing.errors import ErrorTemplate
 from gateway.routing.snapshot import Api, Endpoint, Route
 from gateway.routing.version import ApiVersions, Routes, VersionModel
 from gateway.versions.version import Version
-from gateway.versions.version_choice import ChoiceDefaults, VersionChoice
+from gateway.versions.version_choice import ChoiceDefaults, Label, VersionChoice
 
 
 class ApiModel(VersionChoice):
@@ -28,8 +28,9 @@ class ApiModel(VersionChoice):
     """The public paths of the API."""
     service: str | None = None
     """The name of the service, for an API without versions."""
-    versions: Annotated[dict[str, VersionModel], Field(min_length=1)] | None = None
-    """The versions of the API, by label. Without it, the API has no versions."""
+    versions: Annotated[dict[Label, VersionModel], Field(min_length=1)] | None = None
+    """The versions of the API by label, the oldest first. Whole numbers need no order. Without it,
+    the API has no versions."""
     conversions: tuple[ConversionConfig, ...] = ()
     """The changes between neighbouring versions of the API. By default, there are none."""
     groups: dict[Name, tuple[ChangeConfig, ...]] = Field(default_factory=dict)
@@ -63,7 +64,7 @@ class ApiModel(VersionChoice):
             None if the API has versions but all their labels are invalid.
         """
         here, models = mistakes.below("apis", name), self.versions or {}
-        versions = self.parse_versions(models, here)
+        versions = self.compile_versions(models, here)
         if models and not versions:
             return None  # the mistakes in the labels are already reported
         lifecycles = {label: one.lifecycle for label, one in models.items() if one.lifecycle}

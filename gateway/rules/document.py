@@ -220,6 +220,9 @@ _PLAIN: tuple[tuple[re.Pattern[str], Callable[[str], Data]], ...] = (
 _STANDARD = "tag:yaml.org,2002:"
 _TAGS = (None, f"{_STANDARD}map", f"{_STANDARD}seq", f"{_STANDARD}str")
 
+# The mappings whose keys are labels or names of clients. Their keys may look like numbers.
+_NAMED = ("versions", "aliases", "pins")
+
 _Entries = dict[str, tuple[ScalarNode, Node]]
 
 
@@ -246,19 +249,29 @@ class YamlDocument:
 
     def issue(self, location: Location, text: str) -> Issue:
         """Return an issue at the position of a location, or of the nearest existing container."""
-        known, position = self._find(location)
+        known, position, _ = self._find(location)
         if known in self.texts:
             text = hide(text, *self.texts[known])
         # A message may also quote values from other locations.
         return Issue(*position, place(location), hide_values(text, self.values))
 
-    def _find(self, location: Location) -> tuple[Location, Position]:
+    def written_number(self, location: Location) -> str | None:
+        """Return the text of an unquoted number, such as `1.10`; None for other values."""
+        known, _, node = self._find(location)
+        if known != location or not isinstance(node, ScalarNode) or not node.plain:
+            return None
+        value = next((value for pattern, value in _PLAIN if pattern.match(node.text)), None)
+        return node.text if value in (_integer, _float) else None
+
+    def _find(self, location: Location) -> tuple[Location, Position, Node | None]:
         if self._nodes is None:
             self._nodes = compose(self.content), _Reader({})
         node, reader = self._nodes
         position = (1, 1) if node is None else node.position
         for depth, step in enumerate(location):
-            entries = reader.merge(node, ()) if isinstance(node, MappingNode) else {}
+            entries = {}
+            if isinstance(node, MappingNode):
+                entries = reader.merge(node, location[:depth])
             if step in entries:
                 key, node = entries[str(step)]
                 position = key.position
@@ -268,8 +281,8 @@ class YamlDocument:
                 node = node.items[step]
                 position = node.position
             else:
-                return location[:depth], position
-        return location, position
+                return location[:depth], position, node
+        return location, position, node
 
 
 @dataclass(slots=True)
@@ -317,7 +330,7 @@ class _Reader:
             here = (*location, key)
             if key == "<<" and key_node.plain:
                 merged += self._mappings(value_node, here)
-            elif key_node.plain and any(pattern.match(key) for pattern, _ in _PLAIN):
+            elif key_node.plain and _is_value(key, location):
                 self._complain(key_node, here, f'a key is a text; write it in quotes: "{key}"')
             elif key in entries:
                 line, _ = entries[key][0].position
@@ -362,6 +375,13 @@ class _Reader:
 
     def _complain(self, node: Node, location: Location, text: str) -> None:
         self.issues.append(Issue(*node.position, place(location), text))
+
+
+def _is_value(key: str, location: Location) -> bool:
+    """Return whether an unquoted key has another meaning than its text."""
+    found = next((value for pattern, value in _PLAIN if pattern.match(key)), None)
+    is_name = location[-1:] and location[-1] in _NAMED
+    return found is not None and not (is_name and found in (_integer, _float))
 
 
 def read(content: bytes, source: str, environment: Mapping[str, str]) -> YamlDocument:

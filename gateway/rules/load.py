@@ -13,7 +13,7 @@ from gateway.conversion.python_functions import look_in
 from gateway.routing.snapshot import Snapshot
 from gateway.rules.document import YamlDocument, read
 from gateway.rules.root import Config
-from gateway.rules.violation import explain
+from gateway.rules.violation import explain, with_written_numbers
 from gateway.verify.schema_files import check_documents
 
 
@@ -77,6 +77,17 @@ def check(
     return snapshot, in_order(warnings)
 
 
+def _validated(document: YamlDocument) -> Config:
+    # Validated as JSON, so that strict models accept a list in place of a tuple.
+    try:
+        return Config.model_validate_json(json.dumps(document.data))
+    except ValidationError as error:
+        data = with_written_numbers(document, error)
+        if data is document.data:
+            raise
+    return Config.model_validate_json(json.dumps(data))
+
+
 def _compile(
     content: bytes,
     source: str,
@@ -90,8 +101,7 @@ def _compile(
         look_in(folder)
     document = read(content, source, environment)
     try:
-        # Validated as JSON, so that strict models accept a list in place of a tuple.
-        config = Config.model_validate_json(json.dumps(document.data))
+        config = _validated(document)
     except ValidationError as error:
         raise ConfigError(source, explain(document, error)) from None
     mistakes = Mistakes()

@@ -32,6 +32,30 @@ def explain(document: YamlDocument, error: ValidationError) -> list[Issue]:
     return issues
 
 
+def with_written_numbers(document: YamlDocument, error: ValidationError) -> Data:
+    """Return the data with each number in place of a text as it is written in the file.
+
+    `between: [1.0, 1.10]` names the versions `1.0` and `1.10`, not 1 and 1.1.
+    """
+    data = document.data
+    for detail in error.errors(include_url=False, include_input=False)[:_MAX_EXPLAINED]:
+        location, _ = _in_document(document.data, detail["loc"])
+        text = document.written_number(location) if detail["type"] == "string_type" else None
+        if text is not None:
+            data = _replaced(data, location, text)
+    return data
+
+
+def _replaced(data: Data, location: Location, text: str) -> Data:
+    if not location:
+        return text
+    step, rest = location[0], location[1:]
+    if isinstance(data, dict):
+        return {**data, str(step): _replaced(data[str(step)], rest, text)}
+    assert isinstance(data, list)  # the location exists
+    return [_replaced(each, rest, text) if at == step else each for at, each in enumerate(data)]
+
+
 def _in_document(data: Data, location: Location) -> tuple[Location, Data]:
     """Return the steps of a pydantic location that exist in the document, and the value there.
 

@@ -3,16 +3,21 @@
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date
 from types import MappingProxyType
+from typing import Any
 
-from gateway.versions.version import NUMBER, Format, Semantic, Version, parse
+from gateway.versions.version import LABEL, NUMBER, Format, Parsed, Semantic, Version, parse
 
 # `1.2.0+`, `1.2+` or `1+`; `1.2.x` or `1.x`.
 _ONWARDS = re.compile(rf"({NUMBER})(?:\.({NUMBER}))?(?:\.({NUMBER}))?\+\Z", re.ASCII)
 _WITHIN = re.compile(rf"({NUMBER})(?:\.({NUMBER}))?\.x\Z", re.ASCII)
 
-Range = tuple[Version, Version | None]
-"""The first version in the range and the first version above it. The second is None if the range
+_LABEL = re.compile(rf"{LABEL}\Z", re.ASCII)
+
+Number = int | Semantic | date
+Range = tuple[Number, Number | None]
+"""The first number in the range and the first number above it. The second is None if the range
 has no upper end."""
 
 
@@ -24,12 +29,14 @@ class Matching:
     pre-release matches only by its label or an alias.
 
     Attributes:
-        ladder: all versions of the API in ascending order.
-        own: the versions from which ranges select; None for all versions.
+        ladder: all versions of the API, the oldest first.
+        formats: the formats of their labels; empty if labels are free.
         nearest_lower: whether an unknown version names the newest version below it.
         ranges: whether ranges are valid: `1.2+` names the newest version from 1.2 on, `1.x` the
             newest version that begins with 1.
         aliases: the versions by alias, such as `latest`.
+        own: the versions from which ranges select; None for all versions.
+        parsed: the labels in their formats, by version.
     """
 
     ladder: tuple[Version, ...] = ()
@@ -38,6 +45,12 @@ class Matching:
     ranges: bool = False
     aliases: Mapping[str, Version] = field(default_factory=lambda: MappingProxyType({}))
     own: tuple[Version, ...] | None = None
+    parsed: Mapping[Version, Parsed] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        found = {one: parse(one.label, *self.formats) for one in self.ladder}
+        parsed = {one: label for one, label in found.items() if label is not None}
+        object.__setattr__(self, "parsed", parsed)
 
     @property
     def is_exact(self) -> bool:
@@ -56,21 +69,32 @@ class Matching:
         """Return the version that a string names, or None."""
         if raw in self.aliases:
             return self.aliases[raw]
+        number = {each: label.number for each, label in self.parsed.items()}
         if self.ranges and (asked := self._range(raw)) is not None:
             low, end = asked
             fits = [
                 each
                 for each in (self.ladder if self.own is None else self.own)
-                if low <= each and (each < end if end else each.written is low.written)
+                if each in number
+                and _is_upto(low, number[each])
+                and (end is None or not _is_upto(end, number[each]))
             ]
-        elif self.nearest_lower and (version := parse(raw, *self.formats)) is not None:
-            fits = [each for each in self.ladder if each <= version and _compatible(each, version)]
+        elif self.nearest_lower and (unknown := parse(raw, *self.formats)) is not None:
+            fits = [
+                each
+                for each in self.ladder
+                if each in number
+                and _is_upto(number[each], unknown.number)
+                and _major(number[each]) == _major(unknown.number)
+            ]
         else:
             return None
-        return _newest(fits)
+        return self._newest(fits)
 
     def reads(self, raw: str) -> bool:
         """Return whether a string has the form of a version or range, known or unknown."""
+        if not self.formats:
+            return _LABEL.match(raw) is not None
         return parse(raw, *self.formats) is not None or (
             self.ranges and self._range(raw) is not None
         )
@@ -78,14 +102,15 @@ class Matching:
     def forms(self, versions: Collection[Version]) -> str:
         """Return the valid forms besides labels, for messages; empty if only labels are valid."""
         text = ""
-        if self.nearest_lower and _newest(self.ladder) in versions:
+        if self.nearest_lower and self._newest(self.ladder) in versions:
             text += ", or a later one, which selects the newest before it"
         offered = [each for each in self.ladder if each in versions] if self.ranges else []
-        newest = _newest(offered) if offered else None
+        newest = self._newest(offered)
         if newest is not None and self.find(f"{newest}+") == newest:  # must not select an ended one
             such = f"{newest}+"
-            if isinstance(newest.value, Semantic):
-                such = f"{newest.value.major}.x or {newest.value.major}.{newest.value.minor}+"
+            number = self.parsed[newest].number
+            if isinstance(number, Semantic):
+                such = f"{number.major}.x or {number.major}.{number.minor}+"
             text += f", or a range such as {such}"
         aliases = self.aliases and [one for one, of in self.aliases.items() if of in versions]
         if aliases:
@@ -95,34 +120,36 @@ class Matching:
     def _range(self, raw: str) -> Range | None:
         others = [each for each in self.formats if each is not Format.SEMANTIC]
         if others and raw.endswith("+") and (low := parse(raw[:-1], *others)) is not None:
-            return low, None
+            return low.number, None
         if Format.SEMANTIC not in self.formats:
             return None
         if match := _ONWARDS.match(raw):
             major, minor, patch = (int(part or 0) for part in match.groups())
-            return Version(Semantic(major, minor, patch)), Version(Semantic(major + 1, 0, 0))
+            return Semantic(major, minor, patch), Semantic(major + 1, 0, 0)
         if match := _WITHIN.match(raw):
             major = int(match[1])
             if match[2] is None:
-                return Version(Semantic(major, 0, 0)), Version(Semantic(major + 1, 0, 0))
+                return Semantic(major, 0, 0), Semantic(major + 1, 0, 0)
             minor = int(match[2])
-            return Version(Semantic(major, minor, 0)), Version(Semantic(major, minor + 1, 0))
+            return Semantic(major, minor, 0), Semantic(major, minor + 1, 0)
+        return None
+
+    def _newest(self, ladder: Sequence[Version]) -> Version | None:
+        """Return the newest version that is not a pre-release."""
+        for version in reversed(ladder):
+            if version not in self.parsed or self.parsed[version].is_release:
+                return version
         return None
 
 
+def _is_upto(one: Any, other: Any) -> bool:
+    """Return whether two numbers have the same format and the first is not above the second."""
+    return type(one) is type(other) and bool(one <= other)
+
+
+def _major(number: Number) -> int | None:
+    return number.major if isinstance(number, Semantic) else None
+
+
 EXACT = Matching()
-"""Only labels name versions."""
-
-
-def _compatible(one: Version, other: Version) -> bool:
-    if not isinstance(one.value, Semantic) or not isinstance(other.value, Semantic):
-        return one.written is other.written
-    return one.value.major == other.value.major
-
-
-def _newest(ladder: Sequence[Version]) -> Version | None:
-    """Return the newest version that is not a pre-release."""
-    for version in reversed(ladder):
-        if not isinstance(version.value, Semantic) or version.value.is_release:
-            return version
-    return None
+"""Only labels name versions, and they are whole numbers."""

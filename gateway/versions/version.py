@@ -1,22 +1,41 @@
-"""Versions of an API: formats, parsing and order."""
+"""Versions of an API: labels, their formats, and their order."""
 
 import re
-from collections.abc import Mapping
 from datetime import date
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+LABEL = r"[A-Za-z0-9._~-]{1,64}"
+"""The pattern of a label. Its characters need no escape in a URI (RFC 3986, section 2.3)."""
 # Strict: lenient parsers read `foo1`, `1.0`, `01` or an Arabic-Indic digit as 1. The limit of nine
 # digits keeps int() cheap.
 NUMBER = r"(?:0|[1-9][0-9]{0,8})"
 _INTEGER = re.compile(rf"{NUMBER}\Z", re.ASCII)
-_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}\Z", re.ASCII)
+_DATE = re.compile(
+    r"([0-9]{4}-[0-9]{2})(-[0-9]{2})?(?:([.-])[A-Za-z][0-9A-Za-z._~-]*)?\Z", re.ASCII
+)
 # A numeric identifier has no leading zeros (section 9).
 _IDENTIFIER = rf"(?:{NUMBER}(?![0-9A-Za-z-])|[0-9]*[A-Za-z-][0-9A-Za-z-]*)"
 _SEMANTIC = re.compile(
-    rf"({NUMBER})\.({NUMBER})\.({NUMBER})(?:-({_IDENTIFIER}(?:\.{_IDENTIFIER})*))?\Z", re.ASCII
+    rf"({NUMBER})\.({NUMBER})(?:\.({NUMBER})(?:-({_IDENTIFIER}(?:\.{_IDENTIFIER})*))?)?\Z",
+    re.ASCII,
 )
 _LONGEST = 64
+
+
+class Version(NamedTuple):
+    """A version of an API. Versions are ordered by their rank.
+
+    Attributes:
+        rank: the position in `versions` of gateway.yaml, from 1 for the oldest version.
+        label: the label as the API's owner writes it.
+    """
+
+    rank: int
+    label: str
+
+    def __str__(self) -> str:
+        return self.label
 
 
 class Format(StrEnum):
@@ -32,15 +51,12 @@ class Identifier(NamedTuple):
     number: int
     text: str
 
-    def __str__(self) -> str:
-        return self.text if self.is_text else str(self.number)
-
 
 class Semantic(NamedTuple):
     """A semantic version (semver.org, 2.0.0), whose fields are in the order of precedence.
 
     Build metadata is not supported: it does not affect precedence, so two different versions could
-    have the same position in the order.
+    have the same position in the order. A missing patch number, as in `1.4`, is 0.
     """
 
     major: int
@@ -49,88 +65,52 @@ class Semantic(NamedTuple):
     is_release: bool = True
     pre: tuple[Identifier, ...] = ()
 
-    def __str__(self) -> str:
-        core = f"{self.major}.{self.minor}.{self.patch}"
-        return core if self.is_release else f"{core}-{'.'.join(map(str, self.pre))}"
 
+class Parsed(NamedTuple):
+    """A label in one of the formats.
 
-class Version(NamedTuple):
-    """A version of an API.
-
-    If an API has several formats, integers sort first, then semantic versions, then dates.
+    Attributes:
+        number: the number that orders labels of one format.
+        is_release: whether the label names a release, not a pre-release such as `1.4.0-rc.1` or
+            `2026-01-31-preview`.
     """
 
-    value: int | Semantic | date
-
-    def __str__(self) -> str:
-        return str(self.value)
-
-    @property
-    def written(self) -> Format:
-        return _FORMATS[type(self.value)]
-
-    def __lt__(self, other: tuple[object, ...]) -> bool:
-        return _order(self) < _order(other)
-
-    def __le__(self, other: tuple[object, ...]) -> bool:
-        return _order(self) <= _order(other)
-
-    def __gt__(self, other: tuple[object, ...]) -> bool:
-        return _order(self) > _order(other)
-
-    def __ge__(self, other: tuple[object, ...]) -> bool:
-        return _order(self) >= _order(other)
+    number: int | Semantic | date
+    is_release: bool = True
 
 
-_FORMATS: Mapping[type, Format] = {
-    int: Format.INTEGER,
-    Semantic: Format.SEMANTIC,
-    date: Format.DATE,
-}
-_RANKS = {kind: rank for rank, kind in enumerate(_FORMATS)}
-
-
-def _order(version: tuple[Any, ...]) -> tuple[int, Any]:
-    (value,) = version
-    return _RANKS[type(value)], value
-
-
-def parse(raw: str, *formats: Format) -> Version | None:
-    """Return the version that a string names; None unless the string is its canonical form.
-
-    Args:
-        raw: a string without surrounding white space.
-        formats: the formats of the API's versions; the default is integers.
-    """
-    for written in formats or (Format.INTEGER,):
+def parse(raw: str, *formats: Format) -> Parsed | None:
+    """Return a label in the first of the formats that fits; None if no format fits."""
+    for written in formats:
         if written is Format.INTEGER:
-            version = Version(int(raw)) if _INTEGER.match(raw) else None
+            found = Parsed(int(raw)) if _INTEGER.match(raw) else None
         else:
-            version = _semantic(raw) if written is Format.SEMANTIC else _date(raw)
-        if version is not None:
-            return version
+            found = _semantic(raw) if written is Format.SEMANTIC else _date(raw)
+        if found is not None:
+            return found
     return None
 
 
-def _semantic(raw: str) -> Version | None:
+def _semantic(raw: str) -> Parsed | None:
     match = _SEMANTIC.match(raw) if len(raw) <= _LONGEST else None
     if match is None:
         return None
-    major, minor, patch = map(int, match.group(1, 2, 3))
+    major, minor, patch = (int(part or 0) for part in match.group(1, 2, 3))
     if match[4] is None:
-        return Version(Semantic(major, minor, patch))
+        return Parsed(Semantic(major, minor, patch))
     pre = tuple(
         Identifier(False, int(part), "") if part.isdigit() else Identifier(True, 0, part)
         for part in match[4].split(".")
     )
-    return Version(Semantic(major, minor, patch, is_release=False, pre=pre))
+    return Parsed(Semantic(major, minor, patch, is_release=False, pre=pre), is_release=False)
 
 
-def _date(raw: str) -> Version | None:
+def _date(raw: str) -> Parsed | None:
     # date.fromisoformat also accepts week dates and the basic format of ISO 8601.
-    if not _DATE.match(raw):
+    match = _DATE.match(raw) if len(raw) <= _LONGEST else None
+    if match is None:
         return None
     try:
-        return Version(date.fromisoformat(raw))
+        return Parsed(date.fromisoformat(match[1] + (match[2] or "-01")), match[3] != "-")
     except ValueError:
         return None

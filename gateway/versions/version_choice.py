@@ -1,9 +1,8 @@
 """The settings with which an API chooses a version: format, matching, default, pins, header."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -13,25 +12,27 @@ from gateway.base.mistakes import Mistakes, suggest
 from gateway.base.model import ClientName, FieldName, OneOrSome, SectionModel, matching
 from gateway.versions.matching import EXACT, Matching
 from gateway.versions.mechanisms.header import RESERVED_NAME
-from gateway.versions.version import Format, Version, parse
+from gateway.versions.version import LABEL, Format, Version, parse
 
 _FORMAT_MESSAGES = {
     Format.INTEGER: 'a version is a whole number in plain digits, such as "1"',
     Format.SEMANTIC: (
-        "not a semantic version; write major, minor and patch, such as 1.4.0 or 1.4.0-rc.1, and no"
+        "not a semantic version; write major and minor, such as 1.4, 1.4.0 or 1.4.0-rc.1, and no"
         " build metadata"
     ),
-    Format.DATE: "not a date of the calendar; write it like 2026-01-31",
+    Format.DATE: (
+        "not a date of the calendar; write it like 2026-01-31, 2026-01 or 2026-01-31-preview"
+    ),
 }
 
 
 VersionFormat = Literal["integer", "semantic", "date"]
-# The characters that are valid in a path segment, a host label and a media type.
-Alias = Annotated[
+Label = Annotated[
     str,
     matching(
-        r"^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9])?$",
-        "not a name for a version; write up to 64 letters, digits, '.', '_' and '-', as in latest",
+        rf"^{LABEL}$",
+        "not a label of a version; write up to 64 letters, digits, '.', '_', '~' and '-', as in"
+        " v1beta1 or 2026-01-31",
     ),
 ]
 
@@ -39,11 +40,12 @@ Alias = Annotated[
 class VersionChoice(SectionModel):
     """How an API chooses a version. The mechanisms of its endpoints are configured separately."""
 
-    version_format: OneOrSome[VersionFormat, VersionFormat] = "integer"
-    """The format of the API's versions: 2 (integer), 1.4.0 (semantic, which is Semantic Versioning)
-    or 2026-01-31 (date). An API that has changed its format lists several. Integers sort first and
-    dates last. The default is integer."""
-    aliases: dict[Alias, str] = Field(default_factory=dict)
+    version_format: OneOrSome[VersionFormat, VersionFormat] | None = None
+    """The format of the labels: 2 (integer), 1.4.0 or 1.4 (semantic, which is Semantic Versioning)
+    or 2026-01-31, 2026-01 and 2026-01-31-preview (date). A list is for an API that has changed its
+    format. With a format, labels are checked, and `match` and `ranges` can compare versions. By
+    default, whole numbers have the format integer, and other labels are free."""
+    aliases: dict[Label, str] = Field(default_factory=dict)
     """Other names by which requests may name versions, such as `latest` or `v2`. By default, there
     are none."""
     match: Literal["exact", "nearest_lower"] = "exact"
@@ -62,20 +64,35 @@ class VersionChoice(SectionModel):
     """The response header that names the served version. Without it, version_header at the top
     level applies."""
 
-    @property
-    def _formats(self) -> tuple[Format, ...]:
-        named = self.version_format
-        return tuple(map(Format, (named,) if isinstance(named, str) else dict.fromkeys(named)))
-
-    def parse_versions(self, labels: Collection[str], mistakes: Mistakes) -> dict[str, Version]:
-        """Return the valid versions by label in ascending order; report invalid labels."""
-        versions = {}
+    def compile_versions(self, labels: Iterable[str], mistakes: Mistakes) -> dict[str, Version]:
+        """Return the versions by label, the oldest first, without invalid labels."""
+        labels = [*labels]
+        formats = self._formats(labels)
+        if self.version_format is None and formats:
+            labels.sort(key=int)
+        versions, newest = dict[str, Version](), dict[type, tuple[str, Any]]()
         for label in labels:
-            parse_label = partial(_parse, label, labels, *self._formats)
-            version = mistakes.attempt(parse_label, "versions", label)
-            if version is not None:
-                versions[label] = version
-        return dict(sorted(versions.items(), key=lambda item: item[1]))
+            mistake = _mistake(label, labels, *formats)
+            if mistake is not None:
+                mistakes.add(mistake, "versions", label)
+                continue
+            versions[label] = Version(len(versions) + 1, label)
+            parsed = parse(label, *formats)
+            if parsed is None:
+                continue
+            last, number = newest.get(type(parsed.number), (label, parsed.number))
+            if parsed.number < number:
+                text = f"is listed after {last} but is older; list the versions from old to new"
+                mistakes.add(text, "versions", label)
+            newest[type(parsed.number)] = label, parsed.number
+        return versions
+
+    def _formats(self, labels: Collection[str]) -> tuple[Format, ...]:
+        named = self.version_format
+        if named is None:
+            are_integers = all(parse(label, Format.INTEGER) for label in labels)
+            return (Format.INTEGER,) if are_integers else ()
+        return tuple(map(Format, (named,) if isinstance(named, str) else dict.fromkeys(named)))
 
     def compile_choice(
         self,
@@ -90,11 +107,16 @@ class VersionChoice(SectionModel):
                     text = "without versions, there is nothing to choose; remove it"
                     mistakes.add(text, key)
             return Choice()
+        formats = self._formats(versions)
+        for key in ("match", "ranges"):
+            if not formats and key in self.model_fields_set:
+                text = "compares versions, which needs their format; add version_format"
+                mistakes.add(text, key)
         return Choice(
             self._default(versions, defaults, mistakes),
             Matching(
                 tuple(versions.values()),
-                self._formats,
+                formats,
                 nearest_lower=self.match == "nearest_lower",
                 ranges=self.ranges,
                 aliases=self._aliases(versions, mistakes),
@@ -204,14 +226,15 @@ class Choice:
         return ((self.header.encode(), str(version).encode()),)
 
 
-def _parse(label: str, labels: Collection[str], *formats: Format) -> Version:
-    version = parse(label, *formats)
-    if version is not None:
-        return version
+def _mistake(label: str, labels: Collection[str], *formats: Format) -> str | None:
+    if label in (".", ".."):
+        return "is a step in a path (RFC 3986, section 5.2.4); choose another label"
+    if not formats or parse(label, *formats) is not None:
+        return None
     remedy = ""
     if parse(label, *Format) is not None:
         # Considers all labels of the API, so that the suggested formats fit the other versions too.
         needed = [str(one) for one in Format if any(parse(each, one) for each in labels)]
         written = f"[{', '.join(needed)}]" if needed[1:] else needed[0]
         remedy = f"; for such versions, write version_format: {written}"
-    raise ValueError("; ".join(_FORMAT_MESSAGES[each] for each in formats) + remedy)
+    return "; ".join(_FORMAT_MESSAGES[each] for each in formats) + remedy

@@ -27,7 +27,7 @@ from tests.gateway.kit import ROOT
 # Laws are checked on the same examples everywhere, so that a run says something of the code alone.
 LAW = settings(derandomize=True, max_examples=60)
 
-V1, V2 = Version(1), Version(2)
+V1, V2 = Version(1, "1"), Version(2, "2")
 SUPPORTED = {"1": V1, "2": V2}
 
 PATH = PathReader()

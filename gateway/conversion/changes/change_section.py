@@ -40,7 +40,7 @@ _TEXT = re.compile(r"[ -~]*\Z")
 _OURS = HOP_BY_HOP | {b"content-length", b"content-encoding", b"host"}
 # The end of a path that stands for the elements of (nested) arrays or the members of an object.
 _LEVEL = re.compile(r"(?:\[\])+\Z|(?<=[^\\])\.\*\Z|\A\*\Z")
-_ANY_TWO = (Version(1), Version(2))
+_ANY_TWO = (Version(1, "1"), Version(2, "2"))
 T = TypeVar("T")
 S = TypeVar("S", bound="ChangeSection")
 

@@ -165,7 +165,7 @@ def down(
 
 def _conversion(change: Change | tuple[Change, ...], direction: Direction) -> BodyConversion:
     changes = change if isinstance(change, tuple) else (change,)
-    return BodyConversion((VersionLink(Version(1), Version(2), changes),), direction)
+    return BodyConversion((VersionLink(Version(1, "1"), Version(2, "2"), changes),), direction)
 
 
 @contextmanager

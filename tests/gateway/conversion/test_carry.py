@@ -153,7 +153,7 @@ def test_a_carry_applies_to_the_whole_body_and_has_no_default_in_a_patch() -> No
     assert holder == {"": {}}
 
 
-V1, V2, V3 = map(Version, (1, 2, 3))
+V1, V2, V3 = (Version(each, str(each)) for each in (1, 2, 3))
 
 
 def lines(*fields: str) -> ParameterLines:

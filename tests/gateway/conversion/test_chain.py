@@ -34,7 +34,7 @@ from gateway.versions.version import Version
 from tests.gateway.conversion.documents import SEALED, Json, jsons, seal, unsealed, untouched
 from tests.gateway.world import LAW
 
-V1, V2, V3, V9 = LADDER = tuple(map(Version, (1, 2, 3, 9)))
+V1, V2, V3, V9 = LADDER = tuple(Version(each, str(each)) for each in (1, 2, 3, 9))
 
 # 1 to 2 splits a string, 2 to 3 adds fields, 3 to 9 joins strings.
 SPLIT = join((), (("name", "first"), ("name", "last")), ("name",), " ")
@@ -281,7 +281,10 @@ CHANGES: list[Change] = [
 @st.composite
 def worlds(draw: st.DrawFn) -> tuple[list[Version], dict[Version, list[VersionLink]]]:
     """Return two to five versions, with random links between them."""
-    ladder = sorted(map(Version, draw(st.sets(st.integers(0, 20), min_size=2, max_size=5))))
+    ladder = [
+        Version(each, str(each))
+        for each in sorted(draw(st.sets(st.integers(0, 20), min_size=2, max_size=5)))
+    ]
     changes = st.lists(st.sampled_from(CHANGES), max_size=4).map(tuple)
     return ladder, {
         older: [VersionLink(older, newer, draw(changes))] for older, newer in pairwise(ladder)
@@ -367,7 +370,7 @@ def test_the_timeout_of_a_conversion_is_the_sum_of_all_link_timeouts(
     limits: tuple[float | None, ...], expected: float | None
 ) -> None:
     links = (
-        VersionLink(Version(1), Version(2), (rename((), ("a",), ("b",)),), timeout=limit)
+        VersionLink(Version(1, "1"), Version(2, "2"), (rename((), ("a",), ("b",)),), timeout=limit)
         for limit in limits
     )
     assert BodyConversion(tuple(links), Direction.UP).timeout == expected
@@ -388,15 +391,15 @@ REQUESTS = frozenset({MessageKind.REQUEST})
 def test_a_link_applies_only_to_its_methods_message_kinds_and_statuses(
     on: frozenset[MessageKind], statuses: frozenset[int], applied: list[int | None]
 ) -> None:
-    link = VersionLink(Version(1), Version(2), (), statuses, on, frozenset({"GET"}))
+    link = VersionLink(Version(1, "1"), Version(2, "2"), (), statuses, on, frozenset({"GET"}))
     every = (None, 200, 299, 300, 404)
     assert [status for status in every if link.applies("GET", status)] == applied
     assert not any(link.applies("PUT", status) for status in every)
 
 
 def test_event_names_are_mapped_through_all_links_in_both_directions() -> None:
-    first = VersionLink(Version(1), Version(2), (), events={"b": "a", "c": "a"})
-    second = VersionLink(Version(2), Version(3), (), events={"d": "b"})
+    first = VersionLink(Version(1, "1"), Version(2, "2"), (), events={"b": "a", "c": "a"})
+    second = VersionLink(Version(2, "2"), Version(3, "3"), (), events={"d": "b"})
     assert first.changes_bodies
     down = event_names([second, first], Direction.DOWN)
     up = event_names([first, second], Direction.UP)
@@ -404,10 +407,10 @@ def test_event_names_are_mapped_through_all_links_in_both_directions() -> None:
     assert up is not None
     assert [down(name) for name in "dcx"] == ["a", "a", "x"]
     assert [up(name) for name in "acx"] == ["d", "c", "x"]
-    assert event_names([VersionLink(Version(1), Version(2), ())], Direction.UP) is None
+    assert event_names([VersionLink(Version(1, "1"), Version(2, "2"), ())], Direction.UP) is None
 
 
-V1, V2, V3, V4 = map(Version, (1, 2, 3, 4))
+V1, V2, V3, V4 = (Version(each, str(each)) for each in (1, 2, 3, 4))
 
 
 def test_a_missing_body_is_created_by_the_first_link_with_a_body_and_converted_by_later_links() -> (

@@ -300,7 +300,10 @@ def refused(draw: st.DrawFn) -> tuple[Json, list[Change], bool]:
 
 def conversion(chain: list[Change], direction: Direction, cut: int) -> BodyConversion:
     """Return a conversion of two links in a direction; for a downgrade, of inverted changes."""
-    parts, versions = [chain[:cut], chain[cut:]], [Version(1), Version(2), Version(3)]
+    parts, versions = (
+        [chain[:cut], chain[cut:]],
+        [Version(1, "1"), Version(2, "2"), Version(3, "3")],
+    )
     if direction is Direction.DOWN:
         parts = [[inverse(change) for change in reversed(part)] for part in parts]
         versions.reverse()

@@ -28,7 +28,7 @@ from gateway.conversion.version_step import Direction, VersionLink
 from gateway.versions.version import Version
 from tests.gateway.world import LAW
 
-V1, V2, V3 = map(Version, (1, 2, 3))
+V1, V2, V3 = (Version(each, str(each)) for each in (1, 2, 3))
 
 
 def link(
@@ -253,7 +253,7 @@ def test_a_message_view_parses_the_query_and_header_fields_once() -> None:
     assert view.query != view.headers
 
 
-V1, V2, V3 = VERSIONS = tuple(map(Version, (1, 2, 3)))
+V1, V2, V3 = VERSIONS = tuple(Version(each, str(each)) for each in (1, 2, 3))
 QUERY_STEPS = (
     QueryStep(
         V1, V2, in_direction([rename_parameter("b", "a")], upwards=True), frozenset({"id"}), ()

@@ -107,7 +107,7 @@ def test_above_returns_the_common_path_of_operations_below_a_prefix(
         MappedOperation(parse_operation(newer), parse_operation(older)) for newer, older in pairs
     ]
     table = OperationTable(operations, newer=True)
-    assert table.above(prefix, Version(2), Version(1)) == above
+    assert table.above(prefix, Version(2, "2"), Version(1, "1")) == above
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from gateway.http.upstream.service import Service
 from gateway.versions.version import Version
 from tests.gateway.world import LAW
 
-V1, V2, V3 = LADDER = tuple(map(Version, (1, 2, 3)))
+V1, V2, V3 = LADDER = tuple(Version(each, str(each)) for each in (1, 2, 3))
 STATS = Service("stats", ())
 
 

@@ -144,7 +144,7 @@ def allows(converted: ConvertedSchema, document: object) -> bool:
 
 def between(change: Change, direction: Direction, *, keeps: bool = False) -> BodyConversion:
     """Return a conversion with one change."""
-    link = VersionLink(Version(1), Version(2), (change,), keeps_unfit=keeps)
+    link = VersionLink(Version(1, "1"), Version(2, "2"), (change,), keeps_unfit=keeps)
     return BodyConversion((link,), direction, keeps)
 
 

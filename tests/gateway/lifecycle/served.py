@@ -17,4 +17,4 @@ def first_version(more: str, top: str = NAMED) -> Route:
     text = edited('"1": { service: old }', f'"1": {{ service: old, {more} }}', top + RULES)
     found = loaded(text).router.find("/param")
     assert found is not None
-    return found[0].routes[Version(1)]
+    return found[0].routes[Version(1, "1")]

@@ -18,7 +18,7 @@ from tests.gateway.lifecycle.served import NAMED, first_version
 from tests.gateway.rules.rules import RULES, edited, loaded
 from tests.gateway.world import LAW, V1, V2, head
 
-V3 = Version(3)
+V3 = Version(3, "3")
 JANUARY, JUNE, DECEMBER = 1_767_225_600.0, 1_780_272_000.0, 1_798_675_200.0
 BY_PATH = Successor(V2, None, parse_template("/v{version}/person"))
 CAPTURING = Successor(V2, None, parse_template("/v{version}/users/{id}"))

@@ -25,7 +25,7 @@ def exchange(began: float = 100.0, cutover: VersionCutover = CUTOVER, client: st
     found.began, found.client = began, client
     found.snapshot = Snapshot(Router([]), {}, cutovers={("person", "1"): cutover})
     found.endpoint = Endpoint("person", parse_template("/person"), None, None, {}, ())
-    found.version, found.cutover_route = Version(1), CutoverRoute.NEW
+    found.version, found.cutover_route = Version(1, "1"), CutoverRoute.NEW
     return found
 
 

@@ -287,7 +287,7 @@ async def test_a_304_varies_by_accept_encoding_if_responses_are_converted(
     assert (b"Accept-Encoding" in got) is varies
 
 
-LINKS = (VersionLink(Version(1), Version(2), (), query=(rename_parameter("b", "a"),)),)
+LINKS = (VersionLink(Version(1, "1"), Version(2, "2"), (), query=(rename_parameter("b", "a"),)),)
 UP, DOWN = Conversion(LINKS, Direction.UP), Conversion(LINKS, Direction.DOWN)
 
 
@@ -320,14 +320,14 @@ def test_a_message_with_a_conversion_has_the_converted_query() -> None:
     assert request.way.service == answer.way.service == parse_query("b=1")
     assert request.back == ()
     assert [(version_step.source, version_step.target) for version_step in answer.back] == [
-        (Version(2), Version(1))
+        (Version(2, "2"), Version(1, "1"))
     ]
 
 
 def test_a_message_has_the_version_steps_of_its_operation_path() -> None:
-    version_steps = (QueryStep(Version(1), Version(2)),)
+    version_steps = (QueryStep(Version(1, "1"), Version(2, "2")),)
     operation_path = OperationPath(
-        "GET", "/", None, Version(2), UP, DOWN, (), lambda _: "/", None, version_steps
+        "GET", "/", None, Version(2, "2"), UP, DOWN, (), lambda _: "/", None, version_steps
     )
     assert (
         message(planned()._replace(operation_path=operation_path), None).way.version_steps

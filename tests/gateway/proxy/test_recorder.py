@@ -45,7 +45,7 @@ def planned(client: str = "", code: FaultCode | None = None) -> Exchange:
     assert isinstance(chosen, Plan)
     exchange = wires.exchange()
     exchange.client = client
-    exchange.plan, exchange.endpoint, exchange.version = chosen, chosen.endpoint, Version(1)
+    exchange.plan, exchange.endpoint, exchange.version = chosen, chosen.endpoint, Version(1, "1")
     exchange.code = None if code is None else code.value
     return exchange
 
@@ -184,7 +184,7 @@ def test_response_times_of_both_services_are_counted_in_buckets() -> None:
     assert after == {("old", 25, 1), ("new", 90, 1)}
 
 
-@pytest.mark.parametrize(("version", "label"), [(None, ""), (Version(1), "1")])
+@pytest.mark.parametrize(("version", "label"), [(None, ""), (Version(1, "1"), "1")])
 def test_a_version_label_is_empty_without_a_version(version: Version | None, label: str) -> None:
     assert version_label(version) == label
 

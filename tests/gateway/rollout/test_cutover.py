@@ -128,7 +128,7 @@ def cutover(more: str) -> VersionCutover:
     """Return the compiled cutover of version 1 to version 2."""
     found = first_version(f'shadow: {{ via: "2" }}, cutover: {{ via: "2", {more} }}').cutover
     assert found is not None
-    assert found.route.service_version == Version(2)
+    assert found.route.service_version == Version(2, "2")
     return found.rule
 
 

@@ -68,7 +68,7 @@ def test_a_shadow_without_settings_has_the_defaults() -> None:
     shadow = first_version('shadow: { via: "2" }').shadow
     assert shadow is not None
     assert shadow.rule == VersionShadow(KEY)
-    assert (shadow.route.service.name, shadow.route.service_version) == ("new", Version(2))
+    assert (shadow.route.service.name, shadow.route.service_version) == ("new", Version(2, "2"))
 
 
 def test_the_configured_shadow_is_compiled() -> None:

@@ -244,12 +244,12 @@ def test_the_errors_of_a_version_compile_to_a_template(
     found = loaded(edited(old, f'"1": {{ via: "2", errors: {written} }}')).router.find("/param")
     assert found is not None
     endpoint = found[0]
-    assert endpoint.errors == {Version(1): template}
-    assert endpoint.routes[Version(1)].error_type == template.content_type
-    assert endpoint.routes[Version(2)].error_type is None
+    assert endpoint.errors == {Version(1, "1"): template}
+    assert endpoint.routes[Version(1, "1")].error_type == template.content_type
+    assert endpoint.routes[Version(2, "2")].error_type is None
     found = loaded(edited(old, f'"1": {{ service: old, errors: {written} }}')).router.find("/param")
     assert found is not None
-    assert found[0].routes[Version(1)].error_type is None
+    assert found[0].routes[Version(1, "1")].error_type is None
 
 
 @pytest.mark.parametrize(
@@ -283,7 +283,7 @@ def test_the_example_in_the_documentation_renders_as_described() -> None:
     found = loaded(edited('"1": { service: old }', example.strip())).router.find("/param")
     assert found is not None
     problem = Fault(FaultCode.VERSION_RETIRED, "Gone.").problem("/param")
-    assert found[0].errors[Version(1)].render(problem, "7f") == {
+    assert found[0].errors[Version(1, "1")].render(problem, "7f") == {
         "errors": [{"code": 4100, "message": "Gone.", "http": 410}],
         "request": "7f",
     }

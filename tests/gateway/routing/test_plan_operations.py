@@ -222,7 +222,7 @@ def test_operations_are_matched_with_the_service_path_of_each_version() -> None:
     route = replace(route, request=up, response=down)
     assert planned(route, "GET /a").target == "/v2/b?version=1"
     assert planned(route, "GET /c").target == "/v2/c?version=1"
-    assert Version(2) == V2
+    assert Version(2, "2") == V2
 
 
 def asked_by(text: str, message: MessageView) -> str:

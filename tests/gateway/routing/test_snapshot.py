@@ -52,11 +52,11 @@ def test_the_routes_of_a_version_are_found_by_api_and_label() -> None:
 
 def test_the_lifecycle_of_a_served_or_retired_version_is_found() -> None:
     kept, gone = (
-        VersionLifecycle(version, sunset=7.0).at_endpoint(()) for version in (V1, Version(0))
+        VersionLifecycle(version, sunset=7.0).at_endpoint(()) for version in (V1, Version(0, "0"))
     )
     endpoint = person("/v{version}/person", PATH)
     served = {**endpoint.routes, V1: replace(endpoint.routes[V1], lifecycle=kept)}
-    world = snapshot([replace(endpoint, routes=served, retired={Version(0): gone})])
+    world = snapshot([replace(endpoint, routes=served, retired={Version(0, "0"): gone})])
     assert world.terms(("person", "1")) is kept
     assert world.terms(("person", "0")) is gone
     assert world.terms(("person", "2")) is None
@@ -94,9 +94,9 @@ def test_the_versions_with_brownouts_are_listed() -> None:
     assert WORLD.brownouts == frozenset()
 
 
-def test_the_labels_include_served_and_retired_versions() -> None:
-    gone = VersionLifecycle(Version(0)).at_endpoint(())
-    endpoint = replace(person("/v{version}/person", PATH), retired={Version(0): gone})
+def test_the_labels_of_every_api() -> None:
+    gone = VersionLifecycle(Version(0, "0")).at_endpoint(())
+    endpoint = replace(person("/v{version}/person", PATH), retired={Version(0, "0"): gone})
     world = snapshot([endpoint, person("/person", PATH), users("/users")])
     assert world.labels == {"person": ["0", "1", "2"], "users": []}
 

@@ -80,8 +80,8 @@ def test_links_of_such_a_service_are_mapped_to_the_endpoint() -> None:
     assert (served.endpoint, dict(captures)) == (found.endpoint, {"rest": "pay/stats"})
 
 
-def test_the_public_path_of_a_path_of_the_service_is_found() -> None:
-    endpoint, version, captures = planned("/v1/x").endpoint, Version(2), {"rest": "x"}
+def test_the_public_path_of_a_service() -> None:
+    endpoint, version, captures = planned("/v1/x").endpoint, Version(2, "2"), {"rest": "x"}
     assert endpoint is not None
     public = SNAPSHOT.links.public
     assert public(endpoint, version, "/a/b", captures) == "/v2/a/b"

@@ -10,7 +10,7 @@ from tests.gateway.rules.rules import edited, report
     [
         pytest.param(
             "[POST]",
-            "[5]",
+            "[true]",
             ["22:35: apis.users.endpoints[0].methods[0]: expected a text; write it in quotes"],
             id="an only element that is bad does not make its list too short",
         ),

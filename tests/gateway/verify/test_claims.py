@@ -115,7 +115,7 @@ apis:
 def outcomes(conversions: str, older: Description, newer: Description) -> list[Outcome]:
     """Return the outcomes for an API with these conversions."""
     api = load((RULES + conversions).encode(), "gateway.yaml", {}).apis[0]
-    sides = (Version(1), older), (Version(2), newer)
+    sides = (Version(1, "1"), older), (Version(2, "2"), newer)
     return [*claims(api, *sides)]
 
 

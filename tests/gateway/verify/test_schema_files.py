@@ -13,7 +13,7 @@ AT = ("apis", "things", "versions", "1", "schema")
 
 
 def said(folder: Path, location: str) -> list[Mistake]:
-    version, mistakes = Version(1), Mistakes()
+    version, mistakes = Version(1, "1"), Mistakes()
     api = Api("things", {"1": version}, {}, {}, {version: location}, ())
     check_documents([api], folder, mistakes)
     return mistakes.found

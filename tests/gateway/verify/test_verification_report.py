@@ -7,7 +7,7 @@ from gateway.verify.claims import Claim, MessagePart, Unproved
 from gateway.verify.proof import ClaimProof, Finding
 from gateway.versions.version import Version
 
-ABOUT = ("things", Version(1), Version(2))
+ABOUT = ("things", Version(1, "1"), Version(2, "2"))
 
 
 def claim(status: str) -> Claim:

@@ -43,8 +43,8 @@ def test_a_rewritten_query_names_the_version_of_the_service(
 
 
 def test_a_body_of_another_version_keeps_its_media_type() -> None:
-    matching = Matching(aliases={"latest": Version(1)})
-    rewrite = VersionRewrite.of((HEADER, ACCEPT), "2", Version(1), matching)
+    matching = Matching(aliases={"latest": Version(1, "1")})
+    rewrite = VersionRewrite.of((HEADER, ACCEPT), "2", Version(1, "1"), matching)
     assert rewrite is not None
     for label, told in {"v1": V2, "v2": V2, "v3": None, "VLATEST": V2, "V1": V2}.items():
         given = f"application/vnd.comp.app-{label}+json".encode()

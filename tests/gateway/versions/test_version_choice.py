@@ -2,8 +2,9 @@
 
 import pytest
 
+from gateway.base.errors import FaultCode
 from gateway.base.request import RequestContext
-from gateway.routing.plan import Plan, plan
+from gateway.routing.plan import Plan, Refusal, plan
 from gateway.routing.snapshot import Endpoint, Snapshot
 from tests.gateway.rules.rules import loaded
 from tests.gateway.world import head
@@ -46,20 +47,66 @@ def endpoint(snapshot: Snapshot, path: str) -> Endpoint:
 
 
 @pytest.mark.parametrize(
-    ("written", "labels", "oldest_first"),
+    ("api", "labels", "oldest_first"),
     [
-        ("integer", ("10", "9"), ["9", "10"]),
-        ("semantic", ("1.10.0", "1.9.0", "1.9.0-rc.1"), ["1.9.0-rc.1", "1.9.0", "1.10.0"]),
-        ("date", ("2026-01-31", "2025-12-01"), ["2025-12-01", "2026-01-31"]),
-        ("[integer, date]", ("2026-01-31", "2", "10"), ["2", "10", "2026-01-31"]),
+        ("", ("10", "9"), ["9", "10"]),
+        ("", ("v1", "v1beta2", "v2"), ["v1", "v1beta2", "v2"]),
+        (
+            "",
+            ("2024-09-30.acacia", "2024-01-01", "1.0"),
+            ["2024-09-30.acacia", "2024-01-01", "1.0"],
+        ),
+        (
+            "version_format: semantic",
+            ("1.9", "1.10.0-rc.1", "1.10"),
+            ["1.9", "1.10.0-rc.1", "1.10"],
+        ),
+        ("version_format: [integer, date]", ("2", "10", "2026-01"), ["2", "10", "2026-01"]),
     ],
 )
-def test_versions_are_sorted_by_the_rules_of_their_format(
-    written: str, labels: tuple[str, ...], oldest_first: list[str]
+def test_versions_have_the_order_of_the_file(
+    api: str, labels: tuple[str, ...], oldest_first: list[str]
 ) -> None:
-    selector = endpoint(rules(f"version_format: {written}", *labels), "/query").selector
+    """Whole numbers without a declared format are the exception: their order is their value."""
+    selector = endpoint(rules(api, *labels), "/query").selector
     assert selector is not None
     assert list(selector.supported) == oldest_first
+    assert sorted(selector.supported.values()) == list(selector.supported.values())
+
+
+LABELS = ("1.0", "v1", "v1beta1", "2024-09-30.acacia", "2024-01-01-preview", "2024-01", "a~B_c")
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_a_label_is_compared_byte_by_byte(label: str) -> None:
+    snapshot = rules("", *LABELS)
+    for target in (f"/query?v={label}", f"/v{label}/path"):
+        assert served(snapshot, target)[0] == label
+    outcome = plan(snapshot, head(f"/query?v={label.swapcase()}0"), RequestContext())
+    assert isinstance(outcome, Refusal)
+    assert outcome.fault.code is FaultCode.VERSION_UNKNOWN
+
+
+def test_unquoted_labels_are_read_as_they_are_written() -> None:
+    """YAML reads the number 1.1 in 1.10, and 100000 in 1e5."""
+    snapshot = loaded(
+        """\
+services: { s: { targets: ["http://127.0.0.1:1"] } }
+clients: { by: [{ header: X-Client }] }
+apis:
+  a:
+    versions: { 1.10: { service: s }, 1e5: { via: 1.10 }, 2024-01: { service: s } }
+    aliases: { 1: 1.10 }
+    default_version: 1e5
+    pins: { 42: 2024-01 }
+    conversions: [ { between: [1.10, 1e5], changes: [] } ]
+    endpoints: [ { path: /query, version: { in: query, name: v } } ]
+"""
+    )
+    assert served(snapshot, "/query?v=1.10") == ("1.10", "query")
+    assert served(snapshot, "/query?v=1") == ("1.10", "query")
+    assert served(snapshot, "/query") == ("1e5", "default")
+    assert served(snapshot, "/query", "42") == ("2024-01", "pin")
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,7 @@ GROUPS["item"] = (*GROUPS["item"][:2], GroupUse("item", ((("items",),),), GROUPS
 
 def converted(document: Json, *changes: Change, of_request: bool = True) -> Json:
     """Upgrade a body with lenient changes; check that its sealed form gives the same result."""
-    link = VersionLink(Version(1), Version(2), changes, keeps_unfit=True)
+    link = VersionLink(Version(1, "1"), Version(2, "2"), changes, keeps_unfit=True)
     upgrade = BodyConversion((link,), Direction.UP, of_request)
     made = upgrade.convert(document, PLAIN)
     assert unsealed(upgrade.convert(seal(document), SEALED)) == made
@@ -200,7 +200,9 @@ def test_a_value_is_refused_if_one_of_two_fused_changes_refuses_it(
 ) -> None:
     """The two changes are fused, as they apply to the same objects; only one is lenient."""
     keeping, refusing = (
-        VersionLink(Version(1), Version(2), (retype(scopes, (key,), *TYPES),), keeps_unfit=keeps)
+        VersionLink(
+            Version(1, "1"), Version(2, "2"), (retype(scopes, (key,), *TYPES),), keeps_unfit=keeps
+        )
         for key, keeps in (("a", True), ("z", False))
     )
     for links in ((keeping, refusing), (refusing, keeping)):
@@ -212,8 +214,8 @@ def test_a_value_is_refused_if_one_of_two_fused_changes_refuses_it(
 
 
 def test_a_forwarded_value_that_a_later_link_refuses_is_named_as_sent() -> None:
-    refusing = VersionLink(Version(1), Version(2), (retype((), ("o", "a"), *TYPES),))
-    keeping = VersionLink(Version(1), Version(2), (INTO,), keeps_unfit=True)
+    refusing = VersionLink(Version(1, "1"), Version(2, "2"), (retype((), ("o", "a"), *TYPES),))
+    keeping = VersionLink(Version(1, "1"), Version(2, "2"), (INTO,), keeps_unfit=True)
     upgrade = BodyConversion((keeping, refusing), Direction.UP, of_request=True)
     with fails("/p", "expected an object, found a number"):
         upgrade.convert({"p": 5}, PLAIN)
@@ -291,7 +293,7 @@ def test_a_valid_value_is_converted_as_without_unfit_keep(
     body, chain = case
 
     def made(form: JsonForm, *keep: bool) -> Json:
-        versions = pairwise((Version(1), Version(2), Version(3)))
+        versions = pairwise((Version(1, "1"), Version(2, "2"), Version(3, "3")))
         links = tuple(
             VersionLink(*pair, tuple(part), keeps_unfit=keeping_unfit)
             for pair, part, keeping_unfit in zip(
@@ -400,14 +402,14 @@ def test_a_change_that_only_renames_parameters_has_no_lenient_variant(
 def test_a_stream_document_without_the_shape_for_a_whole_body_change_is_unchanged(
     written: str, given: Json, expected: Json
 ) -> None:
-    link = VersionLink(Version(1), Version(2), (NAME, change_of(written)))
+    link = VersionLink(Version(1, "1"), Version(2, "2"), (NAME, change_of(written)))
     conversion = BodyConversion((link,), Direction.UP)
     assert conversion.of_documents.convert(given, PLAIN) == expected
     assert conversion.of_documents.of_documents is conversion.of_documents
 
 
 def test_a_stream_without_whole_body_changes_has_the_conversion_of_a_body() -> None:
-    link = VersionLink(Version(1), Version(2), (NAME, whole_body(NUMBER)))
+    link = VersionLink(Version(1, "1"), Version(2, "2"), (NAME, whole_body(NUMBER)))
     for one in (link, replace(link, changes=(NAME,))):
         conversion = BodyConversion((one,), Direction.UP)
         assert conversion.of_documents is conversion

@@ -54,7 +54,7 @@ def section(written: str) -> BodySection:
 @cache
 def change_of(written: str) -> Change:
     change = section(written).body_change(
-        BuildContext((), Mistakes(), GROUPS, (Version(1), Version(2)))
+        BuildContext((), Mistakes(), GROUPS, (Version(1, "1"), Version(2, "2")))
     )
     assert change is not None
     return change

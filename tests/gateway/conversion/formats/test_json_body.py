@@ -33,7 +33,7 @@ TYPES = Type.TEXT, Type.NUMBER
 
 def converted(body: bytes, change: Change) -> bytes:
     """Return a body after one upgrade."""
-    link = VersionLink(Version(1), Version(2), (change,))
+    link = VersionLink(Version(1, "1"), Version(2, "2"), (change,))
     return json_body.convert(body, BodyConversion((link,), Direction.UP))
 
 
@@ -131,7 +131,7 @@ def test_a_number_created_by_a_change_is_converted_by_the_next_link_as_a_receive
     first: Change, second: Change, body: bytes
 ) -> None:
     """Two links in one conversion give the same result as two separate conversions."""
-    versions = Version(1), Version(2), Version(3)
+    versions = Version(1, "1"), Version(2, "2"), Version(3, "3")
     links = [
         VersionLink(*pair, (change,))
         for pair, change in zip(pairwise(versions), (first, second), strict=True)
@@ -158,14 +158,14 @@ def test_a_number_with_a_huge_exponent_differs_from_all_numbers_of_a_change() ->
 @pytest.mark.parametrize("number", ["1", "0", "-0", "1.50", "1e999"])
 def test_white_space_around_a_number_is_not_part_of_its_value(number: str) -> None:
     change = whole_body(retype((), BODY, Type.NUMBER, Type.TEXT))
-    link = VersionLink(Version(1), Version(2), (change,))
+    link = VersionLink(Version(1, "1"), Version(2, "2"), (change,))
     body = f" {number}\r\n".encode()
     assert (
         json_body.convert(body, BodyConversion((link,), Direction.DOWN))
         == b'"%b"' % number.encode()
     )
     kept = whole_body(envelope((), BODY, ("data",)))
-    link = VersionLink(Version(1), Version(2), (kept,))
+    link = VersionLink(Version(1, "1"), Version(2, "2"), (kept,))
     made = json_body.convert(body, BodyConversion((link,), Direction.DOWN))
     assert made == b'{"data":%b}' % number.encode()
 
@@ -196,7 +196,7 @@ apis:
 def routed(version: int) -> Route:
     """Return the route of a version of the API `shop`."""
     (endpoint,) = load(RULES.encode(), "gateway.yaml", {}, Path()).router
-    return endpoint.routes[Version(version)]
+    return endpoint.routes[Version(version, str(version))]
 
 
 @pytest.mark.parametrize(

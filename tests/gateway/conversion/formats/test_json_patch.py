@@ -126,7 +126,9 @@ def test_an_invalid_or_inconvertible_json_patch_is_refused(body: str, message: s
 @pytest.mark.parametrize("path", ["/fees/0/amount", "/fees/-", "/fees/0"])
 def test_a_path_into_a_list_that_becomes_a_map_is_refused(path: str) -> None:
     """The change converts only whole lists; details of its error are only in the cause."""
-    link = VersionLink(Version(1), Version(2), (list_entries((), ("fees",), "name", "amount"),))
+    link = VersionLink(
+        Version(1, "1"), Version(2, "2"), (list_entries((), ("fees",), "name", "amount"),)
+    )
     patch = json.dumps([{"op": "replace", "path": path, "value": 5}]).encode()
     with pytest.raises(ConversionError) as caught:
         convert_patch(patch, BodyConversion((link,), Direction.UP))
@@ -140,7 +142,9 @@ def listed(value: Any) -> Any:
 
 
 def test_the_value_but_not_the_path_is_passed_to_a_python_function() -> None:
-    link = VersionLink(Version(1), Version(2), (call_python((), ("size",), str.upper, str),))
+    link = VersionLink(
+        Version(1, "1"), Version(2, "2"), (call_python((), ("size",), str.upper, str),)
+    )
     patch = '[{"op":"replace","path":"/size","value":"xl"},{"op":"remove","path":"/size"}]'
     made = convert_patch(patch.encode(), BodyConversion((link.for_patch(),), Direction.UP))
     assert made.decode() == patch.replace("xl", "XL")
@@ -153,7 +157,7 @@ A = {"amount": "A"}
 def test_a_new_element_that_becomes_a_part_of_another_element_is_refused(kind: str) -> None:
     """A path below `-` is inside an element that does not exist (RFC 6901, section 4)."""
     change = call_python((), ("phones",), listed, listed)
-    link = VersionLink(Version(1), Version(2), (change,))
+    link = VersionLink(Version(1, "1"), Version(2, "2"), (change,))
     patch = {"op": kind, "from": "/phones/0", "path": "/phones/-", "value": "1"}
     body, numbers = json.dumps([patch]).encode(), BodyConversion((link,), Direction.UP)
     with pytest.raises(ConversionError) as caught:
@@ -173,7 +177,7 @@ def test_a_path_or_value_without_an_equivalent_in_the_other_version_is_refused(
         call_python((), ("phones",), lambda _: [None, None], str),
         call_python((), ("ones",), lambda ones: [{"a": one} for one in ones if one is None], str),
     )
-    link = VersionLink(Version(1), Version(2), changes)
+    link = VersionLink(Version(1, "1"), Version(2, "2"), changes)
     patch = json.dumps([{"op": "replace", "path": path, "value": value}]).encode()
     with pytest.raises(ConversionError) as caught:
         convert_patch(patch, BodyConversion((link,), Direction.UP))
@@ -235,6 +239,6 @@ def test_changes_of_null_values_do_not_alter_the_path_of_an_array_element(
 ) -> None:
     """The null that stands for the value is not mapped or removed, and no other null is added."""
     body = json.dumps([{"op": "replace", **given}]).encode()
-    link = VersionLink(Version(1), Version(2), (change,)).for_patch()
+    link = VersionLink(Version(1, "1"), Version(2, "2"), (change,)).for_patch()
     (made,) = json.loads(convert_patch(body, BodyConversion((link,), direction)))
     assert made == {"op": "replace", **expected}

@@ -42,7 +42,7 @@ def conversion(changes: str) -> BodyConversion:
     """Return the conversion of a response for version 1."""
     rules = RULES.format(changes=changes)
     (endpoint,) = load(rules.encode(), "gateway.yaml", {}, Path()).router
-    response = endpoint.routes[Version(1)].response
+    response = endpoint.routes[Version(1, "1")].response
     assert response is not None
     made = response.for_response("GET", 200)
     assert made is not None
@@ -188,10 +188,10 @@ def test_white_space_does_not_affect_the_conversion_of_a_body(
 
 
 # A conversion that opens an object but alters nothing in it.
-LINK = VersionLink(Version(1), Version(2), (rename((), ("no such",), ("neither",)),))
+LINK = VersionLink(Version(1, "1"), Version(2, "2"), (rename((), ("no such",), ("neither",)),))
 OPENED = BodyConversion((LINK,), Direction.UP)
 RENAMED = BodyConversion(
-    (VersionLink(Version(1), Version(2), (rename((), ("c",), ("b",)),)),), Direction.UP
+    (VersionLink(Version(1, "1"), Version(2, "2"), (rename((), ("c",), ("b",)),)),), Direction.UP
 )
 
 # Keys with escaped colons, quotes or letters, and values that look like members.

@@ -162,7 +162,7 @@ def test_the_json_data_of_an_event_is_converted(given: bytes, expected: bytes) -
     ],
 )
 def test_the_name_of_an_event_is_mapped(given: bytes, expected: bytes) -> None:
-    link = VersionLink(Version(1), Version(2), (), events={"a": "A", "": "no name"})
+    link = VersionLink(Version(1, "1"), Version(2, "2"), (), events={"a": "A", "": "no name"})
     conversion = BodyConversion((link,), Direction.DOWN)
     assert EventStream(converted_event, 100, 100, conversion).feed(given) == expected
 

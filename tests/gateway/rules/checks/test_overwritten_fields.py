@@ -199,7 +199,7 @@ def written_back(section: BodySection, document: Any, method: str, service_is_ne
     """Return the service's data after a client has read it and written it back."""
     mistakes = Mistakes()
     change = section.body_change(
-        BuildContext((), mistakes, GROUPS, between=(Version(1), Version(2)))
+        BuildContext((), mistakes, GROUPS, between=(Version(1, "1"), Version(2, "2")))
     )
     assert change is not None
     assert not mistakes.found
@@ -211,7 +211,9 @@ def written_back(section: BodySection, document: Any, method: str, service_is_ne
     way = QueryWalk([], ())
     messages = Message("GET", "/v2/o", status=200, way=way), Message(method, "/v2/o", way=way)
     for direction, one, message in zip((reading, writing), changes, messages, strict=True):
-        link = VersionLink(Version(1), Version(2), (one,), needs_message=section.needs_message)
+        link = VersionLink(
+            Version(1, "1"), Version(2, "2"), (one,), needs_message=section.needs_message
+        )
         conversion = BodyConversion((link,), direction, message.status is None)
         try:
             body = json_body.convert(body, conversion, message)

@@ -35,7 +35,7 @@ def violations(
     found = next(one for one in snapshot.apis[0].endpoints if one.template.text == endpoint)
     contract = Contract(Description(older, "v1.json"))
     answer = ResponseCopy([*(fields or [JSON])], body, converted=True)
-    sample = AnswerSample(found, found.routes[Version(1)], "GET", target, status, answer)
+    sample = AnswerSample(found, found.routes[Version(1, "1")], "GET", target, status, answer)
     assert contract.violations(sample) == contract.violations(sample)
     return contract.violations(sample)
 
@@ -105,7 +105,7 @@ def test_an_invalid_schema_is_reported_once(tmp_path: Path) -> None:
     _, snapshot = written(tmp_path, older, document(lendings="get"))
     found = snapshot.apis[0].endpoints[0]
     answer = ResponseCopy([JSON], LOAN, converted=True)
-    sample = AnswerSample(found, found.routes[Version(1)], "GET", "/lendings", 200, answer)
+    sample = AnswerSample(found, found.routes[Version(1, "1")], "GET", "/lendings", 200, answer)
     contract = Contract(Description(older, "v1.json"))
     with pytest.raises(ValueError, match="no valid schema"):
         contract.violations(sample)
@@ -162,7 +162,7 @@ def refusals(
     request = TrialRequest(
         "v2.json",
         snapshot.apis[0].endpoints[0],
-        Version(2),
+        Version(2, "2"),
         method,
         f"/lendings{query}",
         [*([] if FORM in fields else [JSON]), *fields],
@@ -253,7 +253,7 @@ def test_an_operation_at_an_endpoint_with_a_tail_capture_applies_only_to_its_own
     endpoint = replace(snapshot.apis[0].endpoints[0], template=parse_template("/{rest*}"))
     contract = Contract(Description(newer, "v2.json"))
     for target, found in (("/lendings", ["/title", "query notify"]), ("/other", ["operation"])):
-        request = TrialRequest("v2.json", endpoint, Version(2), "POST", target, [JSON], b"{}")
+        request = TrialRequest("v2.json", endpoint, Version(2, "2"), "POST", target, [JSON], b"{}")
         assert sorted(each.field for each in contract.refusals(request)) == found
 
 
@@ -275,6 +275,6 @@ def test_invalid_path_parameters_are_refused(
     newer["paths"]["/lendings/{id}"]["get"] |= {"parameters": [{**parameter, "required": True}]}
     _, snapshot = written(tmp_path, document(loans="get"), newer)
     endpoint = snapshot.apis[0].endpoints[2]
-    request = TrialRequest("v2.json", endpoint, Version(2), "GET", target, [], None)
+    request = TrialRequest("v2.json", endpoint, Version(2, "2"), "GET", target, [], None)
     refused = Contract(Description(newer, "v2.json")).refusals(request)
     assert [(each.field, each.rule) for each in refused] == found

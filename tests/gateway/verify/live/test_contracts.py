@@ -14,7 +14,7 @@ from tests.gateway.verify.loans import document, written
 def request(folder: Path) -> TrialRequest:
     _, snapshot = written(folder, document(), document(lendings="get"))
     endpoint = snapshot.apis[0].endpoints[0]
-    return TrialRequest("v2.json", endpoint, Version(2), "PUT", "/lendings", [], None)
+    return TrialRequest("v2.json", endpoint, Version(2, "2"), "PUT", "/lendings", [], None)
 
 
 async def test_a_document_is_loaded_once_until_a_reload(tmp_path: Path) -> None:
