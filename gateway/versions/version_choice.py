@@ -231,7 +231,7 @@ def _mistake(label: str, labels: Collection[str], *formats: Format) -> str | Non
         return "is a step in a path (RFC 3986, section 5.2.4); choose another label"
     if not formats or parse(label, *formats) is not None:
         return None
-    remedy = ""
+    remedy = "; without version_format, any label is accepted"
     if parse(label, *Format) is not None:
         # Considers all labels of the API, so that the suggested formats fit the other versions too.
         needed = [str(one) for one in Format if any(parse(each, one) for each in labels)]

@@ -1,88 +1,29 @@
 """The mechanism `accept`: a media type in Accept names the version (RFC 9110, section 12.5.1)."""
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from gateway.base.mistakes import Mistakes
 from gateway.base.request import RequestHead
+from gateway.versions.mechanisms.media_range import MediaRange, parse_accept
 from gateway.versions.mechanisms.media_type import (
     MediaTypeReader,
     Patterns,
     parse_media_type,
     version_in,
 )
+from gateway.versions.mechanisms.media_type_parameter import (
+    ParameterReader,
+    names_parameter,
+    parse_parameter,
+    parsed_ranges,
+)
 from gateway.versions.reader import OptionalMechanism, VersionAddress
 from gateway.versions.version import Version
-
-_TCHARS = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
-_QUOTED = r'"(?:[^"\\]|\\.)*"'
-# A comma inside a quoted string does not end a list member (section 5.6.4).
-_MEMBER = re.compile(rf"(?:{_QUOTED}|[^,])+", re.DOTALL)
-# The string up to the first unclosed quote. Possessive quantifiers make matching linear.
-_CLOSED = re.compile(rf'(?:[^"]|{_QUOTED})*+', re.DOTALL)
-_RANGE = re.compile(rf"({_TCHARS}/{_TCHARS})")
-_PARAMETER = re.compile(rf"[ \t]*;[ \t]*(?:({_TCHARS})=({_TCHARS}|{_QUOTED}))?", re.DOTALL)
-_WEIGHT = re.compile(r"0(?:\.[0-9]{0,3})?\Z|1(?:\.0{0,3})?\Z", re.ASCII)
-
-
-class MediaRange(NamedTuple):
-    """One member of Accept: type and subtype in lower case, and the weight from 0 to 1."""
-
-    essence: str
-    weight: float
-
-
-def parse_accept(values: Iterable[str], part: str = "/") -> Iterator[MediaRange]:
-    """Yield the well-formed members of all Accept field lines, in the order of the request.
-
-    Several lines form one list (RFC 9110, section 5.3). Malformed members are skipped, and
-    parameters other than the weight are ignored.
-
-    Args:
-        values: The values of the field lines.
-        part: A lower-case string; members without it are skipped.
-    """
-    for line in values:
-        for text in _split(line):
-            if part in text or part in text.lower():
-                member = _member(text.strip(" \t"))
-                if member is not None:
-                    yield member
-
-
-def _split(value: str) -> list[str]:
-    if '"' not in value:
-        return value.split(",")
-    # No quote after the first unclosed quote can be closed. Searching for the closing quote of each
-    # would take quadratic time, so these quotes are replaced by NUL. Their members become
-    # malformed.
-    rest = _CLOSED.sub("", value, count=1)
-    return _MEMBER.findall(value.removesuffix(rest) + rest.replace('"', "\0"))
-
-
-def _member(text: str) -> MediaRange | None:
-    head = _RANGE.match(text)
-    if head is None:
-        return None
-    weight = None
-    position = head.end()
-    while position < len(text):
-        parameter = _PARAMETER.match(text, position)
-        if parameter is None:
-            return None
-        name, value = parameter.groups()
-        if weight is None and name in ("q", "Q"):
-            if not _WEIGHT.match(value):
-                return None
-            weight = float(value)
-        position = parameter.end()
-    return MediaRange(head.group(1).lower(), 1.0 if weight is None else weight)
-
 
 # The maximum length of cached values. Most clients send one of a few short values.
 _SHORT = 256
@@ -152,7 +93,7 @@ class AcceptReader(MediaTypeReader):
         if named:
             such = (name == label or aliases.get(name) == version for name in named)
             found = next((index for index, is_such in enumerate(such) if is_such), None)
-            pattern = self.patterns[places[found or 0]]
+            pattern = self.patterns.around[places[found or 0]]
             own = next(one for one in (self, *self.others) if (one.prefix, one.suffix) == pattern)
             called = own.media_type(label if found is None else named[found])
             return called if own.names_response else None
@@ -176,12 +117,60 @@ _last = lru_cache(maxsize=1)(_preferred)
 
 
 def _weighted(patterns: Patterns, lines: Sequence[str]) -> list[tuple[str, int, float]]:
-    part = patterns[0][0] if len(patterns) == 1 else "/"
+    part = patterns.around[0][0] if len(patterns.around) == 1 else "/"
     return [
         (*named, weight)
-        for essence, weight in parse_accept(lines, part)
+        for essence, weight, _ in parse_accept(lines, part)
         if (named := version_in(essence, patterns)) is not None
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptParameterReader(ParameterReader):
+    """Reads versions from a parameter of the media types in Accept."""
+
+    mechanism = "accept"
+    # As for a version in the subtype.
+    refusal_status = 406
+    is_preference = True
+
+    def read(self, head: RequestHead, captures: Mapping[str, str]) -> tuple[str, ...]:
+        """Return the versions of all members, the highest weight first.
+
+        Members with weight 0 are skipped (RFC 9110, section 12.4.2).
+        """
+        found = [*self.versions(self._ranges(head))]
+        if len(found) > 1:
+            found.sort(key=lambda one: -one[1])
+        return tuple(version for version, weight in found if weight > 0)
+
+    def refuses(self, head: RequestHead, version: Version) -> bool:
+        return (version.label, 0) in self.versions(self._ranges(head))
+
+    def address(self, version: Version) -> VersionAddress:
+        media_type = self.media_type(version)
+        return VersionAddress(header=f"Accept: {media_type}", media_type=media_type)
+
+    def content_type(self, version: Version) -> str | None:
+        return self.media_type(version) if self.names_response else None
+
+    def answers_with(
+        self, head: RequestHead, version: Version, aliases: Mapping[str, Version]
+    ) -> str | None:
+        """Return the media type of the response; None keeps the media type of the service.
+
+        The rules are those of a version in the subtype.
+        """
+        if not self.names_response:
+            return None
+        named = self.read(head, {})
+        known = (name for name in named if name == version.label or aliases.get(name) == version)
+        if named or all(one.essence == "*/*" for one in self._ranges(head)):
+            return self.media_type(next(known, version))
+        return None
+
+    def _ranges(self, head: RequestHead) -> tuple[MediaRange, ...]:
+        return parsed_ranges(*head.fields.getall("Accept", ()))
 
 
 class AcceptVersion(OptionalMechanism):
@@ -189,12 +178,20 @@ class AcceptVersion(OptionalMechanism):
 
     in_: Annotated[Literal["accept"], Field(alias="in")]
     media_type: str
-    """The media type, with `{version}` in place of the version."""
+    """The media type with `{version}` in place of the version, also as the value of a parameter:
+    `application/json; v={version}`."""
     response_type: Literal["service", "vendor"] = "service"
     """The Content-Type of JSON responses: the one that the service sent (service), or the requested
     media type (vendor)."""
 
-    def compile(self, versions: Mapping[str, Version], mistakes: Mistakes) -> AcceptReader | None:
-        around = parse_media_type(self.media_type, versions, mistakes.below("media_type"))
-        vendor = self.response_type == "vendor"
+    def compile(
+        self, versions: Mapping[str, Version], mistakes: Mistakes
+    ) -> AcceptReader | AcceptParameterReader | None:
+        vendor, here = self.response_type == "vendor", mistakes.below("media_type")
+        if names_parameter(self.media_type):
+            place = parse_parameter(self.media_type, here)
+            if place is not None and vendor and "*" in place[0]:
+                here.add("stands for several types; name one, as responses get it", "response_type")
+            return None if place is None else AcceptParameterReader(*place, names_response=vendor)
+        around = parse_media_type(self.media_type, versions, here)
         return None if around is None else AcceptReader(*around, names_response=vendor)

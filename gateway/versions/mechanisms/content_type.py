@@ -9,6 +9,12 @@ from pydantic import Field
 from gateway.base.mistakes import Mistakes
 from gateway.base.request import RequestHead
 from gateway.versions.mechanisms.media_type import MediaTypeReader, parse_media_type, version_in
+from gateway.versions.mechanisms.media_type_parameter import (
+    ParameterReader,
+    names_parameter,
+    parse_parameter,
+    parsed_ranges,
+)
 from gateway.versions.reader import OptionalMechanism, VersionAddress
 from gateway.versions.version import Version
 
@@ -47,6 +53,25 @@ class ContentTypeReader(MediaTypeReader):
         return VersionAddress(header=f"Content-Type: {self.media_type(version)}")
 
 
+@dataclass(frozen=True, slots=True)
+class ContentTypeParameterReader(ParameterReader):
+    """Reads the version from a parameter of the media type in Content-Type."""
+
+    header = "Content-Type"
+    mechanism = "content_type"
+    # As for a version in the subtype.
+    refusal_status = 415
+
+    def read(self, head: RequestHead, captures: Mapping[str, str]) -> tuple[str, ...]:
+        lines = head.fields.getall("Content-Type", ())
+        if not lines or not _has_body(head):
+            return ()
+        return tuple(version for version, _ in self.versions(parsed_ranges(*lines)))
+
+    def address(self, version: Version) -> VersionAddress:
+        return VersionAddress(header=f"Content-Type: {self.media_type(version)}")
+
+
 def _has_body(head: RequestHead) -> bool:
     # Either field announces a body (RFC 9112, section 6). An empty body does not count.
     if head.fields.getall("Transfer-Encoding", ()):
@@ -59,10 +84,14 @@ class ContentTypeVersion(OptionalMechanism):
 
     in_: Annotated[Literal["content_type"], Field(alias="in")]
     media_type: str
-    """The media type, with `{version}` in place of the version."""
+    """The media type with `{version}` in place of the version, also as the value of a parameter:
+    `application/json; v={version}`."""
 
     def compile(
         self, versions: Mapping[str, Version], mistakes: Mistakes
-    ) -> ContentTypeReader | None:
+    ) -> ContentTypeReader | ContentTypeParameterReader | None:
+        if names_parameter(self.media_type):
+            place = parse_parameter(self.media_type, mistakes.below("media_type"))
+            return None if place is None else ContentTypeParameterReader(*place)
         around = parse_media_type(self.media_type, versions, mistakes.below("media_type"))
         return None if around is None else ContentTypeReader(*around)

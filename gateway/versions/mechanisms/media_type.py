@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import NamedTuple
 
 from gateway.base.headers import HeaderFields
 from gateway.base.mistakes import Mistakes
@@ -17,8 +18,12 @@ _MEDIA_TYPE = re.compile(
 
 def parse_media_type(
     text: str, labels: Iterable[str], mistakes: Mistakes
-) -> tuple[str, str] | None:
-    """Return the lower-case strings around `{version}`; None if the pattern is invalid."""
+) -> tuple[str, str, tuple[str, ...]] | None:
+    """Return the lower-case strings around `{version}`, and the labels that are not numeric.
+
+    The result is None if the pattern is invalid.
+    """
+    labels = [*labels]
     match = _MEDIA_TYPE.match(text.lower())
     if match is None:
         mistakes.add(
@@ -32,13 +37,15 @@ def parse_media_type(
                 f"media types are read in lower case, so '{label}' is never found"
                 " there; write the version in lower case",
             )
-    return match[1], match[2]
+    others = [label for label in labels if not _NUMERIC.fullmatch(label.encode())]
+    return match[1], match[2], tuple(sorted(others, key=len, reverse=True))
 
 
 # In requests to a service of another version, versions are replaced in Accept and Content-Type.
 _MEDIA_TYPES = frozenset({b"accept", b"content-type"})
 # A numeric version, such as 2, 1.4.0 or 2026-01-31.
 _DIGITS = rb"[0-9]+(?:[.\-][0-9]+)*"
+_NUMERIC = re.compile(_DIGITS)
 
 # The parameters of a member of Accept (RFC 9110, section 12.5.1), and its weight. Their length is
 # limited, since the cost of a long field with many members would be quadratic.
@@ -51,8 +58,17 @@ _ZERO = re.compile(rb"0(?:\.0{0,3})?\Z")
 # The maximum length of cached values. Most messages have one of a few short values.
 _SHORT = 256
 
-Patterns = tuple[tuple[str, str], ...]
-"""The strings before and after `{version}` of each media type, the longest pair first."""
+
+class Patterns(NamedTuple):
+    """The media type patterns of one header field.
+
+    Attributes:
+        around: The strings before and after `{version}` of each pattern, the longest pair first.
+        labels: The labels that are not numeric, the longest first.
+    """
+
+    around: tuple[tuple[str, str], ...]
+    labels: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +76,15 @@ class MediaTypeReader(Reader):
     """Reads a media type that names the version.
 
     Attributes:
+        labels: The labels that are not numeric, the longest first.
         others: The readers of further media types in the same header field. The longest matching
             pattern applies: `v2.raw+json` is version 2 of `v{version}.raw+json`, not version
-            `2.raw` of `v{version}+json`.
+            `2.raw` of `v{version}+json`, unless `2.raw` is a label.
     """
 
     prefix: str
     suffix: str
+    labels: tuple[str, ...] = ()
     others: tuple["MediaTypeReader", ...] = field(default=(), kw_only=True)
     patterns: Patterns = field(init=False, repr=False, compare=False)
     has_one_type: bool = field(init=False, repr=False, compare=False)
@@ -74,7 +92,8 @@ class MediaTypeReader(Reader):
     def __post_init__(self) -> None:
         found = {(one.prefix, one.suffix) for one in (self, *self.others)}
         key = lambda pair: (-len(pair[0]) - len(pair[1]), -len(pair[0]), pair)  # noqa: E731
-        object.__setattr__(self, "patterns", tuple(sorted(found, key=key)))
+        patterns = Patterns(tuple(sorted(found, key=key)), self.labels)
+        object.__setattr__(self, "patterns", patterns)
         object.__setattr__(self, "has_one_type", not self.others)
 
     def media_type(self, version: object) -> str:
@@ -103,11 +122,15 @@ class MediaTypeReader(Reader):
 
 def version_in(essence: str, patterns: Patterns) -> tuple[str, int] | None:
     """Return the version in a lower-case media type and the index of the pattern, or None."""
-    for place, (prefix, suffix) in enumerate(patterns):
+    found = None
+    for place, (prefix, suffix) in enumerate(patterns.around):
         end = len(essence) - len(suffix)
         if end >= len(prefix) and essence.startswith(prefix) and essence.endswith(suffix):
-            return essence[len(prefix) : end], place
-    return None
+            version = essence[len(prefix) : end]
+            if version in patterns.labels:
+                return version, place
+            found = found or (version, place)
+    return found
 
 
 def _names(patterns: Patterns, value: bytes, is_replaced: Callable[[str], bool]) -> bool:
@@ -157,12 +180,14 @@ def _pattern(patterns: Patterns, field_name: bytes) -> re.Pattern[bytes]:
     """
     # The limits of a list member, with or without parameters (RFC 9110, section 12.5.1).
     begin, end = rb"(?<![^ \t,])", rb"(?=[ \t]*(?:[;,]|\Z))"
+    labels = [re.escape(label.encode()) for label in patterns.labels]
+    known = rb"(?:%b)" % rb"|".join([*labels, _DIGITS])
     exact, others, rest = [], [], []
-    for prefix, suffix in patterns:
+    for prefix, suffix in patterns.around:
         before, after = re.escape(prefix.encode()), re.escape(suffix.encode())
-        exact.append(rb"(%b)%b(%b)" % (before, _DIGITS, after))
+        exact.append(rb"(%b)%b(%b)" % (before, known, after))
         rest.append(rb"(%b)[^ \t,;\"]*?(%b)" % (before, after))
         if field_name == b"content-type" and not prefix.endswith("/"):
-            others.append(rb"(%b)%b((?:[.+][^ \t,;\"]*)?)" % (before, _DIGITS))
+            others.append(rb"(%b)%b((?:[.+][^ \t,;\"]*)?)" % (before, known))
     options = (option + end for option in exact + others + rest)
     return re.compile(begin + rb"(?:%b)" % b"|".join(options), re.IGNORECASE)

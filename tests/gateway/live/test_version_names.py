@@ -176,3 +176,67 @@ async def test_an_endpoint_serves_only_its_own_versions(
         assert problem["detail"].endswith("1 or 2, or stable or 12.")
     if target.startswith("/legacy"):
         assert answer.all("vary") == []
+
+
+LABELS = """\
+version_header: X-Served
+services: {{ s: {{ targets: ["http://127.0.0.1:{port}"] }} }}
+apis:
+  dotnet:
+    endpoints:
+      - {{ path: /query, version: {{ in: query, name: api-version }} }}
+      - {{ path: /header, version: {{ in: header, name: Stripe-Version }} }}
+      - {{ path: "/apis/{{version}}/pods", version: {{ in: path }} }}
+      - path: /media
+        version:
+          - {{ in: accept, media_type: "*/*; version={{version}}" }}
+          - {{ in: content_type, media_type: "application/json; v={{version}}" }}
+    aliases: {{ 1: 1.0 }}
+    versions:
+      1.0: {{ service: s }}
+      1.10: {{ service: s }}
+      v1beta1: {{ service: s }}
+      2024-09-30.acacia: {{ via: 2024-01-01-preview }}
+      2024-01-01-preview: {{ service: s }}
+    conversions:
+      - {{ between: [2024-09-30.acacia, 2024-01-01-preview], changes: [] }}
+"""
+
+
+@pytest.mark.parametrize(
+    ("label", "told"),
+    [
+        ("1.0", "1.0"),
+        ("1.10", "1.10"),
+        ("v1beta1", "v1beta1"),
+        ("2024-01-01-preview", "2024-01-01-preview"),
+        ("1", "1.0"),
+        ("2024-09-30.acacia", "2024-01-01-preview"),
+    ],
+)
+async def test_a_service_gets_the_label_that_the_client_wrote(
+    reloaded: StartGateway, service: Scripted, label: str, told: str
+) -> None:
+    """An alias, and a version that another one serves, are replaced by the service's label."""
+    program = reloaded(LABELS.format(port=service.port))
+    served = "1.0" if label == "1" else label
+    for target, fields, sent in (
+        (f"/query?api-version={label}", (), f"GET /query?api-version={told} "),
+        (f"/apis/{label}/pods", (), f"GET /apis/{told}/pods "),
+        ("/header", (f"Stripe-Version: {label}",), f"Stripe-Version: {told}\r\n"),
+        ("/media", (f"Accept: a/b; version={label}",), f"Accept: a/b; version={told}\r\n"),
+    ):
+        response = await get(program, target, *fields)
+        assert (response.status, response["x-served"]) == (200, served)
+        assert sent.encode() in service.requests[-1]
+
+
+async def test_a_label_that_is_not_on_offer_is_refused_with_all_labels(
+    reloaded: StartGateway, service: Scripted
+) -> None:
+    response = await get(reloaded(LABELS.format(port=service.port)), "/query?api-version=1.1")
+    problem = json.loads(response.body)
+    assert (response.status, problem["code"]) == (400, "version_unknown")
+    assert problem["supportedVersions"] == [
+        *("1.0", "1.10", "v1beta1", "2024-09-30.acacia", "2024-01-01-preview")
+    ]

@@ -27,7 +27,8 @@ def test_a_pattern_has_one_version_in_its_subtype(
     text: str, around: tuple[str, str] | None
 ) -> None:
     mistakes = Mistakes()
-    assert parse_media_type(text, ["1"], mistakes.below("here")) == around
+    found = parse_media_type(text, ["1"], mistakes.below("here"))
+    assert found == (around and (*around, ()))
     assert [mistake.location for mistake in mistakes.found] == ([] if around else [("here",)])
 
 
@@ -36,6 +37,25 @@ def test_a_version_with_upper_case_letters_is_a_mistake() -> None:
     parse_media_type("a/b{version}", ["1.0.0", "1.0.0-RC"], mistakes.below("here"))
     (mistake,) = mistakes.found
     assert "so '1.0.0-RC' is never found there" in mistake.text
+
+
+def test_the_longest_label_in_a_media_type_is_its_version() -> None:
+    """`1.beta` is a label, so `v1.beta+xml` is not version 1 with the suffix `.beta+xml`."""
+    found = parse_media_type("a/x.v{version}+json", ["1", "1.beta", "1.beta2"], Mistakes())
+    assert found == ("a/x.v", "+json", ("1.beta2", "1.beta"))
+    reader = ContentTypeReader(*found)
+    for body, expected in [
+        ("a/x.v1.beta+json", "a/x.v2+json"),
+        ("a/x.v1.beta2+xml", "a/x.v2+xml"),
+        ("a/x.v1+xml; charset=utf-8", "a/x.v2+xml; charset=utf-8"),
+    ]:
+        fields = reader.rewrite_fields([(b"Content-Type", body.encode())], "2", lambda _: True)
+        assert fields == [(b"Content-Type", expected.encode())]
+    json, raw = AcceptReader(*found), AcceptReader("a/x.v", ".beta+json", found[2])
+    both = raw.joined(json)
+    assert both is not None
+    assert both.read(head("/", ("Accept", "a/x.v1.beta+json")), {}) == ("1.beta",)
+    assert both.read(head("/", ("Accept", "a/x.v1.gamma+json")), {}) == ("1.gamma",)
 
 
 JSON, RAW = AcceptReader("a/x.v", "+json"), AcceptReader("a/x.v", ".raw+json")
