@@ -11,6 +11,7 @@ arrived.
 """
 
 import asyncio
+import re
 import ssl
 from collections.abc import Callable
 from contextlib import suppress
@@ -19,6 +20,7 @@ from typing import Any, Final, Protocol, cast
 from gateway.http.tls_errors import REASONS, TlsError, tls_error
 
 _READ: Final = 16 * 1024  # the maximum size of a TLS record
+_HTTP_METHOD: Final = re.compile(rb"[A-Z]{3,} ")
 
 
 class ConnectionProtocol(Protocol):
@@ -42,6 +44,7 @@ class TlsConnection:  # mypyc compiles no subclass of asyncio.Protocol
         shaken: called at the end of the handshake, with the error if it failed.
         server_name: the name that the server's certificate must contain; None on the server side.
         session: an earlier session with the same server, to be resumed.
+        plain_response: what a server responds to a client that begins with HTTP instead of TLS.
 
     Attributes:
         tls: the TLS state.
@@ -56,6 +59,7 @@ class TlsConnection:  # mypyc compiles no subclass of asyncio.Protocol
         shaken: Callable[["TlsConnection", TlsError | None], None],
         server_name: str | None = None,
         session: ssl.SSLSession | None = None,
+        plain_response: bytes = b"",
     ) -> None:
         self._loop = loop
         self._protocol: ConnectionProtocol | None = protocol
@@ -68,6 +72,7 @@ class TlsConnection:  # mypyc compiles no subclass of asyncio.Protocol
             session=session,
         )
         self._shaken = shaken
+        self._plain_response = plain_response
         self._seconds = seconds
         self._timer: asyncio.TimerHandle | None = None
         self._tcp: asyncio.Transport | None = None
@@ -90,7 +95,7 @@ class TlsConnection:  # mypyc compiles no subclass of asyncio.Protocol
     def data_received(self, data: bytes) -> None:
         """Decrypt received bytes, or continue the handshake."""
         self._incoming.write(data)
-        if self._open or self._shake():
+        if self._open or self._shake(data):
             self._read()
 
     def eof_received(self) -> bool | None:
@@ -126,8 +131,8 @@ class TlsConnection:  # mypyc compiles no subclass of asyncio.Protocol
         if self._open and self._protocol is not None:
             self._protocol.resume_writing()
 
-    def _shake(self) -> bool:
-        """Continue the handshake; return whether it is complete."""
+    def _shake(self, data: bytes = b"") -> bool:
+        """Continue the handshake after these bytes; return whether it is complete."""
         if self._ended or self._tcp is None:
             return False
         try:
@@ -136,8 +141,13 @@ class TlsConnection:  # mypyc compiles no subclass of asyncio.Protocol
             self._send()
             return False
         except ssl.SSLError as error:
-            self._send()  # the alert
-            self.fail(tls_error(error))
+            failed = tls_error(error)
+            if failed.reason == "not_tls" and self._plain_response and _HTTP_METHOD.match(data):
+                failed = TlsError("not_tls", "it sent HTTP without TLS; it has to use https")
+                self._tcp.write(self._plain_response)
+            else:
+                self._send()  # the alert
+            self.fail(failed)
             return False
         except (ValueError, OSError) as invalid:  # an invalid server name
             self.fail(TlsError("other", f"{REASONS['other']}: {invalid}"))
@@ -281,4 +291,6 @@ class TlsConnection:  # mypyc compiles no subclass of asyncio.Protocol
         """Return information about the connection by name, such as `ssl_object` or `socket`."""
         if name == "ssl_object":
             return self.tls
+        if name == "tls_error":
+            return self._error
         return default if self._tcp is None else self._tcp.get_extra_info(name, default)

@@ -81,5 +81,11 @@ def tls_error(error: ssl.SSLError) -> TlsError:
         return TlsError(reason, f"{text}: {error.verify_message}" if reason[0] == "b" else text)
     known = error.reason or ""
     reason = _OPENSSL.get(known, "other")
+    if known == "SSLV3_ALERT_HANDSHAKE_FAILURE":  # TLS 1.2 has no other alert for both
+        text = "it refused the handshake: no common cipher suite, or no client certificate"
+        return TlsError(reason, text)
+    if known == "SSLV3_ALERT_HANDSHAKE_FAILURE":  # TLS 1.2 has no other alert for both
+        text = "it refused the handshake: no common cipher suite, or no client certificate"
+        return TlsError(reason, text)
     detail = known.lower().replace("_", " ")
     return TlsError(reason, f"{REASONS[reason]}: {detail}" if reason == "other" else "")

@@ -149,7 +149,7 @@ class Pipeline:
     def refuse(self, exchange: Exchange, fault: Fault) -> None:
         """Send an error response to a request that could not be parsed, and record the request."""
         exchange.snapshot = self._snapshot
-        _refuse(exchange, FaultError(fault))
+        _refuse(exchange, FaultError(fault, fault.detail))
         exchange.ended = perf_counter()
         self._record(exchange)
 

@@ -5,8 +5,28 @@ from pathlib import Path
 
 # trustme: certificates of an authority of its own; the gateway itself signs none.
 import trustme
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from gateway.http.certificates import KeyPair
+
+
+def self_signed(name: str) -> KeyPair:
+    """Return a certificate for a name that its own key has signed, and the key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder(subject, subject, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    text = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+    private = key.private_bytes(*text, serialization.NoEncryption())
+    return KeyPair(certificate.public_bytes(text[0]), private)
 
 
 class Authority:
@@ -20,16 +40,27 @@ class Authority:
         self.pem = self.ca.cert_pem.bytes()
         self.ca.cert_pem.write_to_path(str(self.file))
 
-    def issue(self, *names: str, expired: bool = False) -> KeyPair:
-        """Return a certificate for some names, valid until tomorrow or yesterday, and its key."""
-        end = datetime.now(UTC) + timedelta(days=-1 if expired else 1)
-        issued = self.ca.issue_cert(*names, not_before=end - timedelta(days=9), not_after=end)
+    def issue(self, *names: str, expired: bool = False, early: bool = False) -> KeyPair:
+        """Return a certificate for some names, and its key.
+
+        Args:
+            expired: whether the certificate has expired a day ago. Otherwise it is valid until
+                tomorrow.
+            early: whether the certificate becomes valid in an hour.
+        """
+        now = datetime.now(UTC)
+        end = now + timedelta(days=-1 if expired else 1)
+        begin = now + timedelta(hours=1) if early else end - timedelta(days=9)
+        issued = self.ca.issue_cert(*names, not_before=begin, not_after=end)
         chain = b"".join(pem.bytes() for pem in issued.cert_chain_pems)
         return KeyPair(chain, issued.private_key_pem.bytes())
 
-    def write(self, name: str, *names: str, expired: bool = False) -> KeyPair:
+    def write(self, name: str, *names: str, expired: bool = False, early: bool = False) -> KeyPair:
         """Issue a certificate and write it to NAME.pem and NAME.key."""
-        pair = self.issue(*names, expired=expired)
+        return self.write_pair(name, self.issue(*names, expired=expired, early=early))
+
+    def write_pair(self, name: str, pair: KeyPair) -> KeyPair:
+        """Write a certificate and its key to NAME.pem and NAME.key."""
         for suffix, content in zip((".pem", ".key"), pair, strict=True):
             path = self.folder / f"{name}{suffix}"
             fresh = path.with_suffix(f"{suffix}.fresh")

@@ -5,10 +5,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
+import msgspec
 from aiohttp.web import RequestHandler, Server
 
 from gateway.base.addresses import plain_address
 from gateway.base.descriptors import max_clients
+from gateway.base.errors import Fault, FaultCode
 from gateway.http.client.connection import ClientBound, ClientConnection, ClientTotals, HttpHandler
 from gateway.http.client.listener import Listener
 from gateway.http.client.proxy_protocol import ProxyHeaderReader
@@ -19,6 +21,12 @@ from gateway.http.transport import WriteBatch
 # The maximum number of concurrent handshakes. Beyond it, the oldest one is aborted; an ordinary
 # handshake takes a millisecond.
 _MOST_HANDSHAKES: Final = 1024
+_PLAIN_HTTP: Final = Fault(FaultCode.BAD_REQUEST, "This port requires TLS; use https.")
+_PROBLEM: Final = msgspec.json.encode(_PLAIN_HTTP.problem("/"))
+_PLAIN_RESPONSE: Final = (
+    b"HTTP/1.1 400 Bad Request\r\nContent-Type: application/problem+json\r\nConnection: close\r\n"
+    b"Content-Length: %d\r\n\r\n%b" % (len(_PROBLEM), _PROBLEM)
+)
 _NO_PROXY_HEADER = "no PROXY protocol header came from a load balancer in proxy_protocol"
 
 
@@ -81,7 +89,10 @@ class ClientServer(Server):
         if listener.context is None:
             return connection
         seconds = self._handler.limits.header_seconds
-        handshake = TlsConnection(self._loop, connection, listener.context, seconds, self._shaken)
+        handshake = TlsConnection(
+            *(self._loop, connection, listener.context, seconds, self._shaken),
+            plain_response=_PLAIN_RESPONSE,
+        )
         self._handshakes[handshake] = None
         if len(self._handshakes) > _MOST_HANDSHAKES:
             next(iter(self._handshakes)).fail(TlsError("crowded"))

@@ -411,7 +411,7 @@ class ClientConnection(RequestHandler):
 
     def _parse_other_words(self, head: bytes, error: HttpProcessingError) -> _Parsed:
         """Parse a refused head again with a method and version that the parser supports."""
-        fault = request_parsing.fault(error, self._limits)
+        fault = request_parsing.fault(error, self._limits, head)
         known, self._method = request_parsing.in_known_words(head)
         if known != head:
             self._parser = parser = self._new_parser()

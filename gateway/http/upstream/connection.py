@@ -191,6 +191,7 @@ _HIGH_WATER: Final = 64 * 1024
 # The maximum number of unread pieces before other connections are served first.
 _CROWDED = 128
 
+_TLS: Final = "it speaks TLS; use https:// in its target"
 SMALL: Final = 64 * 1024
 """The largest body, in bytes, that is briefly awaited, so that the response leaves in one write."""
 MOMENT = 0.005
@@ -387,6 +388,7 @@ class UpstreamConnection:  # mypyc compiles no subclass of asyncio.Protocol
         batch: WriteBatch,
     ) -> None:
         self.loop, self.name, self.authority, self._host = loop, name, authority, host
+        self._refusal: TlsError | None = None
         self.address: str | None = None  # of the target, if it is configured by its name
         self._release, self._lost, self._batch = release, lost, batch
         self._transport: BatchingTransport | None = None
@@ -409,6 +411,17 @@ class UpstreamConnection:  # mypyc compiles no subclass of asyncio.Protocol
         if self._state not in FREE or transport is None or transport.is_closing():
             return False
         return self.loop.time() - self.rested_since < LOOK_AFTER or is_quiet(transport)
+
+    @property
+    def refusal(self) -> str:
+        """Why TLS has failed after the handshake and before any exchange; empty if it has not.
+
+        With TLS 1.3, the service checks the client certificate after the gateway's handshake.
+        """
+        transport = self._reading.transport
+        if transport is not None and self._state is UpstreamState.FRESH:  # it is still closing
+            self._refusal = transport.get_extra_info("tls_error")
+        return str(self._refusal or "")
 
     def send(self, request: UpstreamRequest, timeouts: Timeouts) -> StreamedResponse:
         """Send a request over a usable connection; return the response before it arrives.
@@ -503,7 +516,8 @@ class UpstreamConnection:  # mypyc compiles no subclass of asyncio.Protocol
             if self._state < _BEGUN:  # possibly after empty lines
                 self._is_1_1 = data.startswith(b"HTTP/1.1 ")
                 if not self._is_1_1 and data.lstrip(b"\r\n")[:1] not in b"H":
-                    raise HttpParserError("another protocol")  # llhttp accepts RTSP and ICE
+                    # llhttp accepts RTSP and ICE. A TLS alert has these bytes (RFC 8446, 5.1).
+                    raise HttpParserError(_TLS if data[:2] == b"\x15\x03" else "another protocol")
             self._parser.feed_data(data)
         except HttpParserUpgrade as upgrade:
             if rest := data[upgrade.args[0] :]:
@@ -545,6 +559,8 @@ class UpstreamConnection:  # mypyc compiles no subclass of asyncio.Protocol
         """Complete the response or fail it, depending on the state."""
         self._transport = None
         self._lost(self)
+        if isinstance(exc, TlsError) and self._state is UpstreamState.FRESH:
+            self._refusal = exc
         loss = AT_END[self._state]
         self._state = UPSTREAM_TRANSITIONS[self._state, UpstreamEvent.LOST]
         if loss is ConnectionEnd.END and exc is None:

@@ -156,6 +156,8 @@ class TargetConnections:
                     connection = await self._next(network, seconds)
                     if connection.is_usable():
                         return connection
+                    if connection.refusal:  # another connection would be refused as well
+                        raise self._error(FaultCode.UPSTREAM_UNREACHABLE, connection.refusal)
         except TimeoutError:
             raise self._error(FaultCode.UPSTREAM_TIMEOUT, "no connection in time") from None
 
@@ -215,7 +217,8 @@ class TargetConnections:
                 raise ConnectError(_EXHAUSTED, f"{self._name}: {what}") from None
             raise self._error(FaultCode.UPSTREAM_UNREACHABLE, what) from None
         if not connection.is_usable():  # lost before this task resumed
-            raise self._error(FaultCode.UPSTREAM_UNREACHABLE, "it closed the connection")
+            what = connection.refusal or "it closed the connection"
+            raise self._error(FaultCode.UPSTREAM_UNREACHABLE, what)
         connection.address = self._address
         age = self.service.connection_seconds * (1 - _AGE_JITTER * random())  # noqa: S311  # no secret depends on it
         connection.retire_at = loop.time() + age

@@ -171,17 +171,6 @@ async def test_a_client_certificate_is_required_or_optional(
             await failures(program, reason)
 
 
-async def test_plain_http_and_old_versions_of_tls_are_refused(
-    gateway: StartGateway, upstream: StartUpstream, authority: Authority
-) -> None:
-    program = gateway(listen(authority) + rules((await upstream(OK)).port))
-    with suppress(ConnectionError):
-        assert b"200" not in await ask(program, None)
-    await failures(program, "not_tls")
-    (entry,) = program.log("handshake_failed")
-    assert (entry["client"], entry["reason"]) == ("127.0.0.1", "it does not speak TLS")
-
-
 async def test_changed_certificates_are_used_at_once_and_bad_ones_are_not(
     gateway: StartGateway, upstream: StartUpstream, authority: Authority
 ) -> None:

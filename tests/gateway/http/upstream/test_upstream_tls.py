@@ -1,6 +1,9 @@
 """Services that are reached by TLS, over real sockets."""
 
+import asyncio
+import socket
 import ssl
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -10,7 +13,7 @@ from gateway.http.certificates import client_context, server_context
 from gateway.http.upstream.pool import Pool
 from gateway.http.upstream.service import Service, Target
 from gateway.http.upstream.upstream import UpstreamRequest
-from tests.gateway.authority import Authority
+from tests.gateway.authority import Authority, self_signed
 from tests.gateway.kit import Scripted, StartUpstream
 from tests.gateway.talk import OK, Reader, Writer
 
@@ -89,21 +92,76 @@ async def test_a_certificate_is_for_the_host_or_the_server_name(
     pool.close()
 
 
-async def test_the_cause_of_a_refused_certificate_is_named(
+async def test_the_cause_of_a_failed_connection_is_named(
     authority: Authority, upstream: StartUpstream, tmp_path: Path
 ) -> None:
-    trusting = client_context(ca=authority.pem)
-    other = server_context(authority.issue("other.internal"))
-    expired = server_context(authority.issue("localhost", expired=True))
-    strange = server_context(Authority(tmp_path / "stranger").issue("localhost"))
-    for context, reason in (
-        (other, "its certificate is for another name"),
-        (expired, "its certificate has expired"),
-        (strange, "no trusted authority has signed its certificate"),
+    issue, trusting = authority.issue, client_context(ca=authority.pem)
+    stranger = Authority(tmp_path / "stranger")
+    for service, reason in (
+        (server_context(issue("other.internal")), "its certificate is for another name"),
+        (server_context(issue("localhost", expired=True)), "its certificate has expired"),
+        (server_context(issue("localhost", early=True)), "its certificate is not valid yet"),
+        (
+            server_context(self_signed("localhost")),
+            "its certificate is self-signed, and no configured authority",
+        ),
+        (
+            server_context(stranger.issue("localhost")),
+            "no trusted authority has signed its certificate",
+        ),
         (None, "it does not speak TLS"),
     ):
-        scripted = await upstream(OK if context else _plain, tls=context)
+        scripted = await upstream(OK if service else _plain, tls=service)
         assert await failure(secure(scripted.port, trusting)) == reason
+
+
+def refuse(listener: socket.socket, context: ssl.SSLContext) -> None:
+    """Accept one connection with the blocking `ssl`, which sends alerts; asyncio's does not."""
+    connection, _ = listener.accept()
+    with suppress(OSError), connection, context.wrap_socket(connection, True) as secured:
+        secured.recv(1)
+
+
+@pytest.mark.filterwarnings("ignore:ssl.TLSVersion.TLSv1")
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+async def test_the_cause_is_named_if_a_service_refuses_the_handshake(
+    authority: Authority, tmp_path: Path, version: ssl.TLSVersion
+) -> None:
+    """With TLS 1.3, the service does so after the gateway has sent its request."""
+    server = server_context(
+        authority.issue("localhost"), client_ca=authority.pem, client_required=True
+    )
+    server.maximum_version = version
+    stranger, late = Authority(tmp_path / "stranger"), authority.issue("gateway", expired=True)
+    old = server_context(authority.issue("localhost"))
+    old.minimum_version, old.maximum_version = ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1
+    old.set_ciphers("DEFAULT@SECLEVEL=0")
+    missing = "it requires a client certificate"
+    if version is ssl.TLSVersion.TLSv1_2:  # its alert has no more precise reason
+        missing = "it refused the handshake: no common cipher suite, or no client certificate"
+    for service, pair, reason in (
+        (server, None, missing),
+        (server, stranger.issue("gateway"), "it refused the gateway's certificate"),
+        (server, late, "it refused the gateway's certificate"),
+        (old, None, "no TLS version is common to both sides"),
+    ):
+        context = client_context(ca=authority.pem, pair=pair)
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            refusal = asyncio.create_task(asyncio.to_thread(refuse, listener, service))
+            assert await failure(secure(listener.getsockname()[1], context)) == reason
+            await refusal
+
+
+async def test_tls_where_the_gateway_expects_plain_http_is_named(
+    authority: Authority, upstream: StartUpstream
+) -> None:
+    async def alert(_: Scripted, reader: Reader, writer: Writer) -> None:
+        await reader.read(1)
+        writer.write(b"\x15\x03\x01\0\2\2\x46")  # protocol_version
+
+    scripted = await upstream(alert)
+    service = Service("s", (Target("localhost", scripted.port),))
+    assert await failure(service) == "it speaks TLS; use https:// in its target"
 
 
 async def _plain(_: Scripted, reader: Reader, writer: Writer) -> None:
