@@ -1,8 +1,8 @@
-"""The composition root: puts the parts together, runs them, and takes them down in order.
+"""The composition root: assembles the parts, runs them, and stops them in order.
 
-One process serves by itself. Several are workers under a supervisor, which holds the port, the
-admin port, the state and the reloader; they answer requests and do nothing else, and have a root of
-their own in `gateway/process/worker.py`.
+With one worker, the gateway is one process. With several, a supervisor starts worker processes,
+which only process requests; their composition root is `gateway/process/worker.py`. The supervisor
+owns the listening sockets, the admin port, the state and the reloader.
 """
 
 import asyncio
@@ -34,12 +34,12 @@ from gateway.store.local import LocalState
 from gateway.store.state import Membership, State, extra_missing
 from gateway.verify.live.documented_operations import DocumentedOperations
 
-# Between two looks at whether anybody gets word of what happens, in seconds.
+# Seconds between two checks for events to notify webhooks of.
 _NOTIFY_SECONDS = 5.0
 
 
 def run() -> int:
-    """Serve, by itself or with workers; return the exit status, as `run_with` does."""
+    """Serve in this process or with workers; return the exit status of `run_with`."""
     return run_with(_main)
 
 
@@ -53,11 +53,11 @@ def _main(settings: Settings) -> Coroutine[None, None, None]:
 
 
 async def serve(settings: Settings, reloader: Reloader) -> None:
-    """Serve in this process until asked to stop, then finish what is in flight within the grace.
+    """Serve in this process until stopped; then finish requests within the grace period.
 
     Raises:
         StateError: the state cannot be used.
-        ListenError: a port is taken, or an address is not one of this machine.
+        ListenError: a port is in use, or an address does not belong to this machine.
     """
     stop = stop_on_signals(lambda: log.event("stopping"))
     on_hangup(reloader.reload)
@@ -93,13 +93,13 @@ async def serve(settings: Settings, reloader: Reloader) -> None:
 
 
 async def supervise(settings: Settings, reloader: Reloader, count: int) -> None:
-    """Have workers serve until asked to stop, then let them finish within the grace.
+    """Serve with workers until stopped; then let them finish within the grace period.
 
     Raises:
         StateError: the state cannot be used.
-        ListenError: a port is taken, or an address is not one of this machine.
+        ListenError: a port is in use, or an address does not belong to this machine.
     """
-    # Imported by this role alone: the channel takes memory that one process alone saves.
+    # Imported only in this role, since a single process does not need the memory for the channel.
     from gateway.process.supervisor import Supervisor
 
     stop = stop_on_signals(lambda: log.event("stopping"))
@@ -148,7 +148,7 @@ async def supervise(settings: Settings, reloader: Reloader, count: int) -> None:
 
 
 def _listeners(settings: Settings, reloader: Reloader, count: int) -> list[list[Listening]]:
-    """Return the listening sockets of each worker; raises ListenError."""
+    """Open the listening sockets of each worker; raises ListenError."""
     listen = reloader.latest.listen
     ignored = [name for name in ("GATEWAY_HOST", "GATEWAY_PORT") if os.environ.get(name)]
     if listen and ignored:
@@ -158,7 +158,7 @@ def _listeners(settings: Settings, reloader: Reloader, count: int) -> list[list[
 
 
 def _announce(listeners: Sequence[Listening], reloader: Reloader, **fields: object) -> None:
-    """Log that the gateway accepts connections, at the first URL and at the others."""
+    """Log that the gateway accepts connections: the first URL, and any others."""
     secure = {each.address for each in reloader.latest.listen if each.context is not None}
     url, *others = (
         _url(each.own, "https" if each.address in secure else "http") for each in listeners
@@ -170,7 +170,7 @@ def _announce(listeners: Sequence[Listening], reloader: Reloader, **fields: obje
 
 def _export(reloader: Reloader, state: State, tasks: Tasks) -> SpanExport:
     def connect(tracing: Tracing, ended: Ended) -> Sender:
-        # The SDK of OpenTelemetry takes 9 MB, which a gateway without traces saves.
+        # The OpenTelemetry SDK takes 9 MB, so it is imported only if tracing is configured.
         from gateway.observe.otlp_sender import OtlpSender
 
         return OtlpSender(state.replica, tracing, ended)
@@ -186,7 +186,7 @@ def _stopping(stop: asyncio.Event) -> str | None:
 
 @asynccontextmanager
 async def _state(settings: Settings, reloader: Reloader) -> AsyncIterator[tuple[State, Tasks]]:
-    """Yield the state, and the tasks of this process, which it counts."""
+    """Yield the state, and the tasks of this process, whose failures the state counts."""
     state = await open_state(
         Membership(
             settings.replica,
@@ -209,10 +209,11 @@ async def open_state(membership: Membership) -> State:
     """Open the state that the configuration names: in memory, in a file, or in PostgreSQL.
 
     Raises:
-        StateError: it cannot be used.
+        StateError: the state cannot be used.
     """
     location = membership.rules().state
-    # SQLAlchemy takes 14 MB, which a gateway without `state` saves; FleetState also takes asyncpg.
+    # SQLAlchemy takes 14 MB, so it is imported only if `state` is configured. FleetState also
+    # imports asyncpg.
     try:
         if location is not None and "://" in location:
             from gateway.store.fleet import FleetState
@@ -235,7 +236,7 @@ async def _admin(settings: Settings, operator: Operator, tasks: Tasks) -> AsyncI
     parts: dict[str, Load] = {"metrics": _metrics, "api": _api, "page": _page}
     runner = await start_admin(operator, parts, hosts)
     server = runner.server
-    assert server is not None  # it is set up
+    assert server is not None  # `start_admin` has set it up
     (listener,) = listening_sockets(settings.admin_host, settings.admin_port, 1)
     first = operator.rules.admin.tls
 
@@ -263,8 +264,8 @@ async def _admin(settings: Settings, operator: Operator, tasks: Tasks) -> AsyncI
         await runner.cleanup()
 
 
-# Each part of the admin port takes memory that a gateway without requests for it saves: the library
-# of Prometheus, the reports, and the templates of the page.
+# Each part of the admin port is imported when the first request needs it, to save memory: the
+# Prometheus library, the reports, and the templates of the page.
 def _metrics() -> Callable[[Operator], object]:
     from gateway.admin.metrics import Metrics
 
@@ -287,7 +288,7 @@ async def _notify(operator: Operator) -> None:
     """Send notifications while webhooks are configured."""
     while True:
         if operator.rules.notify.webhooks:
-            # Only where needed: its HTTP client takes memory.
+            # Imported only if needed, since its HTTP client takes memory.
             from gateway.findings.notifier import notify
 
             await notify(operator)

@@ -1,4 +1,4 @@
-"""`admin` in gateway.yaml: who may read and who may operate on the admin port, and its TLS."""
+"""`admin` in gateway.yaml: who has which right on the admin port, and the TLS of the port."""
 
 import re
 import ssl
@@ -16,25 +16,25 @@ from gateway.base.mistakes import Mistakes
 from gateway.base.model import SECRET, FieldName, Name, NonEmptyText, SectionModel, Some, matching
 from gateway.http.certificates import read_pair, server_context
 
-# Shorter tokens could be guessed, and other characters do not fit into a header field.
+# Shorter tokens could be guessed. Other characters are not allowed in a header field.
 _PATTERN = r"^[!-~]{16,}$"
 _VALID = "a token has at least 16 printable ASCII characters, and no space"
 
 
 class AdminToken(SectionModel):
-    """A token of the admin port, and what its holder may do."""
+    """A token of the admin port and the right of its holder."""
 
     right: Literal["read", "operate"]
-    """The right of the holder: read, or operate, which includes read."""
+    """The right of the holder. The right to operate includes the right to read."""
     token: Annotated[str, matching(_PATTERN, _VALID), SECRET] | None = None
-    """The token, of 16 or more letters, digits and signs of ASCII. Take it from the environment:
-    ${NAME}. A token is given by either token or token_file."""
+    """The token: 16 or more printable ASCII characters without spaces. Take it from the
+    environment: ${NAME}. Set either token or token_file."""
     token_file: NonEmptyText | None = None
-    """The file that holds the token, instead of token. Its path starts from the folder of
-    gateway.yaml. A changed file is used at once."""
+    """The file that contains the token. Its path starts from the folder of gateway.yaml. A changed
+    file takes effect at once. Set either token or token_file."""
 
     def read(self, files: ConfigFiles) -> str:
-        """Return the token; raises ValueError with the mistake."""
+        """Return the token; raises ValueError."""
         if (self.token is None) == (self.token_file is None):
             raise ValueError("needs exactly one of token and token_file")
         if self.token_file is None:
@@ -47,21 +47,20 @@ class AdminToken(SectionModel):
 
 
 class SignOn(SectionModel):
-    """The header fields by which a proxy names the user of a single sign-on."""
+    """Single sign-on: the header fields in which a trusted proxy sends the user and the groups."""
 
     proxies: Some[str]
-    """The networks (CIDR) of the trusted proxies. A proxy has to remove the fields from client
+    """The networks (CIDR) of the trusted proxies. These proxies must remove the fields from client
     requests."""
     user: FieldName = "X-Forwarded-User"
-    """The request header that holds the name of the user. The default is X-Forwarded-User."""
+    """The request header with the name of the user. The default is X-Forwarded-User."""
     groups: FieldName = "X-Forwarded-Groups"
-    """The request header that holds the groups of the user, with commas between them. The default
-    is X-Forwarded-Groups."""
+    """The request header with the groups of the user, separated by commas. The default is
+    X-Forwarded-Groups."""
     operators: tuple[NonEmptyText, ...] = ()
     """The groups whose users may operate. By default, no user may."""
     readers: Some[NonEmptyText] | None = None
-    """The groups whose users may read, besides those that may operate. By default, every user
-    may."""
+    """The groups whose users may only read. By default, every user may read."""
 
     def compile(self, mistakes: Mistakes) -> "TrustedSignOn":
         networks = [
@@ -78,7 +77,7 @@ class SignOn(SectionModel):
 
 
 class AdminCertificate(SectionModel):
-    """The certificate with which the admin port uses TLS. Changed files are used at once."""
+    """The certificate with which the admin port uses TLS. Changed files take effect at once."""
 
     certificate: NonEmptyText
     """The file of the certificate and its chain, as PEM. Its path starts from the folder of
@@ -92,17 +91,17 @@ class AdminCertificate(SectionModel):
 
 
 class Admin(SectionModel):
-    """Who may ask the admin port, by tokens or by a single sign-on, and its TLS."""
+    """Who may use the admin port, identified by tokens or a single sign-on, and the port's TLS."""
 
     tokens: dict[Name, AdminToken] = Field(default_factory=dict)
     """The tokens of the admin port, by the name of the holder, which the audit log shows. By
-    default, there is none."""
+    default, there are no tokens."""
     sign_on: SignOn | None = None
-    """The single sign-on: header fields of a trusted proxy name the user. Without it, only tokens
-    do."""
+    """The single sign-on: a trusted proxy names the user in header fields. Without it, only tokens
+    identify users."""
     tls: AdminCertificate | None = None
-    """The TLS of the admin port. Without it, the port has none. To add or to remove it takes effect
-    at a restart."""
+    """The TLS settings of the admin port. Without them, the port uses plain HTTP. Adding or
+    removing them takes effect at a restart."""
 
     def compile(self, files: ConfigFiles, mistakes: Mistakes) -> "AdminAccess":
         if not (self.tokens or self.sign_on or self.tls):
@@ -147,7 +146,7 @@ def token_digest(text: str) -> bytes:
 
 
 class TrustedSignOn(NamedTuple):
-    """The header fields by which trusted proxies name users and groups, and the groups' rights."""
+    """The header fields in which trusted proxies name users and groups, and the groups' rights."""
 
     user: str
     groups: str
@@ -156,7 +155,7 @@ class TrustedSignOn(NamedTuple):
     readers: frozenset[str] | None
 
     def right(self, groups: str) -> Right | None:
-        """Return the right of a user whose groups are separated by commas."""
+        """Return the right of a user from a comma-separated list of groups; None for no right."""
         names = {name.strip() for name in groups.split(",")}
         if names & self.operators:
             return Right.OPERATE
@@ -164,7 +163,7 @@ class TrustedSignOn(NamedTuple):
 
 
 class AdminAccess(NamedTuple):
-    """Who may use the admin port, and the context of its TLS; None where it has no TLS."""
+    """Who may use the admin port, and the port's TLS context; `tls` is None without TLS."""
 
     tokens: tuple[TokenHolder, ...] = ()
     sign_on: TrustedSignOn | None = None
@@ -175,7 +174,7 @@ class AdminAccess(NamedTuple):
         return not self.tokens and self.sign_on is None
 
     def holder(self, text: str) -> TokenHolder | None:
-        """Return the holder of the token with this text, or None, in constant time."""
+        """Return the holder of a token, or None if the token is unknown; takes constant time."""
         found, presented = None, token_digest(text)
         for token in self.tokens:
             if compare_digest(token.digest, presented):
@@ -184,4 +183,4 @@ class AdminAccess(NamedTuple):
 
 
 OPEN_ACCESS = AdminAccess()
-"""The access to the admin port where `admin` is not configured."""
+"""The access to the admin port if `admin` is not configured."""

@@ -23,7 +23,7 @@ from gateway.findings.formatting import format_time
 from gateway.findings.operator import Operator
 
 Load = Callable[[], Callable[[Operator], object]]
-"""Imports a part and returns its class. The methods of the class handle the part's routes."""
+"""Imports a part and returns its class, whose methods handle the part's routes."""
 _ROUTES: Mapping[str, Mapping[tuple[str, str], str]] = {
     "metrics": {("GET", "/metrics"): "metrics"},
     "api": {
@@ -62,15 +62,15 @@ _ROUTES: Mapping[str, Mapping[tuple[str, str], str]] = {
         ("GET", "/page/static/{name}"): "static",
     },
 }
-# Handlers whose right does not follow from the method. The login page loads the style sheet, so
-# static files need no right. Checking a draft is a POST but changes nothing.
+# Handlers whose needed right does not follow from the method. The login page loads the style sheet,
+# so static files need no right. Checking a draft is a POST request but changes nothing.
 _NEEDS = {"static": None, "check_draft": Right.READ}
 
 
 async def start_admin(
     operator: Operator, parts: Mapping[str, Load], hosts: Collection[str] = ()
 ) -> web.AppRunner:
-    """Return the runner of the admin application. For the arguments, see `admin_app`."""
+    """Create the runner of the admin application; see `admin_app` for the arguments."""
     runner = web.AppRunner(admin_app(operator, parts, hosts))
     await runner.setup()
     assert runner.server is not None
@@ -81,7 +81,7 @@ async def start_admin(
 def admin_app(
     operator: Operator, parts: Mapping[str, Load], hosts: Collection[str] = ()
 ) -> web.Application:
-    """Return the admin application, with the middlewares that check access.
+    """Create the admin application, with the middlewares that check access.
 
     Args:
         parts: a loader for each of `metrics`, `api` and `page`.
@@ -93,7 +93,7 @@ def admin_app(
 
     @web.middleware
     async def show(request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Replace a problem detail with an HTML page if a person will read it."""
+        """Replace a problem detail by an HTML page if a person will read it."""
         response = await handler(request)
         is_problem = response.content_type == "application/problem+json"
         if is_problem and _for_people(request, response.status):
@@ -124,7 +124,8 @@ class _Part:
 
     async def get(self) -> Any:
         if self.part is None:
-            # The import runs in a thread, so that the event loop serves requests meanwhile.
+            # The import runs in a thread, so that the event loop can serve requests in the
+            # meantime.
             made = (await asyncio.to_thread(self._load))(self._operator)
             self.part = self.part or made
         return self.part
@@ -138,7 +139,7 @@ class _Part:
 
 
 def _for_people(request: web.Request, status: int) -> bool:
-    """Return whether a problem is shown as HTML: on the page, or at an address without a route."""
+    """Return whether to show a problem as HTML: on the page, or at an unknown address."""
     if request.path == "/" or request.path.startswith("/page/"):
         return True
     return status == 404 and "text/html" in request.headers.get("Accept", "")
@@ -172,7 +173,7 @@ def _health_routes(operator: Operator) -> list[web.RouteDef]:
         # would fail on all replicas.
         found: dict[str, object] = {"failing": failing} if failing else {}
         stale = operator.state.stale_since
-        if stale is not None:  # requests are served nevertheless
+        if stale is not None:  # requests are still served
             found["state_stale_since"] = format_time(stale)
         if reason is None:
             return json_answer({"status": "ready", **found})

@@ -29,7 +29,8 @@ from gateway.rollout.decisions import overrides_document
 from gateway.store.state import StateView
 from gateway.usage.history import HistoryQuery, Resolution
 
-# A shadow that was removed from the configuration is reported while one of these counts is not 0.
+# A shadow that was removed from the configuration is still reported if one of these counts is not
+# 0.
 _SHADOW_CASES = ("compared", "validated", "shed")
 
 

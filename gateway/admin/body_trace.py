@@ -1,4 +1,4 @@
-"""Explain the conversion of a body: the body after each change, and the final result."""
+"""Explains the conversion of a body: the body after each change, and the final result."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -43,9 +43,10 @@ from gateway.versions.version import Version
 
 @dataclass(frozen=True, slots=True)
 class ExplainedBody:
-    """The body of a request or a response, to be shown after each change.
+    """The body of a request or a response whose conversion is explained.
 
     Attributes:
+        content: the body before the conversion.
         status: the status code of the response; None for the body of a request.
         parts: the declared conversions of each API.
         fields: the header fields of the request; empty for a response.
@@ -95,7 +96,7 @@ def explain_body(
     if lone.used is not None and not passes:
         conversion, message = lone.used
         parts = body.parts[chosen.endpoint.api]
-        with suppress(ConversionError):  # in header fields or the query; the result names it
+        with suppress(ConversionError):  # in a header field or the query; the final result names it
             for one in _trace(body.content, conversion, parts, message):
                 yield "change", f"{one.name}, to version {one.target}"
                 whole = one.body is None
@@ -126,10 +127,10 @@ class _TracedChange:
     """A body after one change.
 
     Attributes:
-        name: where the change is declared in the configuration.
-        target: the version that the change converts to.
+        name: the location of the change in the configuration.
+        target: the version to which the change converts.
         body: the body after the change; None if the change cannot convert it.
-        beside: header fields and query parameters that the change has set.
+        beside: the header fields and query parameters that the change has set.
     """
 
     name: str
@@ -141,7 +142,7 @@ class _TracedChange:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """A body between two changes. For a form, `fields` holds its decoded fields."""
+    """A body between two changes; for a form, `fields` contains its decoded fields."""
 
     body: bytes
     fields: Document = None
@@ -214,11 +215,11 @@ def _around(conversion: BodyConversion) -> list[tuple[list[BodyStep], list[BodyS
 def _changes(
     part: Part | None, link: VersionLink, *, upwards: bool
 ) -> Iterator[tuple[Location, Change]]:
-    """Yield a version step's changes in the order of their application, with their locations."""
+    """Yield a version step's changes with their locations, in the order of application."""
     if part is None:
-        return  # the version step only converts an operation
+        return  # the version step converts only an operation
     entries = list(enumerate(part.config.changes))
-    if len(link.changes) < len(entries):  # only the changes that move values into a body
+    if len(link.changes) < len(entries):  # only the changes that move values into a body are used
         declared = zip(entries, part.link.changes, strict=True)
         entries = [entry for entry, change in declared if change.carried]
     changes = [
@@ -255,7 +256,7 @@ def _converted(state: _State, conversion: BodyConversion, message: Message) -> _
 
 
 def _shown(fields: Document) -> bytes:
-    """Return form fields as a form, or as JSON if a form cannot represent them.
+    """Encode form fields as a form, or as JSON if a form cannot represent them.
 
     Between two changes, fields may have nested values, which a form cannot represent.
     """
@@ -280,7 +281,7 @@ def _is_of(declared: VersionLink, used: VersionLink) -> bool:
 def _each(
     change: Change, at: Location, part: Part, inside: tuple[str, ...]
 ) -> Iterator[tuple[Location, Change]]:
-    """Yield a change and its location in the configuration; for a group, each of its changes."""
+    """Yield a change, or each change of a group, with its location in the configuration."""
     group = change.group
     if group is None or group.name in inside:
         yield at, change

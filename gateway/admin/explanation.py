@@ -1,4 +1,4 @@
-"""Explain how the gateway would handle a request. The plan is made as for live requests."""
+"""Explains how the gateway would handle a request; the plan is the same as for live requests."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -23,16 +23,16 @@ from gateway.versions.selection import NEWEST
 # The characters of methods and header field names (tokens; RFC 9110, section 5.6.2).
 _TCHARS = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
 _REQUEST = re.compile(rf"\s*({_TCHARS}) +(/[^\s#?]*)(?:\?([^\s#]*))?\s*\Z")
-# This pattern does not match blanks around the name and the value: with several parts that match
+# This pattern does not match blanks around the name and the value. With several parts that match
 # blanks, a malformed line would take cubic time. The caller strips the blanks.
 _FIELD = re.compile(rf"({_TCHARS}):([^\x00-\x08\x0a-\x1f\x7f]*)\Z")
 
 
 def parse_request(line: str, fields: Sequence[str], rules: Snapshot) -> RequestHead:
-    """Return the request head for a line `GET /path?query` and header lines `Name: value`.
+    """Parse a request line `GET /path?query` and header lines `Name: value`.
 
     Raises:
-        ValueError: a line is malformed. The message has an example that the configuration serves.
+        ValueError: a line is malformed. The message shows an example that the configuration serves.
     """
     request = _REQUEST.match(line)
     if request is None:
@@ -47,8 +47,8 @@ def parse_fields(lines: Sequence[str], rules: Snapshot) -> CIMultiDict[str]:
     """Parse header lines of the form `Name: value`.
 
     Raises:
-        ValueError: a line is malformed. The message has an example, if possible with a header that
-            the configuration reads.
+        ValueError: a line is malformed. The message shows an example, if possible with a header
+            that the configuration uses.
     """
     headers: CIMultiDict[str] = CIMultiDict()
     for text in lines:
@@ -62,7 +62,7 @@ def parse_fields(lines: Sequence[str], rules: Snapshot) -> CIMultiDict[str]:
 
 
 def parse_address(text: str) -> str:
-    """Return an IP address in its usual form; an empty string for an empty string.
+    """Return an IP address in its canonical form; empty if `text` is empty.
 
     Raises:
         ValueError: `text` is not an IP address. The message shows an example.
@@ -74,9 +74,9 @@ def parse_address(text: str) -> str:
 
 
 def example_request(rules: Snapshot) -> tuple[str, list[str]]:
-    """Return the request line and header lines of a request that the configuration serves.
+    """Return the request line and header lines of an example that the configuration serves.
 
-    The line is empty if the configuration does not serve any request.
+    The request line is empty if the configuration serves no requests.
     """
     return next(_examples(rules), ("", []))
 
@@ -117,9 +117,9 @@ def explain(
     client: str | None,
     body: ExplainedBody | None,
 ) -> str:
-    """Return an explanation of how the gateway would handle a request, with one fact per line.
+    """Explain how the gateway would handle a request, with one fact per line.
 
-    For the arguments, see `facts`.
+    See `facts` for the arguments.
     """
     found = facts(snapshot, head, now, peer, client, body)
     target = head.path if head.query is None else f"{head.path}?{head.query}"
@@ -136,13 +136,13 @@ def facts(
     body: ExplainedBody | None = None,
     overrides: Overrides = NO_OVERRIDES,
 ) -> list[Fact]:
-    """Return an explanation of how the gateway would handle a request, step by step.
+    """Explain how the gateway would handle a request, step by step.
 
     Args:
         now: the time of the request, in seconds since 1970.
         peer: the client's IP address; empty if unknown.
         client: the client's name; None to derive the name from the request.
-        body: a body of the request or of its response, to explain its conversion; or None.
+        body: a body of the request or of its response whose conversion to explain; or None.
     """
     found: list[Fact] = []
     name = _client(snapshot, head, peer, client)
@@ -189,7 +189,7 @@ def _client(snapshot: Snapshot, head: RequestHead, peer: str, client: str | None
 
 def _readings(snapshot: Snapshot, head: RequestHead, outcome: Decision) -> Readings:
     found = snapshot.router.find(head.path)
-    # Readers do not run for an API without versions, or if the method alone decides the response.
+    # Readers do not run if the API has no versions, or if the method alone determines the response.
     decided = isinstance(outcome, Options) or (
         isinstance(outcome, Refusal) and outcome.fault.supported is None
     )
@@ -284,7 +284,7 @@ def _shadow(chosen: Plan, method: str) -> list[tuple[str, str]]:
 
 
 def _told(chosen: Plan, head: RequestHead) -> list[tuple[str, str]]:
-    """Return the versions that the gateway writes into headers, query or host of the request."""
+    """Return the versions that the gateway writes into headers, query or host for the service."""
     rewrite = chosen.rewrite
     if rewrite is None:
         return []
@@ -300,7 +300,7 @@ def _told(chosen: Plan, head: RequestHead) -> list[tuple[str, str]]:
 
 
 def _operations(chosen: Plan) -> list[tuple[str, str]]:
-    """Return the operations of a request that have another path or method in the other version."""
+    """Return the operations of a request whose path or method differs in the other version."""
     if chosen.operation_path is None:
         return []
     facts = []
@@ -336,7 +336,8 @@ def _bodies(chosen: Plan, method: str) -> list[tuple[str, str]]:
 def _statuses(conversion: Conversion, method: str) -> dict[str, list[str]]:
     """Return the statuses whose bodies are converted, grouped by conversion.
 
-    A status is listed separately from its class, such as 4xx, if its conversion differs.
+    A status is listed separately from its class, such as 4xx, if its conversion differs from that
+    of the class.
     """
     ways: dict[str, list[str]] = {}
     for first in (200, 400, 500):

@@ -1,7 +1,7 @@
 """Metrics in the Prometheus text format.
 
-Request durations follow the OpenTelemetry conventions for HTTP metrics, with the metric names of
-Prometheus: https://opentelemetry.io/docs/specs/semconv/http/http-metrics/
+Request durations follow the OpenTelemetry conventions for HTTP metrics, with Prometheus names:
+https://opentelemetry.io/docs/specs/semconv/http/http-metrics/
 """
 
 from collections import Counter, defaultdict

@@ -1,7 +1,7 @@
 """Large responses in pieces, between which the event loop runs other tasks.
 
-A gateway with one process serves clients on the same event loop, so making a large response at once
-would delay them.
+A gateway with one process serves clients on the same event loop. Creating a large response at once
+would delay these clients.
 """
 
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping
@@ -19,11 +19,11 @@ async def send_pieces(
     pieces: Iterable[bytes] | AsyncIterable[bytes],
     fields: Mapping[str, str],
 ) -> web.StreamResponse:
-    """Send a response body in pieces. Each piece is made after the previous ones were sent.
+    """Send a response body in pieces. Each piece is created after the previous one was sent.
 
     Args:
-        pieces: the body. Making one piece must not take long. If a piece raises StateError, the
-            connection is closed.
+        pieces: the body. Creating a piece must be quick. If it raises StateError, the connection is
+            closed.
     """
     answer = web.StreamResponse(headers=fields)
     await answer.prepare(request)
@@ -37,7 +37,7 @@ async def send_pieces(
     except StopAsyncIteration:
         pass
     except StateError as error:
-        # The final chunk is not sent, so that clients detect that the body is incomplete.
+        # The final chunk is not sent, so clients detect that the body is incomplete.
         log.event("admin_answer_cut", "warning", path=request.path, reason=str(error))
         if request.transport is not None:
             request.transport.close()
@@ -50,7 +50,7 @@ async def _each(pieces: Iterable[bytes]) -> AsyncIterator[bytes]:
 
 
 def batches(items: Iterable[_T], most: int) -> Iterator[list[_T]]:
-    """Yield items in lists of at most this length."""
+    """Yield lists of at most `most` items."""
     rest = iter(items)
     while batch := list(islice(rest, most)):
         yield batch

@@ -29,7 +29,7 @@ from gateway.usage.history import HistoryView, Interval
 from gateway.usage.totals import Totals
 
 MOST_LINES = 200
-"""The maximum number of lines in a piece of JSON. Making a piece takes about a millisecond."""
+"""The maximum number of lines in a piece of JSON. Creating a piece takes about a millisecond."""
 
 
 class _UsageLine(msgspec.Struct, frozen=True):
@@ -37,8 +37,8 @@ class _UsageLine(msgspec.Struct, frozen=True):
 
     `client` is None for the sum of all clients without a row. `served` is None if all requests of
     the client were refused. Times are truncated to seconds. They are `datetime` objects because
-    msgspec writes these as RFC 3339 three times as fast as `format_time`, and a report may have a
-    million times.
+    msgspec formats these as RFC 3339 three times as fast as `format_time`, and a report may contain
+    a million times.
     """
 
     client: str | None
@@ -58,7 +58,7 @@ class UsageReport(msgspec.Struct, frozen=True):
     """The usage of all clients.
 
     Attributes:
-        replica: the replica whose counts the report is limited to; None for all replicas.
+        replica: the replica to which the report is limited; None for all replicas.
         missing: a sentence for each gap in the data.
     """
 
@@ -87,11 +87,11 @@ async def usage_json(
     of megabytes.
 
     Args:
-        view: the counts; the rows of its clients are not used.
-        read: returns a view with the rows of one version's clients.
+        view: the counts; its client rows are not used.
+        read: returns a view with the client rows of one version.
 
     Raises:
-        StateError: the store became unreachable meanwhile.
+        StateError: the store became unreachable in the meantime.
     """
     whole = msgspec.json.encode(_without_lines(view))
     before, lines, after = whole.partition(b'"usage":[')
@@ -99,7 +99,7 @@ async def usage_json(
     comma = b""
     for key in used_versions(view, api, version):
         found = await read(key)
-        if found.replica != view.replica:  # it only has the counts of one replica
+        if found.replica != view.replica:  # the view contains only the counts of one replica
             raise StateUnreachableError("the store was lost while usage was read; ask again")
         for batch in batches(_lines(found, key), MOST_LINES):
             yield comma + msgspec.json.encode(batch)[1:-1]
@@ -111,8 +111,8 @@ def used_versions(view: StateView, api: str | None, version: str | None) -> Sequ
     """Return the versions that clients have called, sorted.
 
     Args:
-        api: only versions of this API; None for all APIs.
-        version: only versions with this label; None for all labels.
+        api: an API to which the result is limited; None for all APIs.
+        version: a label to which the result is limited; None for all labels.
     """
     asked = (
         key for key in view.totals.clients if api in (None, key[0]) and version in (None, key[1])
@@ -121,7 +121,7 @@ def used_versions(view: StateView, api: str | None, version: str | None) -> Sequ
 
 
 def _lines(view: StateView, key: VersionKey) -> Iterator[_UsageLine]:
-    """Yield the lines of a version. Later lines may include requests that are counted meanwhile."""
+    """Yield the lines of a version. Later lines may include requests counted in the meantime."""
     known = view.totals.clients.get(key)
     rows = [] if known is None else list(known.rows.items())
     rows.sort(key=lambda each: (-each[1].count, each[0][0], each[0][1] or ""))
@@ -151,7 +151,7 @@ def _without_lines(view: StateView) -> UsageReport:
 
 
 def usage_table(found: UsageReport) -> str:
-    """Return the report as a text table. A count that may be too low has a plus sign."""
+    """Format the report as a table. A count that may be too low has a plus sign."""
     if not found.usage:
         return "\n".join((f"Nobody has called since {found.since}.", *_remarks(found)))
     cells = [
@@ -199,13 +199,14 @@ def _remarks(found: UsageReport) -> Iterator[str]:
 
 
 class HistoryLine(msgspec.Struct, frozen=True):
-    """A minute or a day with requests for a version.
+    """A minute or a day in which a version was requested.
 
     Attributes:
         start: the beginning of the minute or day, as an RFC 3339 time.
-        share: the share of the requests for all versions of the API, from 0 to 1.
+        share: the version's share of the API's requests, from 0 to 1.
         mean_ms: the mean duration of requests, in milliseconds.
-        p50_ms: the median duration of requests, in milliseconds; None if it is unknown.
+        p50_ms: the median duration of requests, in milliseconds; None if unknown.
+        callers: the number of distinct clients.
     """
 
     start: str
@@ -226,7 +227,7 @@ class HistoryReport(msgspec.Struct, frozen=True):
     Attributes:
         by: `minute` or `day`.
         until: the end of the period, as an RFC 3339 time.
-        replica: the replica whose counts the report is limited to; None for all replicas.
+        replica: the replica to which the report is limited; None for all replicas.
         lines: the intervals with requests, in chronological order.
     """
 
@@ -295,7 +296,7 @@ def history_table(report: HistoryReport) -> str:
 
 
 class _FailingReport(msgspec.Struct, frozen=True):
-    """A service that has failing targets, as seen by one replica."""
+    """A service with failing targets, as seen by one replica."""
 
     service: str
     targets: int
@@ -376,7 +377,7 @@ def audit_report(entries: list[AuditEntry]) -> list[AuditReport]:
 
 
 def fleet_table(found: FleetReport) -> str:
-    """Return the report as a text table, followed by the warnings."""
+    """Format the report as a table, followed by the warnings."""
     rows = [
         (
             each.replica,
@@ -411,7 +412,7 @@ def _presence(replica: _ReplicaReport) -> str:
 
 
 def audit_table(found: list[AuditReport]) -> str:
-    """Return the changes as a text table, latest first."""
+    """Format the changes as a table, latest first."""
     if not found:
         return "There are no changes yet."
     rows = [
@@ -457,12 +458,12 @@ class CutoverReport(msgspec.Struct):
         next: what will happen next, as the end of a sentence.
         old: request outcomes on the old route.
         new: request outcomes on the new route.
-        gates: the gates' comparisons and results. After a rollback, they are those that caused it.
-        then: the action when a gate is exceeded; None without gates or if they are a dry run.
-        gates_at: the time of the rollback if `gates` are the results that caused it; None if
-            `gates` are the current results.
-        counted_from: the time when counting for comparisons and gates begins; None if counts are
-            available.
+        gates: the gates' current comparisons and results; after a rollback, the results that caused
+            it.
+        then: the action if a gate is exceeded; None without gates or if the gates are a dry run.
+        gates_at: the time of the rollback if `gates` are the results that caused it, otherwise
+            None.
+        counted_from: when counting for comparisons and gates begins; None if counts are available.
     """
 
     api: str
@@ -485,7 +486,7 @@ class CutoverReport(msgspec.Struct):
 
 
 def cutover_report(current: CurrentCutover, uncompared: list[str]) -> CutoverReport:
-    """Return the report of a cutover.
+    """Create the report of a cutover.
 
     Args:
         uncompared: the operations that were never compared.
@@ -525,7 +526,7 @@ def _route(outcomes: RouteOutcomes) -> RouteReport:
 
 
 def cutover_table(found: CutoverReport) -> str:
-    """Return the report as text for a terminal."""
+    """Format the report for a terminal."""
     state = found.state.replace("_", " ")
     facts = {
         "since": f"{found.since}: {found.why}"
@@ -555,14 +556,14 @@ def cutover_table(found: CutoverReport) -> str:
 def is_shown(gate: GateResult) -> bool:
     """Return whether to show a gate's comparison.
 
-    Comparisons of rare errors and violations are hidden while neither route has any of them.
+    Comparisons of rare errors and violations are hidden while both routes have none.
     """
     always = not adds(gate) or gate.measure in ("5xx", "answers")
     return always or bool(gate.new_count or gate.old_count)
 
 
 def adds(gate: GateResult) -> bool:
-    """Return whether a gate's limit is added to the old route's value."""
+    """Return whether a gate's limit is added to the old route's value; else it is a factor."""
     return gate.gate in ("errors", "violations")
 
 
@@ -615,8 +616,8 @@ class DifferenceSample(msgspec.Struct):
     """One difference between the response to a client and the response of the shadow.
 
     Attributes:
-        old: the value in the client's response. For a field of a request, the response's status.
-        new: the value in the shadow's response. For a field of a request, the reason why the other
+        old: the value in the client's response. For a request field, the status of the response.
+        new: the value in the shadow's response. For a request field, the reason why the other
             version would refuse the request.
     """
 
@@ -645,7 +646,7 @@ class ShadowReport(msgspec.Struct):
         samples: the latest differences, in chronological order.
         old: the latency of the version's own service; None without compared responses.
         new: the latency of the shadow's service; None without compared responses.
-        replica: the replica whose counts the report is limited to; None for all replicas.
+        replica: the replica to which the report is limited; None for all replicas.
     """
 
     api: str
@@ -666,11 +667,11 @@ class ShadowReport(msgspec.Struct):
 def shadow_report(
     totals: Totals, key: VersionKey, uncompared: list[str], replica: str | None = None
 ) -> ShadowReport:
-    """Return the shadow report of a version.
+    """Create the shadow report of a version.
 
     Args:
         uncompared: the operations that were never compared.
-        replica: the replica whose counts the report is limited to; None for all replicas.
+        replica: the replica to which the report is limited; None for all replicas.
     """
 
     def total(kind: str) -> int:

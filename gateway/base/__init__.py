@@ -1,1 +1,1 @@
-"""What all packages need: errors, header fields, path templates, the base of all models."""
+"""Code that all packages share: errors, header fields, path templates, the base of all models."""

@@ -11,7 +11,7 @@ Network = IPv4Network | IPv6Network
 
 
 def trusts(networks: Sequence[Network], peer: str) -> bool:
-    """Return whether the address `peer` is in one of the networks; False if it is invalid."""
+    """Return whether the address `peer` is in one of the networks; False for an invalid address."""
     if not networks:
         return False
     address = parse_address(peer)
@@ -22,15 +22,15 @@ def _lies_in(address: IPv4Address | IPv6Address, networks: Sequence[Network]) ->
     return any(address in network for network in networks)
 
 
-# The length, in bits, of the prefix that marks an address as IPv4-mapped.
+# The length, in bits, of the prefix of IPv4-mapped IPv6 addresses.
 _MAPPED_BITS = 96
 
 
 def parse_network(text: str) -> Network:
-    """Return the network that a string describes, such as 10.0.0.0/8.
+    """Parse a network such as 10.0.0.0/8; raises ValueError with the correct form.
 
     A network of IPv4-mapped IPv6 addresses becomes the IPv4 network, since addresses are compared
-    as IPv4 addresses (RFC 4291, section 2.5.5.2). Raises ValueError with the correct form.
+    as IPv4 addresses (RFC 4291, section 2.5.5.2).
     """
     try:
         written = ip_network(text)
@@ -44,7 +44,7 @@ def parse_network(text: str) -> Network:
     return written if mapped is None else IPv4Network((mapped, written.prefixlen - _MAPPED_BITS))
 
 
-# RFC 7239, section 4: the sender of the request, in quotes where it contains a colon.
+# RFC 7239, section 4: the sender of the request, in quotes if it contains a colon.
 _FOR = re.compile(r'(?:^|[;,])[ \t]*for=(?:"([^"\\]*)"|([^",; \t]+))', re.IGNORECASE)
 
 
@@ -56,8 +56,8 @@ def _forwarded_for(head: RequestHead) -> Iterator[IPv4Address | IPv6Address]:
     """Yield the reliable addresses of X-Forwarded-For and Forwarded, the nearest first.
 
     A proxy that writes only one of the two fields forwards the other as the client sent it. If both
-    are present, an address is reliable while both fields agree. Addresses beyond an unknown or
-    obfuscated one may be forged, so the first such one ends the list.
+    fields are present, only addresses on which they agree are reliable. An unknown or obfuscated
+    entry ends the list, since the addresses beyond it may be forged.
     """
     lines = head.fields.getall("X-Forwarded-For", ())
     listed = [node for line in lines for node in line.split(",")]
@@ -82,15 +82,15 @@ _LONGEST_NODE = 64
 def parse_address(text: str) -> IPv4Address | IPv6Address | None:
     """Return the address in a string from a proxy or a socket, or None if it is invalid.
 
-    An IPv4-mapped IPv6 address becomes the IPv4 address (RFC 4291, section 2.5.5.2).
+    An IPv4-mapped IPv6 address becomes an IPv4 address (RFC 4291, section 2.5.5.2).
     """
     return _read(text) if len(text) <= _LONGEST_NODE else None
 
 
 def plain_address(text: str) -> str:
-    """Return a socket's address, with an IPv4-mapped IPv6 address as IPv4.
+    """Return a socket's address, with an IPv4-mapped IPv6 address converted to IPv4.
 
-    A socket that listens on `::` reports its IPv4 clients by such addresses.
+    A socket that listens on `::` reports IPv4 clients with IPv4-mapped addresses.
     """
     return text.removeprefix("::ffff:") if "." in text else text
 
@@ -115,12 +115,13 @@ def _network(address: IPv4Address | IPv6Address, ipv4: int, ipv6: int) -> str:
 def client_network(
     head: RequestHead, peer: str, ipv4: int, ipv6: int, trusted: Sequence[Network]
 ) -> str | None:
-    """Return the network of the client: of the nearest address that is not a trusted proxy's.
+    """Return the network of the client, or None if no address is known.
 
-    Return None if no address is known.
+    The client's address is the nearest one that is not a trusted proxy's.
 
     Args:
         ipv4: The prefix length of the network of an IPv4 address, in bits.
+        ipv6: The prefix length of the network of an IPv6 address, in bits.
         trusted: The networks of trusted proxies; only their forwarding fields are read.
     """
     address = parse_address(peer)

@@ -5,11 +5,11 @@ from hashlib import blake2b
 ANONYMOUS = ""
 """The name of a client that no source of names identifies."""
 
-# The maximum length of a name, in characters. Names are keys of tables that are stored.
+# The maximum length of a name, in characters. Names are keys of stored tables.
 LONGEST = 64
 
 UNVERIFIED = "unverified:"
-"""The prefix of an unverified name, where another source can verify names."""
+"""The prefix of an unverified name, if another source of names can verify them."""
 
 
 def digest(text: str, key: bytes = b"") -> str:

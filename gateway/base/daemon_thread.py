@@ -1,4 +1,4 @@
-"""Calls in daemon threads, so that a call that never returns does not block the process's exit."""
+"""Calls in daemon threads, so that a call that never returns does not prevent the process exit."""
 
 import asyncio
 from collections.abc import Callable
@@ -13,7 +13,8 @@ T = TypeVar("T")
 async def in_daemon_thread(call: Callable[[], T]) -> T:
     """Call a function in a new daemon thread, and return its result.
 
-    `asyncio.to_thread` shares a small thread pool, and the process waits for its threads at exit.
+    `asyncio.to_thread` is unsuitable: it shares a small thread pool, and the process waits for its
+    threads at exit.
 
     Raises:
         RuntimeError: the function raised a BaseException other than Exception, such as SystemExit.
@@ -29,7 +30,7 @@ async def in_daemon_thread(call: Callable[[], T]) -> T:
             if not isinstance(error, Exception) or isinstance(error, StopIteration):
                 error = RuntimeError(f"it raises {type(error).__name__}")
             settle = partial(future.set_exception, error)
-        with suppress(RuntimeError):  # the loop has ended
+        with suppress(RuntimeError):  # the loop is closed
             loop.call_soon_threadsafe(lambda: future.done() or settle())
 
     Thread(target=run, daemon=True).start()

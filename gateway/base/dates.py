@@ -5,10 +5,10 @@ from zoneinfo import ZoneInfo
 
 
 def parse_date(text: str) -> float:
-    """Return a date as seconds since 1970.
+    """Parse a date; return it as seconds since 1970.
 
     Args:
-        text: a full-date or a date-time of RFC 3339 (section 5.6); seconds may be left out.
+        text: a full-date or a date-time of RFC 3339 (section 5.6); seconds are optional.
 
     Raises:
         ValueError: the date does not exist, or a time has no UTC offset.
@@ -30,14 +30,14 @@ def parse_date(text: str) -> float:
 
 
 def format_date(seconds: float) -> str:
-    """Return a date in the form of `parse_date`; midnight UTC becomes a day."""
+    """Format a date for `parse_date`; midnight UTC is written as a day without a time."""
     date = datetime.fromtimestamp(seconds, UTC)
     text = date.strftime("%Y-%m-%dT%H:%M:%SZ")
     return text.removesuffix("T00:00:00Z")
 
 
 def time_zone(name: str) -> tzinfo:
-    """Return the time zone of that name.
+    """Return the time zone with this name.
 
     Raises:
         ValueError: there is no such time zone.

@@ -1,7 +1,7 @@
-"""The limit of file descriptors of this process, and its shares.
+"""The limit on file descriptors of this process, and how it is divided.
 
-A client can open any number of connections at no cost. So client and admin connections are limited,
-and descriptors remain for listeners, the log, the state, the configuration file and new workers.
+A client can open any number of connections at no cost. Limits on client and admin connections keep
+descriptors free for listeners, the log, the state, the configuration file and new workers.
 """
 
 import os
@@ -10,8 +10,8 @@ import sys
 
 # The descriptors for everything except client and admin connections.
 _RESERVE = 64
-# The maximum number of admin connections, and of TLS handshakes; with few descriptors, a sixteenth
-# of them.
+# The maximum number of admin connections, and of TLS handshakes. If few descriptors are available,
+# it is a sixteenth of them.
 _MOST_ADMIN = 256
 _ADMIN_SHARE = 16
 
@@ -19,15 +19,15 @@ _ADMIN_SHARE = 16
 def open_standard_streams() -> None:
     """Open the null device in place of each standard stream that is closed.
 
-    Otherwise a socket would get the number of the stream and receive its output, and libuv aborts
+    Otherwise a socket would get the number of the stream and receive its output. libuv also aborts
     the process when it closes such a descriptor.
     """
     for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         try:
             os.fstat(number)
         except OSError:
-            # open() returns the lowest free number, which is this one.
-            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # for workers
+            # open() returns the lowest free number, which is `number`.
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # worker processes inherit it
             setattr(sys, name, os.fdopen(number, mode))
 
 
@@ -37,7 +37,7 @@ def raise_limit() -> None:
 
 
 def max_clients() -> int:
-    """Return the maximum number of client connections; each may need one to a service as well."""
+    """Return the maximum number of client connections. Each may also need a service connection."""
     return max(1, (_limit() - _RESERVE - 2 * max_admin_connections()) // 2)
 
 

@@ -1,7 +1,7 @@
 """Faults: the error responses that the gateway itself creates.
 
-The code of a fault determines its status and its blame; no other code chooses an error status. The
-response body is a problem detail (RFC 9457).
+The code of a fault determines its status and its blame; only this module chooses error statuses.
+The response body is a problem detail (RFC 9457).
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,8 +20,9 @@ class FaultCode(StrEnum):
     """The table of faults: code, blame, status, title, and condition for docs/errors.md.
 
     The codes are part of the public contract. `Fault.status_override` replaces the status in three
-    cases: a fault about a version depends on the mechanism that carries it, such as 404 for the
-    path; and the operator configures the statuses of a brownout and of a missing operation.
+    cases. The status of a fault about a version depends on the mechanism that carries the version,
+    such as 404 for the path. The operator configures the statuses of a brownout and of a missing
+    operation.
     """
 
     blame: Blame
@@ -37,7 +38,7 @@ class FaultCode(StrEnum):
         title: str = "",
         when: str = "",
     ) -> Self:
-        """Return the member; a look-up by value passes only the value."""
+        """Create a member; a lookup by value passes only `value`."""
         member = str.__new__(cls, value)
         member._value_ = value
         member.blame, member.usual_status = blame, status
@@ -166,7 +167,7 @@ BEFORE_VERSION: frozenset[FaultCode] = frozenset(
         FaultCode.VERSION_CONFLICT,
     }
 )
-"""The faults that occur before the version of a request is known."""
+"""The faults that can occur before the version of a request is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,13 +176,12 @@ class Fault:
 
     Attributes:
         detail: A sentence for human readers of the response, without secrets.
-        supported: The labels of the supported versions; None where the fault is not about a
-            version.
-        fields: The header fields that the response must carry, such as Allow and Retry-After.
-        successor: The version to use instead, as members of the problem detail; None where the
-            version does not end or has no successor.
+        supported: The labels of the supported versions; None if the fault is not about a version.
+        fields: The header fields that the response must have, such as Allow and Retry-After.
+        successor: The version to use instead, as members of the problem detail; None if the version
+            does not end or has no successor.
         misfit: For a request that does not fit its version: the `field`, its JSON Pointer
-            (`pointer`) if it is in the body, and the `reason`. None for all other faults.
+            (`pointer`) if the field is in the body, and the `reason`. None for all other faults.
         own: Members of the problem detail that the configuration sets for this fault.
     """
 
@@ -226,12 +226,12 @@ def operation_missing(
     code: str | int | None = None,
     methods: Sequence[str] = (),
 ) -> Fault:
-    """Return the fault of an operation that the version of the service lacks.
+    """Return the fault for an operation that the version of the service lacks.
 
     Args:
-        usual: the detail by default, a sentence.
-        detail: the configured detail; empty for none.
-        code: the configured code; None for none.
+        usual: the default detail, a sentence.
+        detail: the configured detail; empty for the default.
+        code: the configured code; None for no code.
         methods: the methods that the client's version has at the path, for a refusal with 405.
     """
     own = {"detail": detail or None, "code": code}
@@ -244,19 +244,19 @@ def operation_missing(
 
 
 def method_not_allowed(allow: str) -> Fault:
-    """Return the fault of a method that is not one of those in `allow` (RFC 9110, 15.5.6)."""
+    """Return the fault for a method that is not in `allow` (RFC 9110, section 15.5.6)."""
     fields = ((b"Allow", allow.encode()),)
     return Fault(FaultCode.METHOD_NOT_ALLOWED, f"This endpoint answers {allow}.", fields=fields)
 
 
 def unconvertible(error: object, misfit: Mapping[str, str] | None = None) -> Fault:
-    """Return the fault of a request that does not fit its version."""
+    """Return the fault for a request that does not fit its version."""
     detail = f"The request does not fit this version: {error}."
     return Fault(FaultCode.UNCONVERTIBLE_REQUEST, detail, misfit=misfit)
 
 
 def conversion_failed(error: object) -> Fault:
-    """Return the fault of a response that cannot be converted."""
+    """Return the fault for a response that cannot be converted."""
     detail = f"The backend's response cannot be converted to this version: {error}."
     return Fault(FaultCode.CONVERSION_FAILED, detail)
 
@@ -267,7 +267,7 @@ class FaultError(Exception):
     Attributes:
         fault: The fault that the response describes.
         cause: Details for the log only, such as the address that failed.
-        target: The address of the failed target of a service; None where no target failed.
+        target: The address of the failed target; None if no target failed.
     """
 
     def __init__(self, fault: Fault, cause: str = "", target: str | None = None) -> None:
@@ -282,7 +282,7 @@ class FunctionError(Exception):
 
     Attributes:
         reason: the reason that the client gets.
-        cause: the reason in the log, after the name of the function.
+        cause: the reason in the log, which follows the name of the function.
     """
 
     def __init__(self, reason: str = "the Python function refuses it", cause: str = "") -> None:

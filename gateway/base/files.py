@@ -1,7 +1,7 @@
 """Reading and writing of files.
 
-Configuration files, and the files that they name, are read within bounds: a draft on the page may
-name any path, a device has no end, and reading a pipe waits for its writer.
+Configuration files, and the files that they name, are read with limits, since a draft on the page
+may name any path: a device has no end, and reading a pipe waits for its writer.
 """
 
 import errno
@@ -14,14 +14,15 @@ from pathlib import Path
 from typing import BinaryIO
 
 MAX_BYTES = 16 * 2**20
-"""The maximum size of a file; a configuration of 10,000 routes has 2 MB."""
+"""The maximum size of a file, in bytes; a configuration of 10,000 routes has 2 MB."""
 
 
 def read_regular(path: Path, most: int = MAX_BYTES) -> bytes:
     """Return the content of a regular file of at most `most` bytes.
 
     Raises:
-        OSError: the file cannot be read or is no regular file; EFBIG if it is larger than `most`.
+        OSError: the file cannot be read or is not a regular file. The error is EFBIG if the file is
+            larger than `most`.
     """
     with open_regular(path) as file:
         content = file.read(most + 1)
@@ -31,7 +32,7 @@ def read_regular(path: Path, most: int = MAX_BYTES) -> bytes:
 
 
 Stamp = tuple[int, int, int] | None
-"""The change time (ctime), inode and size of a file, to detect changes; None without the file."""
+"""The change time (ctime), inode and size of a file, to detect changes; None for a missing file."""
 
 
 def stamp(path: Path) -> Stamp:
@@ -48,11 +49,11 @@ class ConfigFiles:
     """The files that a configuration names: certificates, keys and tokens.
 
     Args:
-        folder: the folder of gateway.yaml, from which relative paths start.
+        folder: the folder of gateway.yaml, to which relative paths refer.
         given: file contents by path, used instead of the files on disk.
 
     Attributes:
-        stamps: the stamp of each file before it was read.
+        stamps: the stamp of each file, taken before the file was read.
         contents: the content of each file that was read, by path.
     """
 
@@ -87,7 +88,7 @@ class ConfigFiles:
 
 @contextmanager
 def open_regular(path: Path) -> Iterator[BinaryIO]:
-    """Open a regular file for reading; raises OSError, also for any other kind of file."""
+    """Open a regular file for reading; raises OSError if it is another kind of file."""
     with open(path, "rb", opener=_open_at_once) as file:  # Path.open has no opener
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError(errno.EINVAL, "not a regular file")
@@ -103,10 +104,10 @@ _MODE = 0o600
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Replace the content of a file atomically, and write it through to the disk.
+    """Replace the content of a file atomically, and sync it to the disk.
 
-    If the process or the machine fails in between, the file has the old content. Only its owner can
-    read it.
+    If the process or the machine fails in between, the file keeps the old content. Only its owner
+    can read the file.
 
     Raises:
         OSError: the file is unchanged.
@@ -123,7 +124,7 @@ def write_whole(path: Path, content: bytes) -> None:
         with suppress(OSError):
             fresh.unlink()
         raise
-    # The name is part of the folder, which needs its own sync. An error here undoes nothing.
+    # The name belongs to the folder, which needs a separate sync. An error here undoes nothing.
     with suppress(OSError):
         _sync_folder(path.parent)
 
@@ -131,11 +132,11 @@ def write_whole(path: Path, content: bytes) -> None:
 def write_in_place(descriptor: int, content: bytes) -> None:
     """Overwrite the content of a small file; this works on a full disk.
 
-    The file never gets shorter: shorter content is padded with spaces. So one write is enough, and
-    a killed process leaves no rest of the old content.
+    The file never shrinks: shorter content is padded with spaces. Therefore a single write
+    suffices, and a killed process leaves no remainder of the old content.
 
     Raises:
-        OSError: the file has the old content or a part of the new one.
+        OSError: the file has the old content, or part of the new content.
     """
     content = content.ljust(os.fstat(descriptor).st_size)
     if os.pwrite(descriptor, content, 0) < len(content):

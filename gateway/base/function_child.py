@@ -13,7 +13,7 @@ from typing import Any
 
 
 def serve(number: int) -> None:
-    """Handle the calls from a socket, given by its descriptor, and then exit the process."""
+    """Execute the calls from the socket with this descriptor, then exit the process."""
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     link = Connection(number)
     with suppress(EOFError, OSError):
@@ -25,15 +25,15 @@ def serve(number: int) -> None:
         while True:
             result = _result(link.recv_bytes())
             link.send_bytes(result)
-    _exit(0)  # without waiting for threads that functions started
+    _exit(0)  # does not wait for threads that functions started
 
 
 def _result(request: bytes) -> bytes:
     try:
         name, seconds, positional, keywords = pickle.loads(request)  # noqa: S301  # of the gateway
         function = _function(name)
-        # The gateway kills this process at the time limit. If the gateway has ended, this alarm
-        # does.
+        # The gateway kills this process at the time limit. The alarm ends it if the gateway no
+        # longer exists.
         signal.setitimer(signal.ITIMER_REAL, 2 * seconds + 1)
         return pickle.dumps((True, function(*positional, **keywords)))
     except BaseException as error:  # foreign code may raise anything, such as SystemExit

@@ -1,9 +1,9 @@
 """Child processes that run Python functions with a time limit.
 
 A thread cannot be stopped while it runs C code that holds the interpreter lock, such as a
-backtracking regular expression, and such code blocks all other threads as well. A process can be
-stopped: a system timer ends it, or the gateway kills it. Each child has one socket to the gateway,
-inherits only the standard streams besides, and exits when the socket is closed.
+backtracking regular expression. Such code also blocks all other threads. A process can be stopped:
+by a system timer, or by the gateway. Each child has one socket to the gateway, inherits only the
+standard streams besides, and exits when the socket is closed.
 """
 
 import atexit
@@ -20,8 +20,8 @@ from time import monotonic
 
 from gateway.base.errors import FunctionError
 
-# The maximum number of children per gateway process. Each takes 10 MB plus the imports of its
-# functions.
+# The maximum number of children per gateway process. Each takes 10 MB, plus the memory for the
+# imports of its functions.
 _MAX_PROCESSES = 4
 # The maximum number of seconds to wait for a free child, and for a new child to import modules.
 _MAX_WAIT, _START = 5.0, 10.0
@@ -32,18 +32,18 @@ from gateway.base.function_child import serve
 serve(int(sys.argv[1]))
 """
 _modules: dict[str, None] = {}
-# Guarded by _change: the idle children, and the reserved child of each thread. The child is None
-# while it starts.
+# Guarded by _change: the idle children, and the child that each thread has reserved. It is None
+# while the child starts.
 _idle: "list[FunctionProcess]" = []
 _reserved: "dict[int, FunctionProcess | None]" = {}
 _change = Condition()
 
 
 class NoProcessError(Exception):
-    """No child is free, or a child cannot be started; the message is the reason, for the log.
+    """No child is available; the message is the reason, for the log.
 
     Attributes:
-        is_busy: whether all children are running functions.
+        is_busy: whether all children are running functions. If not, a child could not be started.
     """
 
     def __init__(self, reason: str, *, is_busy: bool = False) -> None:
@@ -59,7 +59,7 @@ class FunctionProcess:
     """
 
     def __init__(self) -> None:
-        # Imported here since few gateways use Python functions, and it takes 0.2 MB.
+        # Imported only here, since few gateways use Python functions, and the import takes 0.2 MB.
         from multiprocessing.connection import Connection
 
         self.calling = ""
@@ -70,7 +70,8 @@ class FunctionProcess:
         with other:
             number = other.fileno()
             try:
-                # Its own process group, so that Ctrl-C in a terminal signals only the gateway.
+                # The child has its own process group, so that Ctrl-C in a terminal signals only the
+                # gateway.
                 self._process = subprocess.Popen(  # noqa: S603  # this program
                     [sys.executable, "-c", _CHILD_PROGRAM, str(number), *sys.path],
                     pass_fds=[number],
@@ -103,7 +104,7 @@ class FunctionProcess:
 
     @property
     def is_usable(self) -> bool:
-        """Whether the process runs and has imported all modules that the gateway needs now."""
+        """Whether the process runs and has imported all modules that the gateway now needs."""
         runs = self._process.poll() is None and not self._link.closed
         return runs and not self._killed and self._imports == _import_state()
 
@@ -146,7 +147,7 @@ def _import_state() -> tuple[list[str], list[str]]:
 
 
 def in_process(name: str, function: Callable[..., object], seconds: float) -> Callable[..., object]:
-    """Return a wrapper that calls a function in the child that the thread has reserved, if any."""
+    """Wrap a function so that it runs in the child that the calling thread has reserved, if any."""
     _modules[name.partition(":")[0]] = None
 
     @wraps(function)
@@ -163,8 +164,8 @@ def reserve(is_abandoned: Callable[[], bool] = lambda: False) -> FunctionProcess
     """Reserve a child for this thread and return it; raises NoProcessError.
 
     Args:
-        is_abandoned: returns whether nobody needs the result any more; called again after
-            `wake`.
+        is_abandoned: returns whether the result is no longer needed. `wake` triggers another call
+            of this function.
     """
     thread = get_ident()
     with _change:
@@ -201,7 +202,7 @@ def release() -> None:
 
 def kill_reserved(thread: Thread) -> bool:
     """Kill the child that a thread has reserved; return whether there was one."""
-    with _change:  # otherwise another thread may have reserved it meanwhile
+    with _change:  # the lock prevents that another thread reserves the child in between
         process = _reserved.get(thread.ident or 0)
         if process is not None:
             process.kill()

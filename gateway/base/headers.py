@@ -1,4 +1,4 @@
-"""Header fields of forwarded messages: which are dropped and which added (RFC 9110, RFC 7239).
+"""Header fields of forwarded messages: which are removed and added (RFC 9110, RFC 7239).
 
 Field lines are pairs of raw bytes. Their order, case and duplicates are preserved.
 """
@@ -14,7 +14,7 @@ HeaderFields = list[tuple[bytes, bytes]]
 FieldLines = tuple[tuple[bytes, bytes], ...]
 
 FIELD_LINE: Final = b": ".join
-"""Joins the name and the value of a header field to a line, without the line end."""
+"""Joins the name and the value of a header field into a line without the line end."""
 
 # RFC 9110, section 7.6.1, and the fields that older specifications define as hop-by-hop.
 HOP_BY_HOP = frozenset(
@@ -22,18 +22,18 @@ HOP_BY_HOP = frozenset(
     b" transfer-encoding upgrade".split()
 )
 
-# Digests of a body, and signatures, which may cover one (RFC 9530, RFC 1864, RFC 3230, RFC 9421).
+# Digests of a body, and signatures, which may include one (RFC 9530, 1864, 3230 and 9421).
 DIGESTS = frozenset(
     b"content-digest content-md5 digest repr-digest signature signature-input".split()
 )
 
-# Fields that describe the bytes of a body. A change of the bytes makes them wrong (RFC 9110,
+# Fields that describe the bytes of a body. Changing the bytes invalidates these fields (RFC 9110,
 # section 14.3).
 BYTE_FIELDS = DIGESTS | {b"accept-ranges", b"content-encoding", b"content-length"}
 
-# Not forwarded with a request whose response is converted: byte ranges, which a converted
-# representation does not have; codings, which the gateway would have to undo; and digests and
-# signatures, which it would have to drop. Entity tags are translated (`gateway.routing.links`).
+# Fields that are not forwarded with a request whose response is converted: byte ranges do not apply
+# to a converted representation; the gateway would have to decode content codings; and it would have
+# to remove digests and signatures. Entity tags are translated (`gateway.routing.links`).
 SELECTION_FIELDS = frozenset(
     b"accept-encoding accept-signature if-range range want-content-digest want-digest"
     b" want-repr-digest".split()
@@ -52,16 +52,16 @@ _FORBIDDEN_IN_TRAILERS = (
 )
 
 PREFIX_LINE: Final = b"\r\nX-Forwarded-Prefix: "
-"""The end of the previous line, and the name of the field that has the stripped path prefix."""
+"""The end of the previous line, followed by the name of the field for the removed path prefix."""
 
 LINK: Final = b"link"
-"""The common watched name of Location, Content-Location, Link and Set-Cookie."""
+"""The shared watched name of Location, Content-Location, Link and Set-Cookie."""
 
-# Where the gateway announces the end of a version, it replaces these fields of the service. It
+# When the gateway announces the end of a version, it replaces these fields of the service. It
 # appends to Link, which is a list.
 LIFECYCLE_FIELDS = frozenset({b"deprecation", b"sunset"})
 
-# Fields that cannot carry a version, since HTTP or the gateway uses them for something else.
+# Fields that cannot carry a version, since HTTP or the gateway uses them for another purpose.
 RESERVED_FIELDS = (
     _FORBIDDEN_IN_TRAILERS
     | BYTE_FIELDS
@@ -72,7 +72,7 @@ RESERVED_FIELDS = (
     )
 )
 
-# The fields in which the gateway describes the client and its request.
+# The fields with which the gateway describes the client and its request.
 _CLIENT_FIELDS = frozenset(
     {b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-forwarded-proto"}
 )
@@ -84,13 +84,13 @@ FORWARDING = _CLIENT_FIELDS | frozenset(
     b" x-original-url x-rewrite-url".split()
 )
 
-# Request fields that the gateway writes itself, and therefore never forwards.
+# Request fields that the gateway writes itself, so it never forwards the client's.
 GATEWAY_FIELDS = frozenset({b"content-length", b"host", b"x-request-id", b"x-shadow"}) | FORWARDING
 
 # Response fields that the gateway writes itself.
 REPLACED = frozenset({b"x-request-id"})
 
-# The maximum length of a Content-Type in the cache; services send few different values.
+# The maximum length of a cached Content-Type; services send few different values.
 _SHORT = 256
 
 # Values of Connection that name no other field.
@@ -104,7 +104,7 @@ _MAX_SPELLINGS = 1024
 # Fields that some services read instead of the method in the request line.
 METHOD_OVERRIDES = frozenset({b"x-http-method", b"x-http-method-override", b"x-method-override"})
 
-# Fields whose presence `filtered` reports, since the handling of a message depends on it.
+# Fields that `filtered` reports, since they affect the handling of a message.
 _WATCHED = METHOD_OVERRIDES | DIGESTS | {b"connection", b"date", b"expect", b"vary"}
 _LINKS = frozenset({b"content-location", b"link", b"location", b"set-cookie"})
 _DROPPED: Final = b""
@@ -115,14 +115,16 @@ _MOST_NAMES, _LONGEST_NAME = 1024, 64
 class FieldNames:
     """A set of field names, each with a value, and a bounded cache by the name as received.
 
-    Most messages have the same few names, so each spelling is lowered and looked up once.
+    Most messages contain the same few names, so each spelling is lowercased and looked up only
+    once.
 
     Args:
         names: The names, in lower case.
         values: The values of these and other names; by default, each name is its own value.
 
     Attributes:
-        known: The cache, which hot code reads directly: a name's value, or None for other names.
+        known: The cache, which performance-critical code reads directly. It maps a name to its
+            value, or to None if the name has no value.
     """
 
     def __init__(self, names: Set[bytes], values: Mapping[bytes, bytes] | None = None) -> None:
@@ -131,7 +133,7 @@ class FieldNames:
         self._values = {name: name for name in names} if values is None else values
 
     def examine(self, name: bytes) -> bytes | None:
-        """Return the cache value of a name, and cache it if there is room."""
+        """Return the value of a name, or None, and cache it if there is room."""
         value = self._values.get(name.lower())
         if len(self.known) < _MOST_NAMES and len(name) <= _LONGEST_NAME:
             self.known[name] = value
@@ -139,14 +141,14 @@ class FieldNames:
 
 
 def watching_filter(names: frozenset[bytes], watch: frozenset[bytes] = frozenset()) -> FieldNames:
-    """Return the actions of `filtered` on header fields, by their names.
+    """Return the actions of `filtered` on header fields, by field name.
 
-    No value forwards a field, an empty value drops it, and any other value is the lower-case name
-    of a watched field, or LINK for all fields that contain links.
+    A field without a value is forwarded, and a field with an empty value is removed. Any other
+    value is the lower-case name of a watched field, or LINK for all fields that contain links.
 
     Args:
-        names: The fields to drop in addition to the hop-by-hop fields, in lower case.
-        watch: The fields to watch in addition to those that every message is watched for.
+        names: The fields to remove in addition to the hop-by-hop fields, in lower case.
+        watch: The fields to watch in addition to those that are always watched.
     """
     values = dict.fromkeys(HOP_BY_HOP, _DROPPED) | dict.fromkeys(_LINKS, LINK)
     values |= {name: name for name in watch | _WATCHED} | dict.fromkeys(names, _DROPPED)
@@ -154,7 +156,7 @@ def watching_filter(names: frozenset[bytes], watch: frozenset[bytes] = frozenset
 
 
 header_filter = lru_cache(maxsize=64)(watching_filter)
-"""Returns the same as `watching_filter`; cached, so that filters share their caches."""
+"""Cached `watching_filter`, so that equal filters share their caches."""
 
 
 def filtered(
@@ -162,8 +164,8 @@ def filtered(
 ) -> tuple[HeaderFields, list[bytes]]:
     """Return the fields to forward, and the names of the watched fields that are present.
 
-    Connection is watched where it has options other than close and keep-alive. The fields that it
-    names are dropped as well, except Content-Length, which frames the message (RFC 9110, section
+    Connection is reported only if it has options other than close and keep-alive. The fields that
+    it names are also removed, except Content-Length, which frames the message (RFC 9110, section
     7.6.1).
     """
     kept: HeaderFields = []
@@ -192,20 +194,20 @@ def filtered(
 
 
 def connection_options(value: bytes) -> set[bytes]:
-    """Return the options in a value of Connection, in lower case."""
+    """Return the options in a Connection value, in lower case."""
     # The set removes duplicates first, as clients may send thousands.
     return {option.strip(b" \t") for option in set(value.lower().split(b","))}
 
 
 def end_to_end(fields: Iterable[tuple[bytes, bytes]], drop: frozenset[bytes]) -> HeaderFields:
-    """Return the fields to forward: not hop-by-hop, not in `drop`, not named by Connection."""
+    """Return the fields that are not hop-by-hop, not in `drop`, and not named by Connection."""
     return filtered(fields, header_filter(drop))[0]
 
 
 def lookalikes(names: frozenset[bytes]) -> frozenset[bytes]:
     """Return the spellings that a service may confuse with one of `names`, in lower case.
 
-    CGI (RFC 3875, section 4.1.18) and interfaces like it map X-Forwarded-For and X_Forwarded_For to
+    CGI (RFC 3875, section 4.1.18) and similar interfaces map X-Forwarded-For and X_Forwarded_For to
     the same variable. With such a spelling, a client could forge a field that the gateway removes.
     """
     spelt: set[bytes] = set()
@@ -223,6 +225,9 @@ def unforwarded_names(read: Iterable[str] = ()) -> frozenset[bytes]:
 
     These are the fields that the gateway writes itself, and the names that a service may confuse
     with a field that the gateway writes or reads.
+
+    Args:
+        read: The names of the fields that the gateway reads.
     """
     names = {name.lower().encode() for name in read}
     return GATEWAY_FIELDS | lookalikes(GATEWAY_FIELDS | HOP_BY_HOP | METHOD_OVERRIDES | names)
@@ -250,12 +255,12 @@ def forwarding(peer: str, scheme: str, authority: str, inherited: FieldLines) ->
     """Return the Forwarded and X-Forwarded-* fields of a request that came from `peer`.
 
     Args:
-        scheme: `http` or `https`, as the peer used it.
+        scheme: The scheme that the peer used, `http` or `https`.
         inherited: The forwarding fields of the trusted proxy that sent the request; empty if the
             peer is not a trusted proxy.
     """
     given: dict[bytes, bytes] = {}
-    for name, value in inherited:  # several lines are one list (RFC 9110, section 5.3)
+    for name, value in inherited:  # several lines form one list (RFC 9110, section 5.3)
         given[name.lower()] = _appended(given.get(name.lower()), value)
     host, proto = authority.encode(), scheme.encode()
     element = b"for=%b;host=%b;proto=%b" % (forwarded_node(peer), _quoted(host), proto)
@@ -280,7 +285,7 @@ def with_vary(fields: HeaderFields, names: tuple[str, ...]) -> HeaderFields:
 
 
 def without_shared_caching(fields: HeaderFields) -> HeaderFields:
-    """Return the fields of a response, changed so that no shared cache stores it.
+    """Return the fields of a response, changed so that no shared cache stores the response.
 
     Some caches ignore `Vary: *`, and some use their own fields (RFC 9213; Surrogate-Control;
     X-Accel-Expires of nginx).
@@ -301,7 +306,8 @@ def without_shared_caching(fields: HeaderFields) -> HeaderFields:
 
 # The members of a list. A quoted string may contain commas.
 _DIRECTIVES = re.compile(rb'(?:[^,"]|"(?:[^"\\]|\\.)*"?)+', re.DOTALL)
-# Directives that allow shared caches to store, and `private`, which may name single fields.
+# Directives that allow shared caches to store the response, and `private`, which may be limited to
+# single fields.
 _SHARES = re.compile(rb"(?:public|private|s-maxage)[ \t]*(?:=|\Z)", re.IGNORECASE)
 _FOR_SHARED = re.compile(
     rb"cdn-cache-control\Z|\A(?:surrogate-control|x-accel-expires|edge-control)\Z"
@@ -321,10 +327,10 @@ def upgrade(fields: HeaderFields) -> HeaderFields:
 
 
 def retype(fields: HeaderFields, content_type: str) -> None:
-    """Replace Content-Type in `fields` by `content_type` if both are of the same format.
+    """Replace Content-Type in `fields` by `content_type` if both have the same format.
 
     With `application/vnd.example+json`, `application/json` and `application/other+json` are
-    replaced; a Content-Type of another format is unchanged.
+    replaced. A Content-Type of another format is unchanged.
     """
     for place, (name, value) in enumerate(fields):
         if len(name) == 12 and name.lower() == b"content-type":
@@ -357,13 +363,13 @@ BOUNDED_METHODS: Final = frozenset({"OPTIONS", "TRACE"})
 """The methods that Max-Forwards applies to (RFC 9110, section 7.6.2)."""
 
 _MAX_FORWARDS = 10**9
-"""The largest value that is forwarded; larger values are reduced to it."""
+"""The largest value to forward; larger values are reduced to it."""
 
 _NUMBER = re.compile(r"[0-9]+")
 
 
 def is_final_recipient(fields: HeaderLookup) -> bool:
-    """Return whether Max-Forwards is 0, so that the gateway must not forward the request."""
+    """Return whether Max-Forwards is 0, which forbids forwarding the request."""
     values = fields.getall("Max-Forwards", ())
     return len(values) == 1 and _number(values[0]) == 0
 

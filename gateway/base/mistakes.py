@@ -1,4 +1,4 @@
-"""Mistakes in a configuration, each with its location and a remedy."""
+"""Mistakes in a configuration, each with its location and a suggested fix."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -11,23 +11,23 @@ from gateway.base.files import Stamp
 T = TypeVar("T")
 Location = tuple[str | int, ...]
 
-# A report has at most this many mistakes, each of at most this many characters.
+# The maximum number of mistakes in a report, and the maximum length of each in characters.
 _MAX_SHOWN = 100
 _MAX_LENGTH = 1000
-# A hint lists all names up to the first number; of more names, it lists the nearest.
+# A hint lists all known names up to the first number. If there are more, it lists only the nearest.
 _MAX_KNOWN, _NEAREST = 8, 5
 
 LOSSY = "warning: lossy towards"
-"""The beginning of warnings about conversions that lose data."""
+"""The prefix of warnings about conversions that lose data."""
 
 
 class Issue(NamedTuple):
     """A mistake or warning with its position in the file.
 
     Attributes:
-        line: the line, from 1; 0 if the mistake has no position.
-        column: the column, from 1; 0 if the mistake has no position.
-        place: the place in the document, such as `apis.person.endpoints[2]`.
+        line: the line, from 1; 0 if the position is unknown.
+        column: the column, from 1; 0 if the position is unknown.
+        place: the location in the document, such as `apis.person.endpoints[2]`.
     """
 
     line: int
@@ -40,7 +40,7 @@ class ConfigError(Exception):
     """A configuration that cannot be used; no part of it takes effect.
 
     Attributes:
-        files: the stamps of the files that it names, as far as they are known.
+        files: the stamps of the files that the configuration names, as far as they are known.
     """
 
     def __init__(
@@ -48,12 +48,12 @@ class ConfigError(Exception):
     ) -> None:
         self.source = source
         self.files = files or {}
-        once = dict.fromkeys(issues)  # a mistake of an API may be found at each endpoint
+        once = dict.fromkeys(issues)  # the same mistake of an API may be found at each endpoint
         self.issues = tuple(in_order(once))
         super().__init__(self.report())
 
     def report(self) -> str:
-        """Return one line for each mistake up to the maximum, and the number of further ones."""
+        """Return one line per mistake up to the maximum, and the number of further mistakes."""
         lines = list(report(self.source, self.issues[:_MAX_SHOWN]))
         if len(self.issues) > _MAX_SHOWN:
             lines.append(f"{self.source}: and {len(self.issues) - _MAX_SHOWN} more")
@@ -61,12 +61,12 @@ class ConfigError(Exception):
 
 
 def in_order(issues: Iterable[Issue]) -> list[Issue]:
-    """Return issues in the order of the file, with the warnings about lossy conversions last."""
+    """Sort issues by position in the file, with warnings about lossy conversions last."""
     return sorted(issues, key=lambda one: (one.text.startswith(LOSSY), one.line, one.column))
 
 
 def report(source: str, issues: Iterable[Issue]) -> Iterator[str]:
-    """Yield one line for each issue, `file:line:column: text`, as compilers do."""
+    """Yield one line per issue in the format of compilers, `file:line:column: text`."""
     for issue in issues:
         line = f":{issue.line}:{issue.column}: " if issue.line else ": "
         text = f"{issue.place}: {issue.text}" if issue.place else issue.text
@@ -75,7 +75,7 @@ def report(source: str, issues: Iterable[Issue]) -> Iterator[str]:
 
 
 def printable(text: str) -> str:
-    """Return a text with unprintable characters escaped, such as line ends and terminal sequences.
+    """Escape the unprintable characters of a string, such as line ends and terminal sequences.
 
     Quoted parts of files and bodies may contain any character.
     """
@@ -83,7 +83,7 @@ def printable(text: str) -> str:
 
 
 class Mistake(NamedTuple):
-    """A mistake or warning at a location of the document, which later gives its line."""
+    """A mistake or warning at a location of the document; the line is determined later."""
 
     location: Location
     text: str
@@ -94,7 +94,7 @@ class Mistakes:
     """Collects mistakes and warnings, so that one run reports all of them.
 
     Attributes:
-        at: the location that the arguments of all methods are relative to.
+        at: the location to which the locations passed to all methods are relative.
     """
 
     found: list[Mistake] = field(default_factory=list)
@@ -102,23 +102,23 @@ class Mistakes:
     at: Location = ()
 
     def below(self, *location: str | int) -> "Mistakes":
-        """Return a view that collects into the same lists, with locations relative to a part."""
+        """Return a view on the same lists with locations relative to a part of the document."""
         return Mistakes(self.found, self.warnings, (*self.at, *location))
 
     @property
     def root(self) -> "Mistakes":
-        """A view that collects into the same lists, with locations from the root."""
+        """A view on the same lists whose locations start from the root."""
         return Mistakes(self.found, self.warnings)
 
     def add(self, text: str, *location: str | int) -> None:
         self.found.append(Mistake((*self.at, *location), text))
 
     def warn(self, text: str, *location: str | int) -> None:
-        """Record a warning: the configuration can be used."""
+        """Add a warning; the configuration can still be used."""
         self.warnings.append(Mistake((*self.at, *location), text))
 
     def attempt(self, make: Callable[[], T], *location: str | int) -> T | None:
-        """Return the result of `make`, or None after recording the ValueError that it raises."""
+        """Return the result of `make`; on ValueError, add the mistake and return None."""
         try:
             return make()
         except ValueError as error:
@@ -128,7 +128,7 @@ class Mistakes:
     def look_up(
         self, name: str, table: Mapping[str, T], what: str, *location: str | int
     ) -> T | None:
-        """Return the entry of that name, or None after recording that it does not exist."""
+        """Return the entry with this name; if there is none, add a mistake and return None."""
         if name in table:
             return table[name]
         self.add(f"no {what} is called '{name}'; {suggest(name, table)}", *location)
@@ -136,7 +136,7 @@ class Mistakes:
 
 
 def suggest(name: str, known: Iterable[str]) -> str:
-    """Return a hint: the name that was probably meant, or else the known names."""
+    """Return a hint: the name that was probably meant, or the known names."""
     names = sorted(known)
     close = get_close_matches(name, names, n=1)
     if close:
@@ -148,7 +148,7 @@ def suggest(name: str, known: Iterable[str]) -> str:
 
 
 def place(location: Location) -> str:
-    """Return a location as text, such as `apis.person.endpoints[2].path`."""
+    """Format a location, for example as `apis.person.endpoints[2].path`."""
     text = ""
     for step in location:
         text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else str(step)

@@ -1,4 +1,4 @@
-"""The types that the models of gateway.yaml share. All models are strict, frozen and closed."""
+"""Types shared by the models of gateway.yaml. All models are strict, frozen and closed."""
 
 import re
 from typing import Annotated, Any, Literal, TypeVar
@@ -14,14 +14,14 @@ PATTERN_MESSAGES: dict[str, str] = {}
 
 
 def matching(pattern: str, message: str) -> Any:
-    """Return the field constraint that a string matches a pattern.
+    """Return the constraint that a string field matches a pattern.
 
     Args:
-        pattern: a regular expression that editors understand as well (ECMA-262).
-        message: the error message for a string that does not match, with the correct form.
+        pattern: a regular expression that editors support as well (ECMA-262).
+        message: the error message for a string that does not match, including the correct form.
 
     Raises:
-        ValueError: the pattern has another message; fields that share a pattern share its message.
+        ValueError: the pattern already has another message.
     """
     if PATTERN_MESSAGES.setdefault(pattern, message) != message:
         raise ValueError(f"the pattern {pattern} has the message '{PATTERN_MESSAGES[pattern]}'")
@@ -59,16 +59,16 @@ Date = Annotated[
         "not a date; write 2026-12-31, or a time such as 2026-12-31T18:00:00Z",
     ),
 ]
-# A name of the maximum length, with the prefix of an unverified one; see gateway.access.clients.
+# A name of the maximum length, plus the prefix of an unverified name; see gateway.access.clients.
 ClientName = Annotated[str, Field(min_length=1, max_length=LONGEST + len(UNVERIFIED))]
 NonEmptyText = Annotated[str, Field(min_length=1)]
 SECRET = Field(json_schema_extra={"writeOnly": True})
-"""Marks a secret; a configuration that contains one literally is not exported."""
+"""Marks a secret; a configuration that contains a literal secret is not exported."""
 Secret = Annotated[str, Field(min_length=1), SECRET]
 
 
 def _number(value: object) -> object:
-    # In a YAML flow mapping, a variable needs quotes, so its number is read as a string.
+    # In a YAML flow mapping, a variable must be quoted, so its number is read as a string.
     if isinstance(value, str) and _NUMBER.match(value):
         return float(value) if "." in value else int(value)
     return value
@@ -87,7 +87,7 @@ def _text(value: object) -> object:
 
 _NUMBER = re.compile(r"[0-9]{1,18}(?:\.[0-9]+)?\Z", re.ASCII)
 NumberText = BeforeValidator(_number)
-# A number without a unit becomes a string, so that the error message is that of the pattern.
+# A number without a unit becomes a string, so that the error message is the pattern's.
 UnitText = BeforeValidator(_text)
 Seconds = Annotated[float, Field(gt=0, le=86_400), BeforeValidator(_seconds)]
 Bytes = Annotated[int, Field(ge=1), NumberText]
@@ -113,17 +113,16 @@ OneOrSome = Annotated[
 
 
 STRICT = ConfigDict(strict=True, extra="forbid", hide_input_in_errors=True)
-"""The settings of a pydantic dataclass, which is validated like a model and read as fast as any
-object with slots.
-"""
+"""The settings of a pydantic dataclass. It is validated like a model, and its fields are read as
+fast as those of any object with slots."""
 
 
 class SectionModel(BaseModel):
     """The base of all models: strict, frozen, and without unknown keys.
 
-    A model's `compile` reports mistakes at a location of gateway.yaml, and returns the object that
-    runs per request.
+    A model's `compile` reports mistakes with their location in gateway.yaml, and returns the object
+    that is used for each request.
     """
 
-    # Only the root model validates; validators of the other models would take memory for nothing.
+    # Only the root model validates. Building validators for the other models would waste memory.
     model_config = ConfigDict(**STRICT, frozen=True, defer_build=True)

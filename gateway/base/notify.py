@@ -34,8 +34,8 @@ class Webhook(SectionModel):
     """A receiver of messages about events."""
 
     url: Secret
-    """The URL that messages are posted to. If it is a secret, as those of chats are, take it from
-    the environment: ${NAME}."""
+    """The URL to which messages are posted. If the URL is secret, as the URLs of chats are, take it
+    from the environment: ${NAME}."""
     form: Literal["standard", "slack", "teams"] = "standard"
     """The format of messages: Standard Webhooks, Slack or Microsoft Teams. The default is
     standard."""
@@ -62,13 +62,13 @@ class Webhook(SectionModel):
 
 
 class Notify(SectionModel):
-    """The receivers of messages about events, such as a cutover that is rolled back."""
+    """The receivers of messages about events, such as the rollback of a cutover."""
 
     webhooks: dict[Name, Webhook] = Field(min_length=1)
     """The receivers of messages, by name."""
     page: str = ""
-    """The URL of the admin port as operators reach it, for the links in messages. By default,
-    messages have no links."""
+    """The URL of the admin port as operators reach it, for links in messages. By default, messages
+    have no links."""
 
     def check(self, mistakes: Mistakes) -> None:
         for name, webhook in self.webhooks.items():
@@ -85,5 +85,5 @@ NO_NOTIFY = Notify.model_construct(webhooks={}, page="")
 
 
 def _check_url(text: str) -> None:
-    if not _URL.fullmatch(text):  # without the text, which may be a secret
+    if not _URL.fullmatch(text):  # the message does not contain the URL, which may be secret
         raise ValueError("not a URL; write one like https://example.com/path")

@@ -9,7 +9,7 @@ VersionKey = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Overrides:
-    """The overrides in force; each stays until it is changed or cleared."""
+    """The overrides in force. Each one stays in force until it is changed or cleared."""
 
     paused: frozenset[VersionKey] = frozenset()
     percents: Mapping[VersionKey, float] = field(default_factory=dict)

@@ -1,7 +1,7 @@
 """The router: finds the endpoint whose path template matches a raw path.
 
-Paths match segment by segment and byte for byte; nothing is decoded, case-folded or trimmed. The
-cost of a look-up grows with the depth of the path, not with the number of endpoints.
+Paths match segment by segment and byte for byte. Nothing is decoded, trimmed or converted to lower
+case. The cost of a lookup grows with the depth of the path, not with the number of endpoints.
 """
 
 import re
@@ -12,10 +12,10 @@ from urllib.parse import unquote_to_bytes
 
 T = TypeVar("T")
 
-# The maximum length of a path in the look-up cache, which bounds its memory.
+# The maximum length of a path in the lookup cache, which limits the memory.
 _SHORT: Final = 256
-# The memory of one generation of that cache, and of an entry without its strings, in bytes. The
-# strings of an entry contain each character of the path at most twice.
+# The memory of one generation of that cache, and of a cache entry without its strings, in bytes.
+# The strings of an entry contain each character of the path at most twice.
 _CACHE_BYTES = 4 * 1024 * 1024
 _ENTRY_BYTES = 500
 
@@ -26,8 +26,8 @@ _LITERAL = re.compile(r"(?:[A-Za-z0-9\-._~!$&'()*+,;=:@]|%[0-9A-Fa-f]{2})*\Z")
 _DOTS = re.compile(r"(?:\.|%2[Ee]){1,2}\Z")
 # A string that a service may read as a dot segment. With a dot segment in a capture, a client could
 # leave the folder of the template or of the service's path. Services strip or drop control
-# characters and spaces, or end a string at them. A service that parses a decoded path also ends a
-# segment before parameters, a query or a fragment.
+# characters and spaces, or end a string at them. A service that decodes the path before it parses
+# it also ends a segment before parameters, a query or a fragment.
 _BLANK = rb"[\0-\x20]*"
 _DOT_SEGMENT = re.compile(rb"(?:\A|[/\\])%b\.%b(?:\.%b)?(?:[/\\;?#]|\Z)" % (_BLANK, _BLANK, _BLANK))
 # Overlong UTF-8 encodings of a dot, a slash and a backslash. RFC 3629 (section 3) forbids them, but
@@ -37,17 +37,17 @@ _OVERLONG = (
     *((overlong, b"/") for overlong in (b"\xc0\xaf", b"\xe0\x80\xaf", b"\xf0\x80\x80\xaf")),
     *((overlong, b"\\") for overlong in (b"\xc1\x9c", b"\xe0\x81\x9c", b"\xf0\x80\x81\x9c")),
 )
-# A captured string is searched for dot segments as received, decoded once and decoded twice. Some
-# services decode twice. No service is known to decode more often.
+# Captured strings are searched for dot segments as received, decoded once and decoded twice. Some
+# services decode twice; no service is known to decode more often.
 _DECODINGS = 3
 _SLASHES: Final = re.compile("//+")
 
 
 class Segment(NamedTuple):
-    """One segment of a template: `prefix{capture}suffix`, or just `prefix` when it is literal.
+    """One segment of a template: `prefix{capture}suffix`, or only `prefix` if it is literal.
 
-    A `tail` capture, written `{name*}`, captures the rest of the path with all its slashes. It is
-    empty for a path that ends in the slash before it.
+    A `tail` capture, written `{name*}`, captures the rest of the path including its slashes. For a
+    path that ends in the slash before it, it captures an empty string.
     """
 
     prefix: str
@@ -56,7 +56,7 @@ class Segment(NamedTuple):
     tail: bool = False
 
     def match(self, text: str) -> str | None:
-        """Return the captured part of `text`, which is never empty, or None without a match."""
+        """Return the captured part of `text`, which is never empty; None without a match."""
         end = len(text) - len(self.suffix)
         if (
             end <= len(self.prefix)
@@ -68,15 +68,15 @@ class Segment(NamedTuple):
 
     @property
     def shape(self) -> tuple[str, bool, str, bool]:
-        """Everything that determines which strings match: all but the name of the capture."""
+        """What determines which strings match: everything except the name of the capture."""
         return (self.prefix, self.capture is not None, self.suffix, self.tail)
 
     @property
     def rank(self) -> tuple[bool, int, int]:
-        """The sort key of captures at the same position: more literal text is tried first.
+        """The sort key of captures at the same position; more literal text is tried first.
 
-        With equal lengths, the longer prefix is tried first, so that the order of declaration has
-        no effect.
+        Among captures with equally long text, the one with the longer prefix is tried first, so
+        that the order of declaration has no effect.
         """
         return (self.tail, -len(self.prefix) - len(self.suffix), -len(self.prefix))
 
@@ -90,7 +90,7 @@ class Template(NamedTuple):
 
     @property
     def shape(self) -> tuple[tuple[str, bool, str, bool], ...]:
-        """Everything that determines which paths match; equal shapes are ambiguous."""
+        """What determines which paths match; templates with equal shapes are ambiguous."""
         return tuple(part.shape for part in self.segments)
 
     @property
@@ -99,7 +99,7 @@ class Template(NamedTuple):
         return sum(len(part.prefix) + len(part.suffix) for part in self.segments)
 
     def fill(self, captures: Mapping[str, str]) -> str:
-        """Return the path with every capture replaced by its raw text.
+        """Return the path with every capture replaced by its raw value.
 
         Raises:
             KeyError: a capture of this template is not in `captures`.
@@ -111,16 +111,17 @@ class Template(NamedTuple):
             for part in self.segments
         )
         if "//" in path and "//" not in self.text:
-            # A tail that is empty or ends in a slash is followed by another slash here.
+            # The value of a tail capture was empty or ended in a slash, and another slash follows
+            # here.
             return _SLASHES.sub("/", path)
         return path
 
 
 def parse_template(text: str) -> Template:
-    """Return the path template that is written as `text`.
+    """Parse a path template.
 
     Raises:
-        ValueError: The text is not a usable template; the message is a sentence for the operator.
+        ValueError: `text` is not a valid template; the message is a sentence for the operator.
     """
     if not text.startswith("/"):
         raise ValueError(f"a path starts with a slash; write '/{text}'")
@@ -182,10 +183,11 @@ _Found = tuple[T, Mapping[str, str]] | None
 
 
 class _LookupCache(dict[str, _Found[T]]):
-    """A cache of look-ups by path, within a memory budget.
+    """A cache of lookups by path, within a memory budget.
 
-    There are two generations. When the younger one has used up its half of the budget, it replaces
-    the older one. A path that is found in the older one moves to the younger.
+    The cache has two generations. When the younger generation has used up its half of the budget,
+    it replaces the older one. A path that is found in the older generation moves to the younger
+    one.
     """
 
     def __init__(self, search: Callable[[str], _Found[T]]) -> None:
@@ -214,8 +216,8 @@ class Router(Generic[T]):
         """Build the map; raises ValueError if two templates match the same paths."""
         self._exact: dict[str, tuple[T, Mapping[str, str]]] = {}
         self._root: _Node[T] = _Node()
-        # Not a method: its cache would form a reference cycle, and a replaced router could only be
-        # freed by a garbage collection.
+        # Not a method: the cache would then form a reference cycle, and only a garbage collection
+        # could free a replaced router.
         self._search = partial(_search, self._root, self._exact)
         self._cache = _LookupCache(self._search)
         targets: list[T] = []
@@ -237,7 +239,7 @@ class Router(Generic[T]):
             if segment.capture is None:
                 node = node.literals.setdefault(segment.prefix, _Node())
                 continue
-            # Captures of the same shape share a node, whatever their names. Otherwise the names
+            # Captures of the same shape share a node regardless of their names. Otherwise the names
             # would determine which template is tried first.
             for known, child in node.captures:
                 if known.shape == segment.shape:
@@ -257,12 +259,12 @@ class Router(Generic[T]):
         return iter(self._targets)
 
     def find(self, path: str) -> tuple[T, Mapping[str, str]] | None:
-        """Return the target whose template matches `path`, with the raw captures, or None.
+        """Return the target whose template matches `path` and the raw captures, or None.
 
-        A literal segment has precedence over a capture, and a capture with more literal text over
+        A literal segment takes precedence over a capture, and a capture with more literal text over
         one with less. A path that ends in a slash does not match a tail capture if another template
-        matches it without that slash: many services ignore the slash, and the request would bypass
-        the rules of the other template.
+        matches the path without that slash: many services ignore the slash, so the request would
+        bypass the configuration of the other template.
         """
         exact = self._exact.get(path)
         if exact is not None:
@@ -317,11 +319,11 @@ def _walk(
 
 
 def has_dot_segment(text: str) -> bool:
-    r"""Return whether a service could read a dot segment, `.` or `..`, in a captured text.
+    r"""Return whether a service could read a dot segment (`.` or `..`) in a captured string.
 
-    Examples are `..%2fadmin`, `..\`, `..;/`, `..%20` and `..%00`: services may percent-decode the
-    text, read a backslash as a slash (WHATWG URL, section 4.4), drop parameters after a semicolon
-    (RFC 3986, section 3.3), drop blanks, or end the text at a zero byte.
+    Examples are `..%2fadmin`, `..\`, `..;/`, `..%20` and `..%00`. Services may percent-decode the
+    string, treat a backslash as a slash (WHATWG URL, section 4.4), drop parameters after a
+    semicolon (RFC 3986, section 3.3), drop blanks, or end the string at a zero byte.
     """
     if "." not in text and "%" not in text:
         return False
@@ -342,7 +344,7 @@ ANY = "~any~"
 
 
 def shared_path(one: Template, other: Template) -> str | None:
-    """Return the most general path that both templates match, or None if they share no path."""
+    """Return the most general path that both templates match, or None if there is no such path."""
     count = max(len(one.segments), len(other.segments))
     segments = _stretched(one, count), _stretched(other, count)
     if len(segments[0]) != len(segments[1]):
@@ -352,7 +354,7 @@ def shared_path(one: Template, other: Template) -> str | None:
 
 
 def _stretched(template: Template, count: int) -> tuple[Segment, ...]:
-    """Return `count` segments if the last one is a tail capture, else all segments."""
+    """If the last segment is a tail capture, repeat it to get `count` segments."""
     *others, last = template.segments
     if not last.tail:
         return template.segments
@@ -360,7 +362,7 @@ def _stretched(template: Template, count: int) -> tuple[Segment, ...]:
 
 
 def _shared_text(one: Segment, other: Segment) -> str | None:
-    """Return a string that both segments match, or None if they have none in common."""
+    """Return a string that both segments match, or None if there is no such string."""
     text = next((each.prefix for each in (one, other) if each.capture is None), None)
     if text is None:
         prefix = max(one.prefix, other.prefix, key=len)

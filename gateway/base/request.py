@@ -1,4 +1,4 @@
-"""The head of a request: the parts that version selection and planning read."""
+"""The head of a request: the parts that version selection and planning use."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
@@ -20,10 +20,10 @@ class RequestHead(NamedTuple):
     """The head of an HTTP request.
 
     Attributes:
-        query: The raw query, with its percent-encoding as received. It is None where the request
-            target has no question mark, and empty where nothing follows the question mark.
-        authority: The host, and the port if the client sent one (RFC 9110, section 7.2); empty
-            where the authority is unknown.
+        query: The raw query, with its percent-encoding as received. It is None if the request
+            target has no question mark, and empty if nothing follows the question mark.
+        authority: The host, and the port if the client sent one (RFC 9110, section 7.2); empty if
+            the authority is unknown.
     """
 
     method: str
@@ -37,13 +37,13 @@ class RequestContext(NamedTuple):
     """The client, the time, the overrides and the random numbers that a plan depends on.
 
     Attributes:
-        client: The name of the client; empty where the client has no name.
+        client: The name of the client; empty if the client has no name.
         brownout_draw: Decides whether a brownout of a percentage of requests refuses this one.
         cutover_draw: Decides whether a cutover of a percentage of requests moves this one.
-        shadow_draw: Decides whether a shadow of a percentage of requests repeats this one.
+        shadow_draw: Decides whether a shadow of a percentage of requests copies this one.
 
-    Each draw is a random number from 0 to below 1, independent of all others. A percentage applies
-    to a request if its draw is below the percentage; a draw of 1 is never below.
+    Each draw is an independent random number from 0 to below 1. A percentage applies to a request
+    if the draw is below the percentage. The default draw of 1 is never below it.
     """
 
     client: str = ""

@@ -20,9 +20,9 @@ class Span(NamedTuple):
         kind: One of SpanKind.
         began: The start, in nanoseconds since 1970.
         ended: The end, in nanoseconds since 1970.
-        attributes: The attributes, by the names of OpenTelemetry's conventions.
+        attributes: The attributes, with names from the OpenTelemetry conventions.
         links: Related spans in other traces: pairs of a trace id and a span id.
-        state: The value of `tracestate` in the request; empty if missing.
+        state: The value of `tracestate` in the request; empty if it has none.
     """
 
     trace_id: str

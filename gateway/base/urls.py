@@ -1,4 +1,4 @@
-"""URLs as browsers parse them, with small differences from RFC 3986; query parameters; hosts."""
+"""URLs as browsers parse them, which differs slightly from RFC 3986; query parameters; hosts."""
 
 import re
 from functools import lru_cache
@@ -14,7 +14,7 @@ _BROWSER_AUTHORITY = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.\-]*:)?[/\\]{2,}([^/\\?
 
 
 def browser_authority(link: str) -> str | None:
-    """Return the authority that a browser reads in a link, or None if there is none."""
+    """Return the authority that a browser finds in a link, or None if there is none."""
     match = _BROWSER_AUTHORITY.match(link.strip(_STRIPPED).translate(_REMOVED))
     return None if match is None else match[1]
 
@@ -22,16 +22,16 @@ def browser_authority(link: str) -> str | None:
 def without_authority(link: str) -> str:
     """Return a link to a path, changed so that a browser finds no authority in it.
 
-    In `//a/b`, `a` would be the authority (RFC 3986, section 4.2). A dot segment in front prevents
-    that and does not change the path.
+    In `//a/b`, `a` would be the authority (RFC 3986, section 4.2). A dot segment at the beginning
+    prevents this without changing the path.
     """
     return link if browser_authority(link) is None else f"/.{link}"
 
 
 def parameter_values(query: str | None, name: str) -> tuple[str, ...]:
-    """Return every value of a parameter, form-decoded (WHATWG URL, section 5.1).
+    """Return all values of a parameter, form-decoded (WHATWG URL, section 5.1).
 
-    A plus is not decoded to a space, since `1.2+` is a version.
+    A plus is not decoded to a space, since `1.2+` is a valid version.
     """
     if not query:
         return ()
@@ -47,10 +47,10 @@ def parameter_values(query: str | None, name: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1024)
 def parameters(name: str) -> re.Pattern[str]:
-    """Return a pattern that finds a parameter in a query, in any encoding of its name.
+    """Return a pattern that finds a parameter in a query, whatever the encoding of its name.
 
-    This costs a tenth of decoding every name (WHATWG URL, section 5.1). The groups are the
-    separator before the name (`&` or nothing), the raw name and the raw value.
+    Matching takes a tenth of the time of decoding every name (WHATWG URL, section 5.1). The groups
+    are the separator before the name (`&` or nothing), the raw name and the raw value.
     """
     spelling = "".join(map(_spelling, name))
     return re.compile(rf"(\A|&)({spelling})(?:=([^&]*))?(?=&|\Z)")
@@ -61,7 +61,7 @@ def _spelling(character: str) -> str:
         f"%{''.join(f'[{digit}{digit.upper()}]' for digit in f'{byte:02x}')}"
         for byte in character.encode()
     )
-    # A plus is a space, and a percent sign without two hexadecimal digits is itself.
+    # A plus means a space. A percent sign without two hexadecimal digits means itself.
     plain = {" ": r"\+| ", "+": r"(?!)", "%": "%(?![0-9A-Fa-f]{2})"}
     return f"(?:{plain.get(character, re.escape(character))}|{coded})"
 

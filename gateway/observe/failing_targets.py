@@ -1,6 +1,6 @@
-"""Failing targets: as one serving process sees them, and as a gateway reports them by service.
+"""Failing targets: detected by each serving process, and reported by service.
 
-A process checks its targets once a second, so that requests have no extra work.
+A process checks its targets once a second, so that requests cause no extra work.
 """
 
 import asyncio
@@ -18,13 +18,14 @@ _INTERVAL = 1.0
 
 
 class FailingTarget(msgspec.Struct, array_like=True, frozen=True):
-    """An address of a failing target, as one process sees it.
+    """An address of a failing target, as seen by one process.
 
     Attributes:
         target: the host and port of the target in the configuration.
-        address: the target; with the resolved IP address if the target is a host name.
-        addresses: the number of all addresses of the service.
+        address: the target, followed by the resolved IP address if the target is a host name.
+        addresses: the total number of addresses of the service.
         state: the kind of failure, such as "down" or "ejected".
+        since: the start of the failure, in seconds since 1970.
         error: the latest error of the address.
     """
 
@@ -38,7 +39,7 @@ class FailingTarget(msgspec.Struct, array_like=True, frozen=True):
 
 
 ReportTargets = Callable[[list[FailingTarget]], None]
-"""Receives all failing targets of a process whenever their list has changed."""
+"""Receives all failing targets of a process whenever the list has changed."""
 
 
 class TargetWatch:
@@ -91,7 +92,7 @@ class TargetWatch:
                 yield name, name, max(1, len(addresses)), "unresolved", reason
 
     def _log(self, found: dict[tuple[str, str], FailingTarget]) -> None:
-        """Log changes, except those that health checks and look-ups log themselves."""
+        """Log changes that are not logged by health checks and lookups."""
         for key, latest in found.items():
             former = self._known.get(key)
             if former is None or former.state != latest.state:
@@ -105,7 +106,7 @@ class TargetWatch:
                 log.event("target_recovered", service=service, target=target)
 
 
-# The maximum number of targets that are listed with their errors.
+# The maximum number of targets listed with their errors.
 _LISTED = 3
 # Error texts are truncated to this length.
 _ERROR = 200
@@ -120,11 +121,11 @@ class TargetError(msgspec.Struct, array_like=True, frozen=True):
 
 
 class FailingService(msgspec.Struct, array_like=True, frozen=True):
-    """A service with targets that fail.
+    """A service with failing targets.
 
     Attributes:
-        since: the time at which the latest target began to fail, in seconds since 1970.
-        listed: the targets that have failed for the longest time, at most three.
+        since: the time when the most recent failure began, in seconds since 1970.
+        listed: the targets that have been failing longest, at most three.
     """
 
     service: str
@@ -141,7 +142,7 @@ class FailingService(msgspec.Struct, array_like=True, frozen=True):
 def failing_services(
     targets: Iterable[FailingTarget], services: Mapping[str, Service], ahead: float = 0.0
 ) -> Iterator[FailingService]:
-    """Yield the services with targets that fail.
+    """Yield the services with failing targets.
 
     Args:
         targets: the failing targets of all processes. A target may occur once per process.

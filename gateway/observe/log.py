@@ -1,9 +1,9 @@
-"""The log on standard output: one JSON object per line, one line per request, never blocking.
+"""The log on standard output: JSON lines, one line per request; writing never blocks.
 
-A write to a pipe blocks the whole process if its reader is missing or too slow. So the pipe is
-opened a second time in non-blocking mode. Lines that cannot be written yet are buffered in memory
-up to a limit. Further lines are dropped and counted. Lines are also buffered while a disk is full,
-even if the disk has taken only half of a line.
+A write to a pipe blocks the whole process if the reader is missing or too slow. Therefore the pipe
+is opened a second time in non-blocking mode. Lines that cannot be written yet are buffered in
+memory up to a limit; further lines are dropped and counted. Lines are also buffered while a disk is
+full, even if only half of a line was written.
 """
 
 import asyncio
@@ -29,16 +29,16 @@ from gateway.http.upstream.pool import TargetAddress
 from gateway.http.upstream.service import Service
 from gateway.usage.delta import CounterDelta, Deliver, Delta
 
-# The maximum bytes of one write to a file, which never blocks for long.
+# The maximum bytes per write to a file; such a write never blocks for long.
 _FILE = 64 * 1024
 # The maximum bytes of buffered lines.
 _MOST_WAITING = 1024 * 1024
-# Further bytes for events only: the many lines of requests would displace the line with the number
-# of dropped lines.
+# Additional buffer for events only. Otherwise the many request lines would displace the line that
+# reports the number of dropped lines.
 _RESERVED = 64 * 1024
-# The maximum seconds to write the buffered lines when the process ends.
+# The maximum seconds to write the buffered lines when the process exits.
 _AT_END = 0.5
-# Seconds between reports of dropped lines, and between attempts to write to a full disk.
+# Seconds between two reports of dropped lines, and between two attempts to write to a full disk.
 _INTERVAL = 1.0
 # The maximum seconds until the log line of a request is written.
 _PATIENCE = 0.05
@@ -49,9 +49,9 @@ class LogOutput:
     """Writes lines to a descriptor, which may be a file, a pipe, a terminal or a socket.
 
     Attributes:
-        most: the maximum size in bytes of one write. A write of that size to a pipe is never mixed
-            with those of other processes.
-        report: a function that is called with the number of dropped lines by kind.
+        most: the maximum size of one write, in bytes. A pipe never interleaves a write of that size
+            with the writes of other processes.
+        report: called with the number of dropped lines by kind.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -62,7 +62,7 @@ class LogOutput:
         self._given = self._descriptor = descriptor
         self._socket = socket.socket(fileno=os.dup(descriptor)) if stat.S_ISSOCK(mode) else None
         if stat.S_ISFIFO(mode) or os.isatty(descriptor):
-            # O_NONBLOCK on the inherited descriptor would affect other processes that share it.
+            # O_NONBLOCK on the inherited descriptor would affect the other processes that share it.
             with suppress(OSError):  # the pipe has no reader, so writes fail without blocking
                 flags = os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
                 self._descriptor = os.open(f"/proc/self/fd/{descriptor}", flags)
@@ -75,9 +75,9 @@ class LogOutput:
         self._dropped: Counter[str] = Counter()
 
     def write_soon(self, line: msgspec.Struct) -> None:
-        """Write the line of a request within _PATIENCE seconds, together with others.
+        """Write the line of a request within _PATIENCE seconds, together with other lines.
 
-        Under load, a system call for each line would cost as much as the response.
+        Under load, a separate system call for each line would cost as much as the response.
         """
         buffer = self._buffer
         begin = len(buffer)
@@ -89,7 +89,7 @@ class LogOutput:
             self.flush()
             self._buffer += text
         self._lines += 1
-        if self._due is None:  # one timer, or each full batch would leave one behind
+        if self._due is None:  # only one timer, or each full batch would leave one behind
             self._due = asyncio.get_running_loop().call_later(_PATIENCE, self._flush_in_time)
 
     def _flush_in_time(self) -> None:
@@ -97,18 +97,19 @@ class LogOutput:
         self.flush()
 
     def flush(self) -> None:
-        """Write the lines of `write_soon`."""
+        """Write the lines passed to `write_soon`."""
         text, lines = bytes(self._buffer), self._lines
         self._buffer, self._lines = bytearray(), 0
         if lines:
             self.write(text, "request", lines)
 
     def write(self, text: bytes, kind: str, lines: int) -> None:
-        """Write whole lines of one kind, now or later, or drop them.
+        """Write complete lines of one kind, now or later, or drop them.
 
         Args:
             text: the lines, together at most `most` bytes, or a single longer line.
-            kind: what the lines are about, "request" or "event".
+            kind: the kind of the lines, "request" or "event".
+            lines: the number of lines.
         """
         rest = text if self._waiting else self._send(text, kind)
         if not rest:
@@ -122,7 +123,7 @@ class LogOutput:
         self._watch()
 
     def finish(self) -> None:
-        """Write the buffered lines within _AT_END seconds; must be the last call."""
+        """Write the buffered lines within _AT_END seconds. It must be the last call."""
         end = time.monotonic() + _AT_END
         writable = select.poll()
         writable.register(self._descriptor, select.POLLOUT)
@@ -136,7 +137,7 @@ class LogOutput:
             os.close(self._descriptor)
 
     def _send(self, text: bytes, kind: str) -> bytes:
-        """Write bytes and return those to retry later; drop lines after a permanent error."""
+        """Write bytes; return the bytes to retry later. Drop the lines after a permanent error."""
         try:
             if self._socket is None:
                 return text[os.write(self._descriptor, text) :]
@@ -146,7 +147,8 @@ class LogOutput:
         except OSError as error:
             if self._regular and error.errno in _FULL:
                 return text
-            # The pipe has no reader any more, or the output fails. Requests must not fail.
+            # The pipe has no reader any more, or writing failed. Requests must not fail because of
+            # that.
             self._drop(kind, text.count(b"\n"))
             return b""
 
@@ -165,7 +167,7 @@ class LogOutput:
 
     def _watch(self) -> None:
         if self._loop is None:
-            with suppress(RuntimeError):  # without a running loop, the next line tries again
+            with suppress(RuntimeError):  # without a running loop, the next call tries again
                 self._loop = asyncio.get_running_loop()
                 if self._regular:  # no event signals that a disk has room again
                     self._loop.call_later(_INTERVAL, self._try_again)
@@ -185,7 +187,7 @@ class LogOutput:
         self._dropped[kind] += lines
 
     def _report_dropped(self) -> None:
-        # A report may itself be dropped. It is not reported again, to avoid an endless loop.
+        # The report itself may be dropped. It is not reported again, to avoid an endless loop.
         self.report(Counter(self._dropped))
         self._dropped.clear()
 
@@ -240,7 +242,7 @@ def configure() -> None:
 
 
 def count_dropped(deliver: Deliver) -> None:
-    """Count the lines that are dropped as they cannot be written, and log their number."""
+    """Count the lines that are dropped because they cannot be written, and log their number."""
 
     def report(dropped: Counter[str]) -> None:
         counts = [CounterDelta("log_dropped", (kind,), lines) for kind, lines in dropped.items()]
@@ -256,14 +258,14 @@ def finish() -> None:
 
 @cache
 def output() -> LogOutput:
-    """Return the output that all lines of this process go to."""
+    """Return the output for all log lines of this process."""
     return LogOutput(sys.stdout.fileno())
 
 
 def fitting(line: object, text: bytes, most: int) -> bytes:
-    """Return an encoded line, with its longest fields shortened if it has more than `most` bytes.
+    """Return an encoded line, with its longest fields shortened if it exceeds `most` bytes.
 
-    A longer write to a pipe could be mixed with the lines of other workers.
+    A pipe could interleave a longer write with the lines of other workers.
     """
     if len(text) <= most:
         return text
@@ -275,7 +277,7 @@ def fitting(line: object, text: bytes, most: int) -> bytes:
         half = max(0, len(value) - over) // 2
         fields[name] = f"{value[:half]}\u2026{value[len(value) - half :]}"
         if len(str(fields[name])) >= len(value):
-            break  # thousands of short fields, which no event has
+            break  # thousands of short fields; no event has so many
         text = _encode(fields) + b"\n"
     return text
 

@@ -1,8 +1,8 @@
-"""Every metric of the gateway: its name, type, labels and help, declared once.
+"""The metrics of the gateway: name, type, labels and help of each, declared once.
 
-The exposition, the counters of serving processes, docs/metrics.md and the checks of the exported
-dashboard and alerts are derived from METRICS. No label holds the name of a client, since their
-number has no bound.
+The exposition, the counters of serving processes, docs/metrics.md, and the checks of the exported
+dashboard and alerts are derived from METRICS. No label contains client names, since their number is
+unlimited.
 """
 
 from typing import Literal, NamedTuple
@@ -12,10 +12,10 @@ class MetricRow(NamedTuple):
     """A metric.
 
     Attributes:
-        name: as Prometheus shows it; that of a counter ends in `_total`.
-        values: the values of the last label, where they are few.
+        name: the name in Prometheus; the name of a counter ends in `_total`.
+        values: the possible values of the last label, if there are only a few.
         counted: whether serving processes count it with `Recorder.count`.
-        lasting: whether the stored state keeps it across restarts.
+        lasting: whether the stored state preserves it across restarts.
     """
 
     name: str
@@ -28,7 +28,7 @@ class MetricRow(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """The kind of counter: the name without the prefix and suffix that all counters have."""
+        """The kind of the counter: its name without `gateway_` and `_total`."""
         return self.name.removeprefix("gateway_").removesuffix("_total")
 
 
@@ -37,7 +37,8 @@ _ROUTE = (*_VERSION, "route")
 _GATE = (*_VERSION, "gate", "measure")
 _OPERATION = (*_VERSION, "method", "endpoint")
 _PLACE = ("gateway_api_name", "gateway_api_version")
-# The last one is "true" on the series that sums up all endings beyond the first 100 of a place.
+# The last label is "true" on the series that sums up all further endings if a place has more than
+# 100 different ones.
 _ENDING = (
     *("http_request_method", "http_response_status_code", "error_type", "otel_metric_overflow"),
 )

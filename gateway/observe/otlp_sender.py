@@ -1,6 +1,6 @@
-"""OtlpSender: sends spans to a collector by OTLP over HTTP, with the OpenTelemetry SDK.
+"""Sends spans to a collector by OTLP over HTTP, with the OpenTelemetry SDK.
 
-The SDK queues and batches spans and sends them in its own thread, so an unreachable collector
+The SDK queues and batches spans, and sends them in a separate thread, so an unreachable collector
 delays no request.
 """
 
@@ -30,7 +30,7 @@ from opentelemetry.trace import (
     TraceState,
 )
 
-# requests: the exporter sends with it, and accepts a session that handles responses differently.
+# requests: the exporter uses it, and accepts a session that handles responses differently.
 from requests import RequestException, Response, Session
 from requests.adapters import HTTPAdapter
 
@@ -39,11 +39,11 @@ from gateway.base.span import Span
 from gateway.http.trace_parent import Tracing
 from gateway.observe.tracing import MOST, Ended
 
-# The maximum spans per request to the collector, and the milliseconds to collect a batch.
+# The maximum number of spans per request to the collector, and the milliseconds to collect them.
 _AT_ONCE = 512
 _GATHER = 500
-# The maximum seconds of each wait for bytes from the collector, and until the complete head of its
-# final response has arrived, including interim responses (1xx).
+# The maximum seconds to wait for the next bytes from the collector, and until the head of its final
+# response is complete, including interim responses (1xx).
 _SECONDS = 5.0
 _LONGEST = 2 * _SECONDS
 _AGAIN = 0.1
@@ -56,11 +56,12 @@ class OtlpSender:
     """Sends spans to one collector.
 
     Args:
-        ended: called in a thread of the SDK with the number of spans that were sent or dropped.
+        ended: called in a thread of the SDK with the number of spans that were sent or dropped, and
+            whether they were sent.
     """
 
     def __init__(self, replica: str, tracing: Tracing, ended: Ended) -> None:
-        # The exporter would log each failure. Failures are counted instead.
+        # The exporter would log each failure. The gateway counts failures instead.
         logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
         self._processor = BatchSpanProcessor(
             _CountedExporter(tracing.endpoint, ended),
@@ -143,13 +144,13 @@ class _CollectorSession(Session):
         finally:
             over.set()
         if cut.is_set():
-            # A cut connection can look like the end of a response head. The exporter retries after
-            # a connection error, but not after a TimeoutError.
+            # Aborting the connection can look like the end of a response head. The exporter retries
+            # after a connection error, but not after a TimeoutError.
             raise TimeoutError("the collector takes too long")
         return response
 
     def _watch(self, over: Event, cut: Event) -> None:
-        """Shut down all connections, old and new, while the request exceeds its time limit."""
+        """Once the request exceeds its time limit, shut down all connections, also new ones."""
         seconds = _LONGEST
         while not over.wait(seconds):
             seconds = _AGAIN

@@ -1,4 +1,4 @@
-"""`tracing` in gateway.yaml, and the export of spans in bounded memory; lost spans are counted."""
+"""`tracing` in gateway.yaml, and the export of spans in limited memory; lost spans are counted."""
 
 import asyncio
 import logging
@@ -22,13 +22,13 @@ from gateway.usage.delta import CounterDelta, Deliver, Delta
 
 MOST = 8192
 """The maximum number of queued spans."""
-# The maximum spans per iteration of the event loop; queueing them takes a millisecond.
+# The maximum spans per iteration of the event loop; queueing so many takes a millisecond.
 _AT_ONCE = 100
 # The maximum seconds to send the last spans when the gateway stops.
 _AT_END = 1.0
 
 Ended = Callable[[int, bool], None]
-"""Receives a number of spans, and whether the collector took them; called in any thread."""
+"""Receives a number of spans and whether the collector accepted them; called in any thread."""
 
 
 class Sender(Protocol):
@@ -45,7 +45,7 @@ class SpanExport:
     """Exports the spans of all processes of a gateway.
 
     Args:
-        tracing: returns the current settings of tracing; None if no request is traced.
+        tracing: returns the current tracing settings; None if tracing is disabled.
         connect: returns a new sender; called in a thread. The first call imports the OpenTelemetry
             SDK, which takes 9 MB and a tenth of a second.
     """
@@ -105,7 +105,7 @@ class SpanExport:
         if self._current is None and tracing is not None:
             try:
                 sender = await in_daemon_thread(partial(self._connect, tracing, self._ended))
-            except Exception:  # the SDK reads environment variables of its own
+            except Exception:  # the SDK reads environment variables that may be invalid
                 logging.getLogger(__name__).exception("spans cannot be exported")
             else:
                 self._current = tracing, sender
@@ -117,7 +117,7 @@ class SpanExport:
             self._current = None
 
     def _ended(self, spans: int, sent: bool) -> None:
-        with suppress(RuntimeError):  # the loop has ended
+        with suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(self._count, spans, sent)
 
     def _count(self, spans: int, sent: bool) -> None:
@@ -135,7 +135,7 @@ class SpanExport:
 
 _PATH = "/v1/traces"
 _DEFAULT = "http://localhost:4318"
-# Variables of the OpenTelemetry specification that apply where the configuration sets nothing.
+# Variables of the OpenTelemetry specification that apply if the configuration does not set a value.
 _DISABLED = "OTEL_SDK_DISABLED"
 _OF_TRACES = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
 _OF_ALL = "OTEL_EXPORTER_OTLP_ENDPOINT"
@@ -151,7 +151,7 @@ class TracingModel(SectionModel):
     gateway appends /v1/traces. Without `endpoint`, OTEL_EXPORTER_OTLP_ENDPOINT applies, or
     http://localhost:4318."""
     ratio: Annotated[float, Field(ge=0, le=1), NumberText] | None = None
-    """The share of requests to trace, from 0 to 1, if the caller has not started a trace. Without
+    """The share of requests to trace, from 0 to 1, among those without a caller's trace. Without
     `ratio`, OTEL_TRACES_SAMPLER_ARG applies, or all requests are traced."""
 
     def compile(self, environment: Mapping[str, str], mistakes: Mistakes) -> Tracing | None:
@@ -180,7 +180,7 @@ class TracingModel(SectionModel):
 
 
 NO_TRACING = TracingModel.model_construct(endpoint=None, ratio=None)
-"""The absence of `tracing` in gateway.yaml: the environment alone decides."""
+"""The value if gateway.yaml has no `tracing`: only environment variables apply."""
 
 
 def _under(base: str | None) -> str:

@@ -1,4 +1,7 @@
-"""The channel between a worker and its supervisor: deltas go up, rules and overrides go down."""
+"""The channel between a worker and its supervisor.
+
+The worker sends counts; the supervisor sends the configuration and overrides.
+"""
 
 import asyncio
 import socket
@@ -13,53 +16,54 @@ from gateway.observe.failing_targets import FailingTarget
 from gateway.usage.delta import Delta
 
 _LENGTH = 4
-# A supervisor that hangs must not fill a worker's memory.
+# The maximum bytes that wait in the channel, so that a hanging supervisor does not fill a worker's
+# memory.
 _MAX_WAITING = 16 * 1024 * 1024
-# Spans get less space, so that they never displace counts.
+# The limit for spans is lower, so that they never displace counts.
 _MAX_BEFORE_SPANS = 4 * 1024 * 1024
 
 
 class Ready(msgspec.Struct, tag=True, frozen=True):
-    """Up: this worker serves."""
+    """To the supervisor: this worker serves requests."""
 
 
 class Counted(msgspec.Struct, tag=True, frozen=True):
-    """Up: what this worker has counted."""
+    """To the supervisor: the counts of this worker since its previous message."""
 
     delta: Delta
 
 
 class Traced(msgspec.Struct, tag=True, frozen=True):
-    """Up: spans to export."""
+    """To the supervisor: spans to export."""
 
     spans: list[Span]
 
 
 class FailingTargets(msgspec.Struct, tag=True, frozen=True):
-    """Up: all targets that fail in this worker; sent after each change."""
+    """To the supervisor: all failing targets that this worker sees; sent after each change."""
 
     targets: list[FailingTarget]
 
 
 class Alive(msgspec.Struct, tag=True, frozen=True):
-    """Up: a heartbeat, sent every second.
+    """To the supervisor: a heartbeat, sent every second.
 
-    Down: the reply, once all earlier messages of the worker are processed.
+    To the worker: the reply, sent after all earlier messages of the worker are processed.
     """
 
 
 class Applied(msgspec.Struct, tag=True, frozen=True):
-    """Up: the overrides of that number are in force in this worker."""
+    """To the supervisor: the overrides with this number are in force in this worker."""
 
     number: int
 
 
 class LoadRules(msgspec.Struct, tag=True, frozen=True):
-    """Down: the configuration in force; the first message, and again after each change.
+    """To the worker: the configuration in force; sent as the first message and after each change.
 
     Attributes:
-        content: its text.
-        files: the contents of the files that it names, by their path.
+        content: the text of the configuration.
+        files: the contents of the files that the configuration names, by path.
     """
 
     content: bytes
@@ -67,23 +71,23 @@ class LoadRules(msgspec.Struct, tag=True, frozen=True):
 
 
 class ApplyOverrides(msgspec.Struct, tag=True, frozen=True):
-    """Down: the overrides in force; the second message, and again after each change."""
+    """To the worker: the overrides in force; sent as the second message and after each change."""
 
     number: int
     overrides: Overrides
 
 
 class SetClock(msgspec.Struct, tag=True, frozen=True):
-    """Down: the seconds by which the store's clock is ahead of this machine's.
+    """To the worker: the seconds by which the store's clock is ahead of this machine's clock.
 
-    It is the third message, and is sent again after each change.
+    It is sent as the third message and after each change.
     """
 
     seconds: float
 
 
 class OrphanedListeners(msgspec.Struct, tag=True, frozen=True):
-    """Down: the descriptors of the listening sockets without a running worker."""
+    """To the worker: the descriptors of the listening sockets whose worker is not running."""
 
     listeners: list[int]
 
@@ -105,17 +109,17 @@ _decoder: msgspec.msgpack.Decoder[ChannelMessage] = msgspec.msgpack.Decoder(Chan
 
 
 class Channel:
-    """One end of a socket pair; each message follows its length."""
+    """One end of a socket pair. Each message is preceded by its length."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
         self._lost = False
-        self._length: int | None = None  # of the message that is being received
+        self._length: int | None = None  # the length of the message that is being received
 
     @classmethod
     async def over(cls, end: socket.socket) -> "Channel":
-        """Return the channel over a socket, which the channel closes."""
+        """Create a channel over a socket; closing the channel closes the socket."""
         end.setblocking(False)
         return cls(*await asyncio.open_unix_connection(sock=end))
 
@@ -123,7 +127,7 @@ class Channel:
         """Send a message; it is dropped if the other process has ended.
 
         Returns:
-            Whether there was room for it; messages other than counts and spans always have room.
+            Whether there was room for the message. Only counts and spans can lack room.
         """
         if isinstance(message, Traced) and self._waiting > _MAX_BEFORE_SPANS:
             return False
@@ -145,9 +149,9 @@ class Channel:
         return self._writer.transport.get_write_buffer_size()
 
     async def receive(self) -> ChannelMessage | None:
-        """Return the next message, or None when the other process has ended.
+        """Return the next message, or None if the other process has ended.
 
-        When this is cancelled, the next call returns what this one would have.
+        If the call is cancelled, the next call returns the message instead.
         """
         try:
             if self._length is None:

@@ -1,4 +1,4 @@
-"""Listening sockets that share one address, and the acceptor of their connections."""
+"""Listening sockets that share an address, and the acceptor of their connections."""
 
 import asyncio
 import socket
@@ -8,18 +8,18 @@ from typing import Any, NamedTuple, Self
 
 from gateway.http.client.listener import Listener
 
-# Connections that may wait to be accepted at each listening socket.
+# The maximum number of connections that wait to be accepted at each listening socket.
 BACKLOG = 1024
-# The variables that a supervisor sets for a worker: the descriptors of the listening sockets, as
-# `Listening.written` has them, and of its end of the channel.
+# The variables that a supervisor sets for a worker: the descriptors of the listening sockets, as in
+# `Listening.written`, and the descriptor of the worker's end of the channel.
 LISTENERS = "GATEWAY_WORKER_LISTENERS"
 CHANNEL = "GATEWAY_WORKER_CHANNEL"
-# The file to create while the supervisor takes no counts.
+# The variable with the path of the file that a worker creates while the supervisor hangs.
 UNHEARD = "GATEWAY_WORKER_UNHEARD"
 
 
 class ListenError(Exception):
-    """An address cannot be listened on; the text has the address and the reason."""
+    """An address cannot be listened on; the message contains the address and the reason."""
 
 
 def is_worker(environment: Mapping[str, str]) -> bool:
@@ -30,9 +30,9 @@ class Listening(NamedTuple):
     """The sockets that listen on one address, one for each worker.
 
     Attributes:
-        address: that of `Listener`; empty for the address of the environment.
+        address: the address of the `Listener`; empty for the address from environment variables.
         own: the socket of this worker.
-        others: those of the other workers.
+        others: the sockets of the other workers.
     """
 
     address: str
@@ -41,7 +41,7 @@ class Listening(NamedTuple):
 
     @property
     def written(self) -> str:
-        """The text that `read` reads, for a process that inherits the sockets."""
+        """The string from which `read` restores the sockets in a process that inherits them."""
         numbers = (str(each.fileno()) for each in (self.own, *self.others))
         return f"{self.address}={','.join(numbers)}"
 
@@ -55,10 +55,11 @@ class Listening(NamedTuple):
 def open_listeners(
     listeners: Sequence[Listener], host: str, port: int, count: int
 ) -> list[list[Listening]]:
-    """Return the listening sockets of each worker.
+    """Open the listening sockets of each worker.
 
     Args:
-        host: where to listen if there are no listeners, and at which `port`.
+        host: the host to listen on if there are no listeners.
+        port: the port to listen on if there are no listeners.
         count: the number of workers.
 
     Raises:
@@ -75,7 +76,7 @@ def open_listeners(
 
 
 def listening_sockets(host: str, port: int, count: int) -> list[socket.socket]:
-    """Return sockets that listen on one address together; the kernel spreads connections."""
+    """Open sockets that share one address; the kernel distributes connections among them."""
     try:
         return _sockets(host, port, count)
     except UnicodeError:  # a label of the name is empty or too long
@@ -90,7 +91,7 @@ def _sockets(host: str, port: int, count: int) -> list[socket.socket]:
         host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )[0]
     with socket.socket(family, kind, protocol) as probe:
-        # Bound alone first: SO_REUSEPORT would share the port with another gateway.
+        # First bound without SO_REUSEPORT, which would allow sharing the port with another gateway.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         probe.bind(address)
         address = probe.getsockname()
@@ -105,15 +106,16 @@ def _sockets(host: str, port: int, count: int) -> list[socket.socket]:
     return sockets
 
 
-# How many connections are accepted in a turn of the event loop.
+# The number of connections accepted in one iteration of the event loop.
 _A_TURN = 8
 
 
 class Acceptor:
-    """Accepts the connections that wait at a listening socket, several in a turn of the event loop.
+    """Accepts the waiting connections of a listening socket, several per event loop iteration.
 
-    libuv accepts one connection of a descriptor in a turn, however many wait. When turns are long,
-    as under load, new clients would wait longer than others, so a socket has several descriptors.
+    libuv accepts one connection per descriptor and iteration, however many are waiting. When
+    iterations are long, as under load, new clients would wait longer than others. Therefore the
+    acceptor duplicates the descriptor of the socket.
     """
 
     def __init__(self) -> None:
@@ -121,9 +123,9 @@ class Acceptor:
 
     @classmethod
     async def open(cls, protocol: Callable[[], Any], listener: socket.socket) -> Self:
-        """Accept from a listening socket, which is closed with the acceptor."""
+        """Accept connections from a listening socket; closing the acceptor closes the socket."""
         loop, made = asyncio.get_running_loop(), cls()
-        with suppress(OSError):  # no descriptor is free: fewer are accepted in a turn
+        with suppress(OSError):  # no free descriptor: it accepts fewer connections at a time
             while len(made._servers) < _A_TURN - 1:
                 other = listener.dup()
                 server = await loop.create_server(protocol, sock=other, backlog=BACKLOG)

@@ -1,4 +1,4 @@
-"""Reloader: loads a changed gateway.yaml, or reports its mistakes and keeps the former one."""
+"""Reloader: loads a changed gateway.yaml, or reports its mistakes and keeps the previous one."""
 
 import asyncio
 import gc
@@ -22,29 +22,31 @@ from gateway.observe import log
 from gateway.routing.snapshot import Snapshot
 from gateway.rules.load import load, read_rules
 
-# A changed file is read when it has been stable for _SETTLED seconds, as it may be half written;
-# one that never becomes stable is read after _MAX_LOOKS checks.
+# A changed file may be only half written, so it is read after it has not changed for _SETTLED
+# seconds, but at the latest after _MAX_LOOKS checks.
 _SETTLED = 0.2
 _MAX_LOOKS = 100
-# A missing file may be in the middle of a rename; after so many checks it counts as deleted.
+# A missing file may be in the middle of a rename. After this many checks it counts as deleted.
 _GONE_LOOKS = 10
-# Seconds to load a configuration before it is rejected: a module that it names may hang.
+# The maximum seconds to load a configuration before it is rejected: a module that it names may
+# hang.
 _LONGEST_LOAD = 120.0
-# Seconds until a check of the file is reported, within as many more: its disk or network file
-# system hangs.
+# A check of the file that takes longer than this many seconds, and less than twice as many, is
+# reported: its disk or network file system hangs.
 _LONGEST_LOOK = 10.0
 
 _Stamps = tuple[Stamp, ...]
 
-# The bytes of a configuration up to which a full garbage collection after a reload is cheap.
+# The maximum size of a configuration, in bytes, for which a full garbage collection after a reload
+# is cheap.
 _SMALL = 64 * 1024
-# Reloads of larger configurations between two full collections; each process takes a number up to
-# twice this one, so that workers do not collect at the same time.
+# The number of reloads of larger configurations between two full collections. Each process uses a
+# number between this one and twice this one, so that workers do not collect at the same time.
 _RELOADS_A_COLLECTION = 8
 
 
 class Loaded(NamedTuple):
-    """A configuration that was loaded: its text, and the contents of the files that it names."""
+    """A loaded configuration: its text, and the contents of the files that it names."""
 
     content: bytes
     files: Mapping[str, bytes]
@@ -53,27 +55,27 @@ class Loaded(NamedTuple):
 class Reloader:
     """Loads the configuration, and reloads it on request or after a change of its files.
 
-    Its files are gateway.yaml, and the certificates, keys and tokens that it names. They are
-    checked at an interval: unlike notifications, that finds an edit in place, an atomic
-    rename, a symlink to another file (as in mounted volumes) and changes on a network file system.
-    A thread does that, since a network file system may not answer for long. It wakes the event loop
-    for a change only.
+    The files are gateway.yaml, and the certificates, keys and tokens that it names. They are
+    checked at an interval. Unlike file system notifications, this detects an edit in place, an
+    atomic rename, a symlink to another file (as in mounted volumes) and changes on a network file
+    system. The checks run in a thread, since a network file system may not respond for a long time.
+    The thread wakes the event loop only after a change.
 
     Args:
-        environment: the variables that it may use.
-        interval: the seconds between two checks; None does not check the file.
-        given: what to load in place of the files on the disk.
+        environment: the variables that the configuration may use.
+        interval: the seconds between two checks; None to not check the files.
+        given: the configuration to load instead of the files on disk.
 
     Attributes:
-        environment: the variables that it may use.
-        content: the text of the rules in force.
-        former: the text of the rules before those; None if there were none.
-        since: when they took effect, in seconds since 1970.
-        refused: the text of the file on disk that cannot be used, with its mistakes; None if it is
-            in force.
+        environment: the variables that the configuration may use.
+        content: the text of the configuration in force.
+        former: the text of the previous configuration; None if there was none.
+        since: when the configuration took effect, in seconds since 1970.
+        refused: the text of the file on disk that cannot be used, with its mistakes; None if the
+            file is in force.
 
     Raises:
-        ConfigError: the first rules cannot be used.
+        ConfigError: the first configuration cannot be used.
     """
 
     def __init__(
@@ -90,9 +92,9 @@ class Reloader:
         self._given = given
         self._unread = self._again = False
         self._requested, self._handled = threading.Event(), threading.Event()
-        self._due = asyncio.Event()  # the file, or the given content, is to be loaded
+        self._due = asyncio.Event()  # the files, or the given configuration, must be loaded
         self._watcher: threading.Thread | None = None
-        self._check_began = inf  # of a check under way, in monotonic seconds
+        self._check_began = inf  # the start of the current check, in monotonic seconds
         self._uncollected = 0
         self._collect_after = _RELOADS_A_COLLECTION + os.getpid() % _RELOADS_A_COLLECTION
         self._files: dict[Path, Stamp] = {}
@@ -111,11 +113,11 @@ class Reloader:
 
     @property
     def in_force(self) -> Loaded:
-        """The configuration in force, for another process."""
+        """The configuration in force, to pass to another process."""
         return Loaded(self.content, self.latest.files.contents)
 
     def reload(self, given: Loaded | None = None) -> None:
-        """Reload the files, changed or not, or load what is given in their place."""
+        """Reload the files even if they are unchanged, or load the given configuration instead."""
         self._given = given
         if given is None:
             self._requested.set()
@@ -129,7 +131,7 @@ class Reloader:
             content, given = b"", self._given
             try:
                 with _NoCollection():
-                    # In a thread, since requests go on while a large file is loaded.
+                    # In a thread, since requests continue while a large file is loaded.
                     async with asyncio.timeout(_LONGEST_LOAD) as limit:
                         if given is None:
                             content = await in_daemon_thread(self._read)
@@ -140,10 +142,10 @@ class Reloader:
             except ConfigError as error:
                 self._look_at(error.files or self._files)
                 self._reject(content, error)
-            except Exception as error:  # whatever a file brings about, the next one is loaded
+            except Exception as error:  # after any error, the next file can be loaded
                 reason = f"cannot be loaded: {type(error).__name__}: {error}; undo the last change"
                 if limit.expired():
-                    self._unread = False  # each try would keep a thread
+                    self._unread = False  # each further attempt would occupy a thread
                     reason = (
                         f"is not loaded after {_LONGEST_LOAD:g} s; a module or a file that it names"
                         " may keep it waiting: mend that, and restart the gateway"
@@ -153,18 +155,20 @@ class Reloader:
                 self._look_at(self.latest.files.stamps)
                 self._adopt(content)
                 self.loaded += 1
-                if self._interval is not None:  # a worker's supervisor warns for all
+                if self._interval is not None:  # in a worker, its supervisor warns
                     _warn(self._first, self.latest)
                 yield self.latest
-                # Cycles of garbage would stay. They are few, such as groups that use each other,
-                # and a collection among 10,000 endpoints blocks requests for a quarter of a second.
+                # Reference cycles remain as garbage. There are few of them, such as groups that use
+                # each other, while a collection among 10,000 endpoints blocks requests for a
+                # quarter of a second.
                 self._uncollected += 1
                 if len(content) <= _SMALL or self._uncollected >= self._collect_after:
                     self._uncollected = 0
                     _collect()
 
     def _build(self, content: bytes, given: Loaded | None) -> Snapshot:
-        # A supervisor has checked what it gives to its workers; documents may have changed since.
+        # A supervisor has already checked the configuration that it passes to workers. The OpenAPI
+        # documents may have changed since then.
         source, folder = str(self._path), self.folder
         documents, files = given is None, None if given is None else given.files
         rules = load(content, source, self.environment, folder, documents=documents, files=files)
@@ -181,7 +185,7 @@ class Reloader:
         self.since, self.refused = time.time(), None
 
     def _read(self) -> bytes:
-        """Return the text of the file; read it again if it changed meanwhile."""
+        """Return the text of the file; read it again if it changed in the meantime."""
         self._unread = True
         for _ in range(_MAX_LOOKS):
             before, content = stamp(self._path), read_rules(self._path)
@@ -192,14 +196,14 @@ class Reloader:
 
     def _reject(self, content: bytes, error: ConfigError) -> None:
         if self._again and self.refused and self.refused.issues == error.issues:
-            return  # it still cannot be read, and nobody asked
+            return  # the file is still unreadable, and no reload was requested
         self.rejected += 1
         self.refused = RefusedRules(content, error.issues, time.time())
         for issue in error.report().splitlines():
             log.event("config_rejected", "error", issue=issue)
 
     async def _wait(self) -> None:
-        """Wait until the file, or the given content, is to be loaded."""
+        """Wait until the files, or the given configuration, must be loaded."""
         if self._interval is not None and self._watcher is None:
             call = partial(self._watch, self._interval, asyncio.get_running_loop())
             self._watcher = threading.Thread(target=call, daemon=True)
@@ -224,17 +228,17 @@ class Reloader:
         self._reject(b"", ConfigError(str(self._path), [Issue(0, 0, "", reason)]))
 
     def _watch(self, interval: float, loop: asyncio.AbstractEventLoop) -> None:
-        """Check the files as long as the event loop runs; called in a thread."""
+        """Check the files until the event loop is closed; called in a thread."""
         while not loop.is_closed():
             asked = self._requested.wait(interval)
             stamps = self._check()
             again = not asked and stamps == self._seen
-            if again and not self._unread:  # a short failure of the disk is no change
+            if again and not self._unread:  # a short failure of the disk is not a change
                 continue
             self._again, self._seen = again, self._settled(stamps)
             self._requested.clear()
             self._handled.clear()
-            with suppress(RuntimeError):  # the loop has ended
+            with suppress(RuntimeError):  # the loop is closed
                 loop.call_soon_threadsafe(self._due.set)
             while not self._handled.wait(1.0) and not loop.is_closed():
                 pass
@@ -258,17 +262,17 @@ class Reloader:
         return stamp(self._path), *map(stamp, self._files)
 
     def _look_at(self, files: Mapping[Path, Stamp]) -> None:
-        """Check these files as well; one has changed if it has another stamp."""
+        """From now on, also check these files, which changed if their stamp differs."""
         self._files = dict(files)
         self._seen = self._seen[0], *self._files.values()
 
 
 class _NoCollection:
-    """Keeps the garbage collector from running.
+    """Disables the garbage collector temporarily.
 
     It would traverse all new objects of a large configuration again and again, and block requests
-    each time. Loaded objects are frozen: hardly any of them form cycles, so they are freed with the
-    last reference.
+    each time. Loaded objects are frozen: hardly any of them form reference cycles, so they are
+    freed with their last reference.
     """
 
     def __enter__(self) -> None:
@@ -276,7 +280,7 @@ class _NoCollection:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None:
-            gc.freeze()  # before a collection could go over all of them
+            gc.freeze()  # before a collection could traverse them all
         gc.enable()
 
 
@@ -294,7 +298,7 @@ def _warn_of_unchecked(rules: Snapshot) -> None:
 
 
 def _fixed(rules: Snapshot) -> dict[str, object]:
-    """Return what a reload does not change, by its key."""
+    """Return the settings that a reload cannot change, by key."""
     return {
         "state": rules.state,
         "workers": rules.workers,

@@ -1,4 +1,4 @@
-"""What every process that serves has: event loop, signals, exit status, and long-lived tasks."""
+"""Shared by all serving processes: event loop, signals, exit status, and long-running tasks."""
 
 import asyncio
 import os
@@ -8,7 +8,7 @@ import time
 import traceback
 from collections.abc import Callable, Coroutine
 
-# uvloop: libuv's event loop, on which moving bytes costs least.
+# uvloop: libuv's event loop, which transfers bytes at the lowest cost.
 import uvloop
 
 from gateway.base.descriptors import open_standard_streams, raise_limit
@@ -19,17 +19,18 @@ from gateway.process.settings import SettingError, Settings
 from gateway.store.state import StateError
 from gateway.usage.delta import CounterDelta, Deliver, Delta
 
-# A task that fails soon after its start is restarted after a growing wait, in seconds.
+# A task that fails soon after its start is restarted after a wait that doubles each time. All
+# values are in seconds.
 _SOON = 5.0
 _FIRST_WAIT = 0.1
 _LONGEST_WAIT = 10.0
 
 
 class LongTask:
-    """A task that runs until it is stopped or its work is done, and is restarted when it fails.
+    """A task that runs until it is stopped or finished, and is restarted when it fails.
 
     Attributes:
-        done: set when it was stopped or its work is done.
+        done: set when the task was stopped or has finished.
     """
 
     def __init__(
@@ -46,7 +47,7 @@ class LongTask:
         self._start()
 
     def stop(self) -> None:
-        """Cancel the task, and do not start it again."""
+        """Cancel the task and do not restart it."""
         self.done.set()
         self._task.cancel()
 
@@ -65,7 +66,7 @@ class LongTask:
         if time.monotonic() - self._began > _SOON:
             self._wait = _FIRST_WAIT
         wait, self._wait = self._wait, min(self._wait * 2, _LONGEST_WAIT)
-        task.get_loop().call_later(wait, self._start)  # first: an error may have no text
+        task.get_loop().call_later(wait, self._start)  # first: formatting may fail
         log.event(
             "task_failed",
             "error",
@@ -85,7 +86,7 @@ class Tasks:
         self._tasks: set[LongTask] = set()
 
     def start(self, name: str, run: Callable[[], Coroutine[None, None, None]]) -> LongTask:
-        """Start a task; `run` is called again whenever it raises or is cancelled by another."""
+        """Start a task; `run` is called again when it raises or is cancelled from elsewhere."""
         task = LongTask(name, run, self._count)
         self._tasks = {each for each in self._tasks if not each.done.is_set()} | {task}
         return task
@@ -100,14 +101,17 @@ class Tasks:
         self._deliver(Delta(time.time(), counts=[failure]))
 
 
-# Seconds until a running thread releases the GIL (sys.setswitchinterval). With the default of 5 ms,
-# each turn of the event loop would wait that long while a thread converts or loads; a request takes
-# several turns.
+# Seconds after which Python makes a running thread release the GIL (sys.setswitchinterval). With
+# the default of 5 ms, each iteration of the event loop would wait that long while a thread converts
+# bodies or loads a configuration; a request takes several iterations.
 _THREAD_TURN = 0.0001
 
 
 def run_with(serve: Callable[[Settings], Coroutine[None, None, None]]) -> int:
-    """Serve until asked to stop; return the exit status: 0 done, 1 refused, 2 wrongly set."""
+    """Serve until stopped; return the exit status.
+
+    The status is 0 after a stop, 1 if the gateway cannot start, and 2 for an invalid setting.
+    """
     sys.setswitchinterval(_THREAD_TURN)
     open_standard_streams()
     raise_limit()
@@ -130,7 +134,7 @@ def on_hangup(act: Callable[[], None]) -> None:
 
 
 def stop_on_signals(announce: Callable[[], None] = lambda: None) -> asyncio.Event:
-    """Return an event that SIGTERM and SIGINT set; the first signal calls `announce`."""
+    """Return an event that SIGTERM and SIGINT set; the first signal also calls `announce`."""
     stop = asyncio.Event()
 
     def stop_once() -> None:

@@ -1,4 +1,4 @@
-"""Serving: answers requests in one process, which is the only one or one of several workers."""
+"""Serving: processes requests in the only process of a gateway, or in one of several workers."""
 
 import asyncio
 import logging
@@ -32,18 +32,19 @@ from gateway.verify.live.sampling import Sampling
 
 _log = logging.getLogger(__name__)
 
-# Seconds after the grace in which connections are closed in order.
+# Seconds after the grace period in which the tasks of closed connections may end.
 _CLOSING_SECONDS = 0.5
-# Endpoints of the former configuration freed in one turn of the event loop: some milliseconds.
+# The number of endpoints of a replaced configuration that are freed in one event loop iteration;
+# freeing them takes some milliseconds.
 _FREED_A_TURN = 500
 
 
 class Serving:
-    """Answers requests by the rules and the overrides in force, and counts them.
+    """Processes requests with the configuration and overrides in force, and counts the requests.
 
     Args:
-        export: takes spans for their export; returns False if it has no room.
-        shadow_load: the share of a processor above which no comparison of a shadow begins.
+        export: exports spans; returns False if it has no room.
+        shadow_load: the processor load, from 0 to 1, above which no shadow comparison begins.
     """
 
     def __init__(
@@ -78,7 +79,7 @@ class Serving:
             batch,
             self._refused_handshake,
         )
-        self._logged = 0.0  # when a refused handshake was last logged
+        self._logged = 0.0  # the time of the last logged handshake failure
         self._server.listeners = {each.address: each for each in self._pipeline.snapshot.listen}
         self._other_listeners: dict[int, tuple[str, socket.socket]] = {}
         self._standing_in: dict[int, Acceptor] = {}
@@ -89,7 +90,7 @@ class Serving:
         self._check_health()
 
     def apply(self, overrides: Overrides) -> None:
-        """Deliver what was counted so far; apply the overrides from the next request on."""
+        """Deliver the counts so far; apply the overrides from the next request on."""
         self._recorder.record_added()
         self._recorder.flush()
         for key, cutover in self._pipeline.snapshot.cutovers.items():
@@ -100,7 +101,7 @@ class Serving:
         self._pipeline.overrides = overrides
 
     def set_ahead(self, seconds: float) -> None:
-        """Set how many seconds the configuration's dates are ahead of the clock of this machine."""
+        """Set by how many seconds the store's clock, which dates refer to, is ahead."""
         self._pipeline.ahead = seconds
 
     async def serve(
@@ -110,10 +111,12 @@ class Serving:
         grace: float,
         announce: Callable[[], None],
     ) -> None:
-        """Answer until asked to stop, then finish what is in flight within the grace.
+        """Process requests until stopped, then finish those in flight within the grace period.
 
         Args:
-            listeners: for each address, the socket to accept from, and those of the other workers.
+            listeners: for each address, the socket of this worker and those of the other workers.
+            grace: the grace period in seconds.
+            announce: called when the process accepts connections.
         """
         acceptors = [await self._accept(each.address, each.own) for each in listeners]
         self._other_listeners = {
@@ -132,7 +135,7 @@ class Serving:
         for acceptor in acceptors:
             acceptor.close()
         await self.stand_in([])
-        while self._other_listeners:  # or the kernel would go on to queue connections there
+        while self._other_listeners:  # or the kernel would continue to queue connections there
             _, (_, other) = self._other_listeners.popitem()
             other.close()
         with suppress(TimeoutError):
@@ -146,12 +149,12 @@ class Serving:
         self._recorder.flush()
 
     async def stand_in(self, numbers: Iterable[int]) -> None:
-        """Accept from these sockets of other workers as well, and from no others."""
+        """Accept connections from exactly these sockets of other workers as well."""
         wanted = self._other_listeners.keys() & numbers
         for number in self._standing_in.keys() - wanted:
             self._standing_in.pop(number).close()
         for number in wanted - self._standing_in.keys():
-            with suppress(OSError):  # no descriptor is free: these connections wait
+            with suppress(OSError):  # no free descriptor: these connections have to wait
                 address, other = self._other_listeners[number]
                 self._standing_in[number] = await self._accept(address, other.dup())
 
@@ -159,10 +162,12 @@ class Serving:
         return await Acceptor.open(partial(self._server.accept, address), listener)
 
     def _refused_handshake(self, reason: str, text: str, peer: str) -> None:
-        """Count a client's connection that ended in its handshake, and log one a second."""
+        """Count a connection that ended in its handshake; log at most one per second."""
         self._recorder.count("client_handshake_failures", reason)
         now = monotonic()
-        if reason != "closed" and now - self._logged >= 1:  # load balancers connect and leave
+        if (
+            reason != "closed" and now - self._logged >= 1
+        ):  # "closed": health checks of load balancers
             self._logged = now
             log.event("handshake_failed", "warning", client=peer, reason=text)
 
@@ -181,13 +186,13 @@ class Serving:
             self._contracts.forget()
             endpoints = [*former.router]
             del former
-            while endpoints:  # to free 10,000 at once takes 50 ms and more
+            while endpoints:  # freeing 10,000 endpoints at once takes 50 ms and more
                 del endpoints[-_FREED_A_TURN:]
                 await asyncio.sleep(0)
             log.event("config_loaded", rules=rules_hash(self._reloader.content))
 
     def _observe(self, exchanges: Sequence[Exchange]) -> None:
-        """Collect the spans of ended exchanges, and validate the responses that were copied."""
+        """Collect the spans of finished exchanges, and validate the responses that were sampled."""
         traced: list[Span] = []
         for exchange in exchanges:
             try:
@@ -195,7 +200,7 @@ class Serving:
                     traced += spans(exchange, exchange.span)
                 if exchange.copy is not None:
                     self._sampling.record(exchange)
-            except Exception:  # what cannot be recorded is answered all the same
+            except Exception:  # an error in recording must not affect other requests
                 _log.exception("request %s could not be recorded", exchange.request_id)
         if traced:
             self._trace(traced)

@@ -1,4 +1,4 @@
-"""Settings: what the environment sets of a process, beside the rules."""
+"""Settings: what environment variables configure for a process, apart from gateway.yaml."""
 
 import re
 import socket
@@ -12,8 +12,8 @@ from pydantic import BaseModel, Field, ValidationError
 from gateway.base.mistakes import printable
 
 _PREFIX = "GATEWAY_"
-# Variables that Kubernetes and Docker links set for a service named `gateway` or `gateway-…`: by
-# name, or by value, since `GATEWAY_PORT` is also a setting.
+# Variables that Kubernetes and Docker links set for a service named `gateway` or `gateway-…`. They
+# are recognized by name, or by value, since `GATEWAY_PORT` is also a setting.
 _LINK = re.compile(
     r"\w+(_SERVICE_(HOST|PORT(_\w+)?)=|_PORT_\d+_(TCP|UDP|SCTP)(_\w+)?=|_ENV_|_NAME=/"
     r"|=(tcp|udp|sctp)://)"
@@ -21,13 +21,13 @@ _LINK = re.compile(
 
 
 class SettingError(ValueError):
-    """A variable has an invalid value; the text has its name, its value and the valid ones."""
+    """A variable has an invalid value; the message has its name, its value and the valid values."""
 
 
 class Settings(BaseModel, frozen=True):
-    """Where to listen, which rules to load, and how commands ask the admin port.
+    """Where to listen, which configuration to load, and how commands reach the admin port.
 
-    A field's description completes "must be ...".
+    A field's `description` completes the phrase "must be ...".
     """
 
     host: str = Field(default="127.0.0.1", min_length=1, description="an address or a host name")
@@ -35,52 +35,52 @@ class Settings(BaseModel, frozen=True):
     port: int = Field(
         default=8080, ge=0, le=65535, description="a whole number from 0 (any free port) to 65535"
     )
-    """The port on which it listens; 0 selects a free port."""
+    """The port on which `python -m gateway` listens; 0 selects a free port."""
     admin_host: str = Field(
         default="127.0.0.1", min_length=1, description="an address or a host name"
     )
-    """The address or host name of the admin port, to which commands also connect."""
+    """The address or host name of the admin port. Commands also connect to it."""
     admin_port: int = Field(
         default=8090, ge=0, le=65535, description="a whole number from 0 (any free port) to 65535"
     )
-    """The admin port, to which commands also connect; 0 selects a free port."""
+    """The admin port. Commands also connect to it. 0 selects a free port."""
     admin_hosts: str = Field(
         default="",
         pattern=r"^[A-Za-z0-9._, -]*$",
         description="host names of the admin port with commas between them",
     )
-    """Further host names of the admin port, with commas between them."""
+    """Further host names of the admin port, separated by commas."""
     admin_token: str = Field(default="", description="a token of the admin port")
     """The token that commands send to the admin port."""
     admin_token_file: Path | None = Field(
         default=None, description="the path of a file with a token of the admin port"
     )
-    """The file that holds that token; GATEWAY_ADMIN_TOKEN has precedence."""
+    """The file that contains this token. GATEWAY_ADMIN_TOKEN takes precedence."""
     admin_ca: str = Field(
         default="",
         description="the path of a file with the certificates of authorities, or 'system'",
     )
-    """The certificate authorities with which commands use HTTPS: a file, or `system`. Without it,
-    they use HTTP."""
+    """The certificate authorities that commands trust, which makes them use HTTPS: a file, or
+    `system`. Without it, commands use HTTP."""
     config: Path = Field(default=Path("gateway.yaml"), description="the path of gateway.yaml")
-    """The file of the configuration."""
+    """The path of the configuration file."""
     workers: int | None = Field(
         default=None,
         ge=1,
         le=256,
         description="a whole number of processes from 1 to 256",
     )
-    """The number of worker processes, in place of `workers`."""
+    """The number of worker processes. It overrides `workers` in the configuration."""
     replica: str = Field(
         default_factory=lambda: socket.gethostname()[:63],
         pattern=r"^[A-Za-z0-9]([A-Za-z0-9._:-]{0,62})$",
         description="a name of up to 63 letters, digits and the characters ._:-",
     )
-    """The name of the gateway in a fleet. The default is the name of the machine."""
+    """The name of the gateway in a fleet. The default is the host name of the machine."""
     overrides_file: Path = Field(
         default=Path("gateway-overrides.json"), description="the path of a file"
     )
-    """The file in which a replica stores the overrides, to start from them while the database is
+    """The file in which a replica stores the overrides, so that it can start while the database is
     unreachable."""
     grace: float = Field(
         default=10.0,
@@ -92,11 +92,11 @@ class Settings(BaseModel, frozen=True):
     shadow_load: float = Field(
         default=0.8, ge=0, le=1, description="a share of a processor from 0 to 1"
     )
-    """The processor load from which a worker pauses shadows, from 0 to 1; with 1, it never does."""
+    """The processor load above which a worker pauses shadows, from 0 to 1; with 1, never."""
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Self:
-        """Read the settings; a variable that is absent or empty leaves its default."""
+        """Read the settings; an unset or empty variable leaves the default."""
         variables = {field: _PREFIX + field.upper() for field in cls.model_fields}
         found = {
             field: environment[name] for field, name in variables.items() if environment.get(name)
@@ -114,10 +114,10 @@ class Settings(BaseModel, frozen=True):
 
 
 def unknown_variables(environment: Mapping[str, str], used: Container[str]) -> dict[str, str]:
-    """Return the variables that are named like settings and set nothing, each with a hint.
+    """Return the variables that begin like settings but have no effect, each with a hint.
 
     Args:
-        used: the names of those that the rules use.
+        used: the names of the variables that the configuration uses.
     """
     fields = [field.upper() for field in Settings.model_fields]
     hints = {}

@@ -1,13 +1,17 @@
-"""Supervisor: starts several workers that share the port, and serves no request itself.
+"""Supervisor: starts several workers that share a port; it processes no requests itself.
 
-The supervisor opens one listening socket a worker (SO_REUSEPORT), so that the kernel spreads new
-connections over them, and keeps them open: connections that wait when a worker dies, and those that
-come before its replacement serves, are accepted by the workers that are left. The rules that a
-worker loads come from the supervisor as text, so that all workers have the same ones, and a
-replacement has the last good ones whatever the file holds by then. When the supervisor ends,
-however that came, its workers read the end of the channel and leave. A worker that hangs sends no
-heartbeat: after two seconds the others accept the connections of its share as well, and after five
-it is killed and replaced like one that has died.
+The supervisor opens one listening socket per worker (SO_REUSEPORT), so that the kernel distributes
+new connections among the workers. It keeps these sockets open: when a worker dies, other workers
+accept the connections that wait at its socket, and new ones until its replacement serves.
+
+The supervisor sends the configuration to the workers as text. Therefore all workers have the same
+configuration, and a replacement gets the last valid one, whatever the file contains by then.
+
+When the supervisor ends for any reason, its workers receive the end of the channel and exit.
+
+A worker that hangs sends no heartbeats. After two seconds, the other workers also accept the
+connections of its socket. After five seconds, it is killed and replaced like a worker that has
+died.
 """
 
 import asyncio
@@ -43,22 +47,23 @@ from gateway.process.reloader import Loaded
 from gateway.process.running import LongTask, Tasks
 from gateway.usage.delta import Deliver
 
-# A worker that dies within _YOUNG seconds is replaced after a growing wait, in seconds.
+# A worker that dies within _YOUNG seconds is replaced after a wait that doubles each time. All
+# values are in seconds.
 _YOUNG = 5.0
 _FIRST_WAIT = 0.1
 _LONGEST_WAIT = 10.0
-# A worker is killed after _LOOKS checks without a heartbeat, _LOOK_SECONDS apart, or
-# _START_LOOK_SECONDS while it loads the configuration. One long time-out could pass while this
-# process itself is suspended.
+# A worker is killed after _LOOKS checks without a heartbeat. The checks are _LOOK_SECONDS apart, or
+# _START_LOOK_SECONDS while the worker loads the configuration. A single long timeout could pass
+# while this process itself is suspended.
 _LOOKS = 5
 _LOOK_SECONDS = 1.0
 _START_LOOK_SECONDS = 60.0
-# After this many checks, other workers also accept its connections, which is harmless if the
-# worker is only slow.
+# After this many checks, other workers also accept the connections of its socket. This is harmless
+# if the worker is only slow.
 _STAND_IN_LOOKS = 2
-# The seconds after its grace in which a worker may still end before it is killed.
+# The seconds after the grace period in which a worker may still exit before it is killed.
 _SPARE = 5.0
-# How long a worker may take to apply overrides, in seconds; it takes milliseconds.
+# The maximum seconds for a worker to apply overrides; it takes milliseconds.
 _APPLY_SECONDS = 5.0
 
 
@@ -67,7 +72,7 @@ class _RunningWorker:
     """A running worker.
 
     Attributes:
-        applied: the number of the overrides in force in it.
+        applied: the number of the overrides that are in force in the worker.
     """
 
     process: asyncio.subprocess.Process
@@ -82,19 +87,19 @@ class _RunningWorker:
             self.changed.notify_all()
 
     async def wait_applied(self, number: int) -> None:
-        """Return when the overrides of that number, or later ones, are in force."""
+        """Wait until the overrides with this number, or later ones, are in force."""
         async with self.changed:
             await self.changed.wait_for(lambda: self.applied >= number)
 
 
 class Supervisor:
-    """Starts workers, replaces those that die, and ends them together.
+    """Starts workers, replaces those that die, and stops them together.
 
     Args:
         listeners: the listening sockets of each worker.
         rules: the configuration in force.
-        unheard: the file that workers make while this process takes nothing of what they count;
-            None where nothing outlives the processes.
+        unheard: the file that workers create while this process hangs and cannot store their
+            counts; None if the state is only in memory.
     """
 
     def __init__(
@@ -128,11 +133,11 @@ class Supervisor:
 
     @property
     def failing_targets(self) -> list[FailingTarget]:
-        """Return the targets that fail, once for each worker in which they do."""
+        """The failing targets; a target occurs once for each worker that sees it fail."""
         return [target for worker in self._running.values() for target in worker.failing]
 
     async def start(self) -> None:
-        """Start all workers; return when each serves, or has died or could not be started."""
+        """Start all workers; return when each one serves, has died or could not be started."""
         first = [asyncio.Event() for _ in self._listeners]
         for index, event in enumerate(first):
             self._slots.append(self._tasks.start("worker", partial(self._fill, index, event)))
@@ -144,15 +149,16 @@ class Supervisor:
         _send(self._running.values(), self._rules)
 
     def set_ahead(self, seconds: float) -> None:
-        """Set how many seconds the configuration's dates are ahead of the clock."""
+        """Set by how many seconds the store's clock, which dates refer to, is ahead."""
         self._clock = SetClock(seconds)
         _send(self._running.values(), self._clock)
 
     async def apply(self, overrides: Overrides) -> None:
-        """Return when these overrides are in force in every worker.
+        """Return when the overrides are in force in every worker.
 
         Raises:
-            TimeoutError: a worker has not confirmed it; it applies them as soon as it can.
+            TimeoutError: a worker has not confirmed the overrides; it applies them as soon as it
+                can.
         """
         message = self._overrides = ApplyOverrides(self._overrides.number + 1, overrides)
         workers = tuple(self._running.values())
@@ -162,7 +168,7 @@ class Supervisor:
                 await worker.wait_applied(message.number)
 
     async def stop(self, grace: float) -> None:
-        """Stop accepting connections, and return when all workers have ended, within the grace."""
+        """Stop accepting connections; return when all workers have exited, within the grace."""
         self._stopping.set()
         for each in self._listeners:
             for listening in each:
@@ -187,7 +193,7 @@ class Supervisor:
             began = time.monotonic()
             try:
                 status = await self._run(index, first)
-            except OSError as error:  # no descriptor, no memory or no process to be had
+            except OSError as error:  # no free descriptor, memory or process
                 reason = f"{error.strerror or error}".lower()
                 log.event("worker_not_started", "error", worker=index, reason=reason)
             else:
@@ -229,7 +235,7 @@ class Supervisor:
             await self._listen(worker, index, first)
             return await process.wait()
         finally:
-            with suppress(ProcessLookupError):  # it has ended, unless this task has failed
+            with suppress(ProcessLookupError):  # it has ended, unless this task failed
                 process.kill()
             await process.wait()
             self._ready.discard(index)
@@ -239,7 +245,7 @@ class Supervisor:
             await channel.close()
 
     async def _listen(self, worker: _RunningWorker, index: int, first: asyncio.Event) -> None:
-        # Messages that a killed worker had sent are still in the socket, and are received.
+        # The messages that a killed worker sent are still in the socket, and are received here.
         while (message := await self._next(worker, index)) is not None:
             match message:
                 case Alive():
@@ -261,13 +267,14 @@ class Supervisor:
                     await worker.set_applied(number)
                 case LoadRules() | ApplyOverrides() | SetClock() | OrphanedListeners():
                     raise AssertionError("a message of the supervisor came up")
-        # No change waits for a worker that has ended; its replacement gets the current overrides.
+        # No change has to wait for a worker that has ended; its replacement gets the current
+        # overrides.
         await worker.set_applied(sys.maxsize)
 
     async def _next(self, worker: _RunningWorker, index: int) -> ChannelMessage | None:
-        """Return the next message, or None when the worker has ended; kill one that hangs.
+        """Return the next message, or None if the worker has ended; kill a worker that hangs.
 
-        The kernel would go on to give connections to a worker that hangs.
+        The kernel would continue to assign connections to a worker that hangs.
         """
         serves = index in self._ready
         seconds = _LOOK_SECONDS if serves else _START_LOOK_SECONDS

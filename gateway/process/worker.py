@@ -1,7 +1,7 @@
-"""A worker: its side of the channel, its watchdog of the supervisor, and how it is run.
+"""A worker: its end of the channel, its watchdog of the supervisor, and its main function.
 
-It imports nothing of the state and of the admin port, which its supervisor has: a twentieth of the
-time that a start takes, and 1.2 MB.
+It does not import the packages for the state and the admin port, which only the supervisor needs.
+This saves a twentieth of the start time, and 1.2 MB.
 """
 
 import asyncio
@@ -35,22 +35,23 @@ from gateway.process.serving import Serving
 from gateway.process.settings import Settings
 from gateway.usage.delta import Delta
 
-# A supervisor that leaves _UNANSWERED heartbeats unanswered hangs. Once it has answered _IN_TIME of
-# them in time, it has stored the counts of the meantime.
+# The supervisor hangs if it leaves _UNANSWERED heartbeats unanswered. After it has answered
+# _IN_TIME heartbeats in time, it has also stored the counts that were delayed.
 _UNANSWERED = 3
 _IN_TIME = 5
 
 
 class SupervisorWatchdog:
-    """Counts the heartbeats that a supervisor leaves unanswered.
+    """Detects a hanging supervisor by counting unanswered heartbeats.
 
-    Workers serve on while their supervisor is suspended or hangs. If it is killed then, their
-    counts are lost, and nothing that it wrote shows the loss. So they create a file, which the next
-    start finds. The watchdog counts heartbeats rather than seconds: while all processes
-    are frozen, as in a paused container, no worker serves.
+    Workers continue to serve while their supervisor is suspended or hangs. If the supervisor is
+    then killed, the counts of this time are lost, and nothing that it stored shows the loss.
+    Therefore the workers create a file, which the next start of the gateway finds. The watchdog
+    counts heartbeats, not seconds, since no worker serves while all processes are frozen, as in a
+    paused container.
 
     Args:
-        mark: the file to create while the supervisor hangs; None if no state outlives it.
+        mark: the file to create while the supervisor hangs; None if the state is only in memory.
     """
 
     def __init__(self, mark: Path | None) -> None:
@@ -87,20 +88,20 @@ class SupervisorWatchdog:
         self._ended = True
 
 
-# Seconds between two heartbeats: fewer than between two checks of the supervisor, and as many as
-# between two deltas.
+# Seconds between two heartbeats: as many as between two checks of the supervisor, and between two
+# deltas.
 _ALIVE_SECONDS = 1.0
 
 
 class _SupervisorLostError(Exception):
-    """The supervisor ended before this worker had its rules."""
+    """The supervisor ended before this worker received its configuration."""
 
 
 class Worker:
     """The worker's end of the channel to its supervisor.
 
     Attributes:
-        listeners: the sockets of all workers, by their address.
+        listeners: the sockets of all workers, by address.
     """
 
     def __init__(self, environment: Mapping[str, str]) -> None:
@@ -110,7 +111,7 @@ class Worker:
         self._watchdog = SupervisorWatchdog(None if mark is None else Path(mark))
 
     async def join(self) -> tuple[Loaded, Overrides, float]:
-        """Open the channel; return the configuration, the overrides and the clock to begin with."""
+        """Open the channel; return the initial configuration, overrides and clock difference."""
         self._channel = await Channel.over(self._end)
         first = [await self._channel.receive() for _ in range(3)]
         match first:
@@ -123,7 +124,7 @@ class Worker:
         self._channel.send(Ready())
 
     async def report_alive(self) -> None:
-        """Report that the event loop runs, until cancelled."""
+        """Send heartbeats, which show that the event loop runs, until cancelled."""
         while True:
             await asyncio.sleep(_ALIVE_SECONDS)
             self._channel.send(Alive())
@@ -133,7 +134,7 @@ class Worker:
         self._channel.send(Counted(delta))
 
     def trace(self, spans: Sequence[Span]) -> bool:
-        """Send spans for their export; return False if the supervisor reads too slowly."""
+        """Send spans for export; return False if the supervisor reads too slowly."""
         return self._channel.send(Traced([*spans]))
 
     def report_targets(self, failing: list[FailingTarget]) -> None:
@@ -149,8 +150,12 @@ class Worker:
         """Dispatch the supervisor's messages; return when the supervisor has ended.
 
         Args:
-            set_ahead: takes by how many seconds the dates of the rules are ahead of the clock.
-            stand_in: takes the descriptors of the listening sockets that have no worker.
+            load: called with a new configuration.
+            apply: called with new overrides.
+            set_ahead: called with the seconds by which the store's clock is ahead of this
+                machine's.
+            stand_in: called with the descriptors of the listening sockets whose worker is not
+                running.
         """
         while (message := await self._channel.receive()) is not None:
             match message:
@@ -174,14 +179,14 @@ class Worker:
 
 
 def run() -> int:
-    """Serve as one of several workers; return the exit status, as `run_with` does."""
+    """Serve as one of several workers; return the exit status of `run_with`."""
     return run_with(work)
 
 
 async def work(settings: Settings) -> None:
-    """Serve as one of several workers, until asked to stop or the supervisor has ended."""
+    """Serve as one of several workers, until stopped or until the supervisor has ended."""
     stop = stop_on_signals()
-    on_hangup(lambda: None)  # its supervisor loads the rules
+    on_hangup(lambda: None)  # the supervisor reloads the configuration
     worker = Worker(os.environ)
     try:
         rules, in_force, ahead = await worker.join()

@@ -6,7 +6,7 @@ The first rule that applies decides:
    machine may also operate. A request counts as a command if it comes from a loopback address
    without headers that only a browser or a proxy sends.
 2. A trusted proxy sends the user name and the groups of the single sign-on.
-3. `Authorization: Bearer` has a token of the configuration (RFC 6750).
+3. `Authorization: Bearer` contains a configured token (RFC 6750).
 4. The session cookie is valid.
 """
 
@@ -32,9 +32,9 @@ from gateway.observe import log
 
 # Headers of browsers (Origin with methods other than GET) and of proxies.
 _NOT_LOCAL = ("Origin", "Sec-Fetch-Site", "Forwarded", "X-Forwarded-For", "Via")
-# The maximum number of wrong tokens that one address may send at once, and the time until all of
+# The maximum number of wrong tokens that one address may send at once, and the seconds until all of
 # these attempts are available again. Tokens have at least 16 characters and cannot be guessed, so
-# the bound only limits work and log lines.
+# the limit only restricts work and log lines.
 _ATTEMPTS = 20
 _SECONDS = 60.0
 _INTERVAL = _SECONDS / _ATTEMPTS
@@ -143,7 +143,7 @@ def _network(address: str) -> str:
     parsed = parse_address(address)
     if not isinstance(parsed, IPv6Address):
         return address
-    return str(ip_network((parsed, 64), strict=False))  # usually one host has all of it
+    return str(ip_network((parsed, 64), strict=False))  # usually one host owns the whole /64
 
 
 def _unproven(request: web.Request) -> Principal:
@@ -156,7 +156,7 @@ def _unproven(request: web.Request) -> Principal:
 
 def _signed_on_user(request: web.Request, sign_on: TrustedSignOn) -> Principal | None:
     users = request.headers.getall(sign_on.user, [])
-    # With two user headers, one of them comes from the client and not from the proxy.
+    # If there are two user headers, one of them comes from the client and not from the proxy.
     if len(users) != 1 or not trusts(sign_on.proxies, request.remote or ""):
         return None
     name = printable(users[0])

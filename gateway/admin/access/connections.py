@@ -1,4 +1,4 @@
-"""Connections to the admin port: TLS, and bounds on their memory, number and duration."""
+"""Connections to the admin port: TLS, and limits on memory, number and duration."""
 
 import asyncio
 import logging
@@ -22,31 +22,31 @@ from gateway.observe import log
 REQUEST_SECONDS = 10.0
 # A client that does not read its response is disconnected after this time.
 STALL_SECONDS = 60.0
-# The idle time limit of a connection. The default of aiohttp is an hour.
+# The maximum idle seconds of a connection. aiohttp's default is an hour.
 IDLE_SECONDS = 30.0
-# The buffer for the unread part of a body, in bytes. The default of aiohttp is 512 KiB.
+# The size of the buffer for unread bytes of a body. aiohttp's default is 512 KiB.
 _UNREAD_BODY = 16 * 1024
 # The number of bytes that all connections together parse in one iteration of the event loop. In the
 # worst case (chunks of one byte), aiohttp takes 2 ms for this number of bytes, and 0.2 s for a full
 # socket buffer.
 _BYTES_A_TURN = 2048
-# The receive buffer of a connection, in bytes. The kernel doubles this value. Without it, the
-# kernel lets the buffer grow to megabytes.
+# The size of a connection's receive buffer, in bytes; the kernel doubles it. Without this setting,
+# the kernel lets the buffer grow to megabytes.
 _RECEIVE_BUFFER = 16 * 1024
-# Seconds to wait after a failed accept, for example when no file descriptor is free.
+# Seconds to wait after a failed accept, for example if no file descriptor is free.
 _ACCEPT_PAUSE = 1.0
 
 _C = TypeVar("_C")
 
 
 class Places(Generic[_C]):
-    """A bounded set of connections. In a full set, a new connection replaces an older one.
+    """A bounded set of connections. If the set is full, a new connection replaces an older one.
 
-    The replaced connection is the oldest one of the address with the most connections. A client
-    that fills the port therefore loses its own connections (nginx: `drain_connections`).
+    The replaced connection is the oldest one of the address with the most connections. Therefore a
+    client that fills the port loses its own connections (as with `drain_connections` in nginx).
 
     Args:
-        most: the bound. The default is the admin port's share of the file descriptors.
+        most: the maximum number. The default is the admin port's share of the file descriptors.
     """
 
     def __init__(self, most: int | None = None) -> None:
@@ -73,11 +73,11 @@ class Places(Generic[_C]):
 class AdminListener:
     """Accepts connections and passes them to an aiohttp server.
 
-    asyncio's `create_server` neither bounds TLS handshakes nor replaces a certificate.
+    asyncio's `create_server` can neither limit TLS handshakes nor replace a certificate.
 
     Args:
         tls: returns the TLS context for a new connection, or None without TLS.
-        count: counts a connection that is closed at a bound, by the name of the bound.
+        count: called when a connection is closed at a limit, with the name of the limit.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class AdminListener:
         while True:
             try:
                 connection, (address, *_) = await loop.sock_accept(self._listener)
-            except OSError:  # no descriptor is free, or the client has disconnected
+            except OSError:  # no free descriptor, or the client has disconnected
                 await asyncio.sleep(_ACCEPT_PAUSE)
                 continue
             handshake = loop.create_task(self._begin(connection))
@@ -114,7 +114,7 @@ class AdminListener:
                 lost.cancel()
 
     def close(self) -> None:
-        """Close the listening socket and the connections that are still in their TLS handshake."""
+        """Close the listening socket and all connections that are in their TLS handshake."""
         self._listener.close()
         for handshake in self._handshakes:
             handshake.cancel()
@@ -133,7 +133,7 @@ class AdminListener:
 
     def _ended(self, connection: socket.socket, handshake: "asyncio.Task[None]") -> None:
         self._handshakes.leave(handshake)
-        if handshake.cancelled():  # perhaps before the task started
+        if handshake.cancelled():  # possibly before the task started
             connection.close()
 
     def admit(self, connection: "AdminConnection") -> None:
@@ -146,7 +146,7 @@ class AdminListener:
         self._open.leave(connection)
 
     def parse_in_turn(self, parse: Callable[[], None]) -> None:
-        """Schedule a call of `parse`; one such call runs in each iteration of the event loop."""
+        """Schedule a call of `parse`. One such call runs in each iteration of the event loop."""
         if not self._unparsed:
             asyncio.get_running_loop().call_soon(self._parse)
         self._unparsed.append(parse)
@@ -179,7 +179,7 @@ class AdminConnection(web.RequestHandler, asyncio.BufferedProtocol):
 
     @property
     def peername(self) -> Any:
-        """The client's address; an IPv4-mapped address is returned as an IPv4 address."""
+        """The client's address, with an IPv4-mapped address converted to IPv4."""
         found = super().peername
         return (plain_address(found[0]), *found[1:]) if found else found
 
@@ -217,7 +217,7 @@ class AdminConnection(web.RequestHandler, asyncio.BufferedProtocol):
         super().connection_lost(exc)
 
     def abort(self, bound: str) -> None:
-        """Close the connection and count the bound that it has reached."""
+        """Close the connection, and count the limit that it has reached."""
         self._listener.count(bound)
         if self.transport is not None:
             self.transport.abort()
@@ -233,9 +233,9 @@ class AdminConnection(web.RequestHandler, asyncio.BufferedProtocol):
 
 
 def with_expectations(handle: Any) -> Any:
-    """Wrap an aiohttp request handler to refuse expectations other than 100-continue.
+    """Wrap an aiohttp request handler so that it refuses expectations other than 100-continue.
 
-    The refusal of aiohttp itself quotes the expectation, and fails if it is not valid UTF-8.
+    aiohttp's own refusal quotes the expectation, and fails if it is not valid UTF-8.
     """
 
     async def handle_expected(request: web.BaseRequest) -> web.StreamResponse:
@@ -256,15 +256,14 @@ def with_expectations(handle: Any) -> Any:
 class AdminLogger(logging.LoggerAdapter[logging.Logger]):
     """The logger of the aiohttp server. It logs a traceback only for errors of the gateway.
 
-    For a malformed request, it logs one line without the request's bytes, which may contain a
-    token.
+    A malformed request is logged in one line, without its bytes, which may contain a token.
     """
 
     def __init__(self) -> None:
         super().__init__(logging.getLogger("aiohttp.server"))
 
     def exception(self, msg: object, *args: object, exc_info: Any = True, **more: Any) -> None:
-        """Log an error, unless the error is that the client closed its connection."""
+        """Log an error, unless it only means that the client closed its connection."""
         if isinstance(exc_info, (HttpProcessingError, RequestPayloadError)):
             fields: dict[str, object] = {"peer": args[0]} if args else {}
             log.event("admin_request_bad", "info", **fields, reason=type(exc_info).__name__)

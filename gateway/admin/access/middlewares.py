@@ -35,11 +35,11 @@ from gateway.store.state import StateBusyError, StateError, StateUnsureError, Un
 
 # Health probes request these paths with any host name. The responses reveal nothing confidential.
 _OPEN_PATHS = frozenset({"/healthz", "/readyz"})
-# At most _LARGE_BODIES bodies with more than _SMALL bytes are in memory at a time. The largest
-# valid body is a draft of the configuration with 1 MiB.
+# At most _LARGE_BODIES bodies of more than _SMALL bytes are in memory at a time. The largest valid
+# body is a configuration draft of 1 MiB.
 _SMALL = 16 * 1024
 _LARGE_BODIES = 4
-# Retry-After in seconds: the time to read the totals of a large fleet.
+# Retry-After in seconds: how long reading the totals of a large fleet may take.
 _RETRY_AFTER = "10"
 _PROBLEMS = AdminProblemError, UnknownReplicaError, StateError, TimeoutError, web.HTTPException
 
@@ -58,7 +58,7 @@ def access_middlewares(
 
     @web.middleware
     async def answer_problems(request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Convert errors to problem details; if a login is needed, send browsers the login page."""
+        """Convert errors to problem details, or to the login page if a browser must log in."""
         try:
             response = await handler(request)
         except AccessDeniedError as error:
@@ -75,7 +75,7 @@ def access_middlewares(
 
     @web.middleware
     async def check_access(request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Check host and origin, identify the sender, check the right, and then read the body.
+        """Check the host and origin, identify the sender, check the right, and then read the body.
 
         Changes from a browser also need a valid form token.
         """
@@ -108,7 +108,7 @@ def error_response(request: web.Request, error: Exception) -> web.Response:
             status, code, fields = error.status, error.code, dict(error.fields)
         case UnknownReplicaError():
             status, code = 404, "not_found"
-        case StateBusyError():  # the action may have succeeded; reading its result failed
+        case StateBusyError():  # the action may have succeeded; only reading its result failed
             status, code, fields = 503, "state_busy", {"Retry-After": _RETRY_AFTER}
             detail += _outcome(request, sure=False)
         case StateError():
@@ -133,7 +133,7 @@ def error_response(request: web.Request, error: Exception) -> web.Response:
 
 
 def _outcome(request: web.Request, *, sure: bool) -> str:
-    """Return whether a failed action changed anything, as a sentence; empty for a read."""
+    """Return a sentence about whether a failed action changed anything; empty for a read."""
     if request.method in ("GET", "HEAD"):
         return ""
     return "; nothing was changed" if sure else "; it may have been changed: check the state"
@@ -157,8 +157,8 @@ def _check_origin(request: web.Request) -> None:
         foreign = origin is not None and urlsplit(origin).netloc.lower() != request.host.lower()
     except ValueError:
         foreign = True
-    # Links are allowed: a link, for example in a chat message, opens a page that the linking site
-    # cannot read.
+    # Following a link is allowed, for example from a chat message. The linking site cannot read the
+    # page that opens.
     fetch = request.headers.get("Sec-Fetch-Mode"), request.headers.get("Sec-Fetch-Dest")
     follows_link = request.method == "GET" and fetch == ("navigate", "document")
     if foreign or (site in ("cross-site", "same-site") and not follows_link):
@@ -191,7 +191,7 @@ def _take_place(request: web.Request, places: Places[asyncio.Task[object]]) -> b
     """Reserve memory for a large body until the response ends.
 
     Returns:
-        Whether another request with a large body was cancelled for it.
+        Whether another request with a large body was cancelled to free memory.
     """
     task = asyncio.current_task()
     assert task is not None

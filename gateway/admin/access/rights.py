@@ -1,7 +1,7 @@
 """Rights on the admin port: the sender of a request, the right it needs, and its audit entry.
 
-GET, HEAD and OPTIONS need the right to read. Other methods need the right to operate. The decorator
-`needs` overrides both for a handler.
+GET, HEAD and OPTIONS need the right to read; other methods need the right to operate. The decorator
+`needs` overrides this for a handler.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -34,8 +34,8 @@ class Principal(NamedTuple):
     """The sender of a request.
 
     Attributes:
-        name: the token's holder, the user, or a command's unverified user name. It may be empty.
-        right: None without any right.
+        name: the token's holder, the user, or a command's unverified user name; may be empty.
+        right: the right of the sender; None for no right.
         by: how the sender was identified.
     """
 
@@ -51,9 +51,9 @@ PRINCIPAL: web.RequestKey[Principal] = web.RequestKey("principal", Principal)
 
 
 def needs(right: Right | None) -> Callable[[_Handler], _Handler]:
-    """Return a decorator that sets the right for a handler, for all methods; None for no right.
+    """Return a decorator that sets the right that a handler needs; None for no right.
 
-    Requests to such a handler change nothing, so they do not need a form token.
+    Requests to such a handler change nothing, so they need no form token.
     """
 
     def mark(handler: _Handler) -> _Handler:
@@ -64,7 +64,7 @@ def needs(right: Right | None) -> Callable[[_Handler], _Handler]:
 
 
 def needed_right(request: web.Request) -> Right | None:
-    """Return the right that a request needs; None if it needs none or its path is unknown."""
+    """Return the right that a request needs; None if no right is needed or the path is unknown."""
     if request.match_info.http_exception is not None:
         return None
     by_method = Right.READ if request.method in READING else Right.OPERATE
@@ -77,9 +77,9 @@ def changes(request: web.Request) -> bool:
 
 
 async def order(request: web.Request) -> ChangeRequest:
-    """Return who requests an action, from which address, and the reason.
+    """Return who requests an action, from which address, and why.
 
-    The reason is in `?why=` or in the form field `why`. Commands may omit the reason if the
+    The reason is in `?why=` or in the form field `why`. A command may omit the reason if the
     configuration has neither tokens nor sign-on.
 
     Raises:
@@ -96,7 +96,7 @@ async def order(request: web.Request) -> ChangeRequest:
 
 
 async def form_field(request: web.Request, name: str) -> str:
-    """Return a field of the form in the body; an empty string without the field or a form."""
+    """Return a field of the form in the body; empty if the field or the form is missing."""
     if request.content_type != "application/x-www-form-urlencoded":
         return ""
     found = (await request.post()).get(name, "")
@@ -114,7 +114,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class AdminProblemError(Exception):
-    """A request fails; the message of this error becomes the `detail` of the problem details."""
+    """A request fails; the message of this error becomes the `detail` of the problem detail."""
 
     def __init__(
         self, status: int, code: str, detail: str, fields: Mapping[str, str] | None = None
@@ -126,7 +126,7 @@ class AdminProblemError(Exception):
 
 
 class AccessDeniedError(AdminProblemError):
-    """A request is refused because of its sender or its form. Refusals are counted by `code`."""
+    """A request is refused because of its sender or its form token; counted by `code`."""
 
 
 def problem(request: web.BaseRequest, status: int, code: str, detail: str) -> web.Response:

@@ -1,7 +1,7 @@
 """Operator actions on the page. Each action is a form with a reason.
 
-A form also sends the state that it displayed. If the state has changed meanwhile, the action is not
-executed, and the response is a 409 with the current state.
+A form also sends the state that it displayed. If the state has changed since then, the action is
+not executed, and the response is a 409 with the current state.
 """
 
 from collections.abc import Awaitable, Callable
@@ -76,9 +76,9 @@ ACTIONS: dict[str, PageAction] = {
 
 
 async def _order(request: web.Request) -> ChangeRequest:
-    """Return the requested change, with the state that the form displayed.
+    """Return the requested change, together with the state that the form displayed.
 
-    A form without that state is treated as stale.
+    A form that does not send a state is treated as outdated.
     """
     seen = (await request.post()).get("seen")
     return (await order(request))._replace(seen=str(seen or "nothing"))

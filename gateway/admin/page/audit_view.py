@@ -23,7 +23,7 @@ _COLUMNS = {
 
 
 async def latest_changes(state: State) -> tuple[list[AuditEntry], str]:
-    """Return the audit log, and the error if it cannot be read (otherwise an empty string)."""
+    """Return the audit log, and the error message if it cannot be read, otherwise ""."""
     try:
         return await state.audit(), ""
     except StateError as error:
@@ -31,7 +31,7 @@ async def latest_changes(state: State) -> tuple[list[AuditEntry], str]:
 
 
 async def known_replicas(state: State) -> FleetView:
-    """Return the replicas, or only a warning if the replicas cannot be read."""
+    """Return the replicas; if they cannot be read, return only a warning."""
     try:
         return await state.fleet()
     except StateError as error:
@@ -50,7 +50,7 @@ def audit_table(entries: list[AuditEntry], query: Mapping[str, str]) -> Listing[
     """Return one page of the audit log, latest entries first.
 
     Args:
-        query: the URL's query parameters: `find`, `sort`, `page`.
+        query: the query parameters of the URL: `find`, `sort`, `page`.
     """
     text = query.get("find", "").casefold()
 

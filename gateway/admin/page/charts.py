@@ -1,4 +1,4 @@
-"""The geometry of small charts, as SVG paths for the templates. All charts have the width 100."""
+"""The geometry of small charts, as SVG paths for the templates. All charts are 100 wide."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,8 @@ def line(values: Sequence[float | None], height: float, top: float) -> str:
     """Return the SVG path of a line through evenly spaced values. A value of None leaves a gap.
 
     Args:
-        top: the value at the upper edge. The value at the lower edge is 0.
+        height: the height of the chart.
+        top: the value at the upper edge; the value at the lower edge is 0.
     """
     step, scale = WIDTH / max(len(values) - 1, 1), height / top
     parts: list[str] = []
@@ -35,7 +36,7 @@ def area(values: Sequence[float | None], height: float, top: float) -> str:
 
 
 def top_of(values: Sequence[float | None]) -> float:
-    """Return a round number that is at least the maximum: 1, 2 or 5 times a power of ten."""
+    """Return a round number not below the maximum: 1, 2 or 5 times a power of ten."""
     most = max((value for value in values if value is not None), default=0.0)
     if most <= 0:
         return 1.0
@@ -56,8 +57,8 @@ class Mark:
     """A moment or a period on a time line.
 
     Attributes:
-        x: the position where the mark begins, from 0 to WIDTH.
-        width: the width of the mark; 0 for a moment.
+        x: the start position, from 0 to WIDTH.
+        width: the width; 0 for a moment.
     """
 
     x: float

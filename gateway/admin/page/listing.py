@@ -23,17 +23,17 @@ class Listing(Generic[R]):
     query: Mapping[str, str]
 
     def link(self, **changes: object) -> str:
-        """Return the query string with these parameters changed; empty parameters are omitted."""
+        """Return the query string with some parameters changed; empty parameters are omitted."""
         query = {**self.query, **{name: str(value) for name, value in changes.items()}}
         return "?" + urlencode({name: value for name, value in query.items() if value})
 
     def sorted_by(self, column: str) -> str:
-        """Return the query string that sorts by a column; the current column is reversed."""
+        """Return the query string that sorts by a column; the current order is reversed."""
         descending = not self.descending if column == self.sort else False
         return self.link(sort=f"-{column}" if descending else column, page="")
 
     def direction(self, column: str) -> str:
-        """Return a column's value of the attribute `aria-sort`."""
+        """Return the value of the attribute `aria-sort` for a column."""
         if column != self.sort:
             return "none"
         return "descending" if self.descending else "ascending"
@@ -51,10 +51,10 @@ def listing(
     """Return one page of a table.
 
     Args:
-        query: the URL's query parameters. `sort` is a column name, with a minus sign before it to
-            sort in descending order. `page` is a number from 1. Invalid values are ignored.
+        query: the query parameters of the URL. `sort` is a column name, preceded by a minus sign
+            for descending order. `page` is a number from 1. Invalid values are ignored.
         default: the value of `sort` if the URL has none.
-        fits: returns whether a row is shown; None to show all rows.
+        fits: returns whether to show a row; None to show all rows.
     """
     matching = list(rows) if fits is None else [row for row in rows if fits(row)]
     wanted = query.get("sort", default)

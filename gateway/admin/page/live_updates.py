@@ -1,8 +1,8 @@
-"""Live updates: a stream of events (text/event-stream) on which open pages reload.
+"""Live updates: an event stream (text/event-stream) that makes open pages reload.
 
-An event has only a name. A change of this gateway's state is sent at once. The counts and the
-heartbeats of other replicas do not cause an event, so pages also reload on each `beat`. A page that
-receives no `beat` reports that the gateway does not respond.
+Events have only a name. A change of this gateway's state is sent at once. Counts, and the
+heartbeats of other replicas, cause no event of their own, so pages also reload on each `beat`. A
+page that receives no `beat` reports that the gateway does not respond.
 """
 
 import asyncio
@@ -46,9 +46,9 @@ class LiveUpdates:
         return response
 
     def _take_place(self, stream: object, address: str) -> None:
-        """Add a stream; at the bound, replace the oldest stream of the address with the most.
+        """Add a stream; at the limit, replace the oldest one of the address with the most.
 
-        An address that already has as many streams as that address gets no further stream, so a
+        A stream is not added if its address already has about as many streams as that address. So a
         client cannot displace the streams of others.
         """
         if len(self._addresses) >= MOST_STREAMS:
@@ -60,9 +60,9 @@ class LiveUpdates:
         self._addresses[stream] = address
 
     async def _events(self, stream: object) -> AsyncIterator[str]:
-        """Yield `start`, then `changed` after a change, `beat` at intervals, and `full` at the end.
+        """Yield `start`, then `changed` after each change, `beat` at intervals; last, `full`.
 
-        `full` means that the stream was not admitted or has been replaced. It is an event because a
+        `full` means that the stream was not admitted or was replaced. It is an event because a
         script cannot read the HTTP status of a stream.
         """
         state, looks = self._state(), 0

@@ -1,7 +1,7 @@
-"""Rendering: templates to responses, with a content security policy that blocks other origins.
+"""Renders templates, with a content security policy that blocks other origins.
 
-Every value is escaped (autoescape), and the policy allows neither inline scripts nor inline styles.
-A client name that contains markup is therefore shown as plain text.
+Every value is escaped (autoescape), and the policy forbids inline scripts and inline styles.
+Therefore markup in a client name is shown as plain text.
 """
 
 import asyncio
@@ -35,8 +35,8 @@ from gateway.findings.formatting import (
 from gateway.http.cooperative import turns
 
 _HERE = Path(__file__).parent
-# The page loads content only from this port and sends forms only to it. Other pages cannot embed
-# the page in a frame.
+# The page loads content only from this port and sends forms only to this port. Other pages cannot
+# embed the page in a frame.
 _DIRECTIVES = (
     "default-src 'none'",
     "script-src 'self'",
@@ -57,7 +57,7 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
 }
 _STAMP = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
-# The number of template parts rendered between checks whether other tasks should run.
+# The number of template parts rendered before the event loop may run other tasks.
 _BATCH = 32
 _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
@@ -81,7 +81,7 @@ def assets() -> Mapping[str, _Asset]:
 
 
 def asset_answer(name: str, tag: str) -> web.Response:
-    """Return the response with a static file; it is cacheable if `tag` is the content's hash."""
+    """Return the response with a static file; cacheable if `tag` is the hash of the content."""
     asset = assets()[name]
     kept = "public, max-age=31536000, immutable" if tag == asset.tag else "no-cache"
     headers = {**HEADERS, "Cache-Control": kept}
@@ -110,7 +110,7 @@ _SHARED = ("base.html", "parts.html")
 
 
 async def _loaded(name: str) -> Template:
-    """Return a template. It is compiled on first use, in a thread because that takes long."""
+    """Return a template. It is compiled on first use; a thread does this because it takes long."""
     if name not in _templates:
         _templates[name] = await asyncio.to_thread(_compiled, name)
     return _templates[name]
@@ -183,7 +183,7 @@ def _ms(seconds: float | None) -> str:
 
 
 def _moments(text: str) -> str:
-    """Replace RFC 3339 times in a string with times in the format of the page."""
+    """Replace RFC 3339 times in a string by times in the format of the page."""
     return _STAMP.sub(lambda found: moment_text(_seconds(found[0])), text)
 
 

@@ -1,7 +1,7 @@
 """The Rules view: the configuration, its latest change, mistakes, drafts and explanations.
 
-It shows the configuration in force, its difference from the previous one, and the mistakes of a
-file that was refused. It also checks a draft, and explains how a request would be handled.
+The view shows the configuration in force, how it differs from the previous one, and the mistakes of
+a refused file. It also checks a draft, and explains how a request would be handled.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ _MOST_ISSUES = 100
 
 
 class _Mistaken(NamedTuple):
-    """An issue, and the file's line with the issue; `line` is empty if it cannot be shown."""
+    """An issue, and the line of the file with the issue; `line` is empty if it cannot be shown."""
 
     issue: Issue
     line: str
@@ -34,14 +34,14 @@ class _Mistaken(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request to explain, as typed into the form.
+    """A request to explain, as entered in the form.
 
     Attributes:
         request: the request line, such as `GET /loans?version=1`.
-        headers: header lines.
+        headers: the header lines.
         client: the client's name; empty to derive the name from the request.
         peer: the client's IP address; empty if unknown.
-        at: the time of the request; empty for now.
+        at: the time of the request; empty for the current time.
     """
 
     request: str = ""
@@ -52,9 +52,9 @@ class Asked:
 
 
 async def rules_page(operator: Operator) -> Mapping[str, Any]:
-    """Return the values for the Rules view.
+    """Return the template values of the Rules view.
 
-    They are computed in a thread because a large configuration takes long.
+    They are computed in a thread, since a large configuration takes long.
     """
     return await asyncio.to_thread(_rules_page, operator.reloader)
 
@@ -110,7 +110,7 @@ class CheckedDraft:
     """A draft of the configuration, with the result of its check.
 
     Attributes:
-        summary: counts of what the draft configures.
+        summary: the numbers of APIs, versions and other things that the draft configures.
     """
 
     text: str = ""
@@ -119,12 +119,12 @@ class CheckedDraft:
     warnings: list[_Mistaken] = field(default_factory=list)
 
 
-# Drafts are checked one at a time because each check occupies a processor.
+# Drafts are checked one at a time, since each check occupies a processor.
 _checking = asyncio.Lock()
 
 
 async def checked_draft(operator: Operator, text: str) -> CheckedDraft:
-    """Check a draft in a separate process. Cancelling the call also ends the check."""
+    """Check a draft in a separate process. Cancelling this call also stops the check."""
     rules = operator.reloader
     content = text.replace("\r\n", "\n").encode("utf-8", "replace")[: MAX_BYTES + 1]
     async with _checking:
@@ -138,7 +138,7 @@ def _checked(text: str, content: bytes, report: DraftReport) -> CheckedDraft:
 
 
 def explained(operator: Operator, asked: Asked) -> list[Fact]:
-    """Return how the configuration in force would handle a request, step by step.
+    """Explain step by step how the configuration in force would handle a request.
 
     Raises:
         ValueError: an input is invalid. The message shows a valid example.
@@ -157,7 +157,7 @@ def explained(operator: Operator, asked: Asked) -> list[Fact]:
 
 
 def example(rules: Snapshot) -> Asked:
-    """Return an example request that the configuration serves; empty if it serves none."""
+    """Return an example request that the configuration serves; empty if it serves no requests."""
     request, headers = example_request(rules)
     return Asked(request, "\n".join(headers))
 

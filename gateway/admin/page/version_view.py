@@ -45,28 +45,29 @@ from gateway.usage.totals import ClientUsage, TopClients, Totals
 
 Part = Mapping[str, Any]
 
-# The seconds that a view waits for the OpenAPI document of a version. A later view can use the
-# document when it has been loaded.
+# The maximum seconds that a view waits for the OpenAPI document of a version. A later view can use
+# the document when it has been loaded.
 _PATIENCE = 0.05
-# The number of clients on a page. It is lower than in other tables because more parts follow below.
+# The number of clients on a page. It is lower than in other tables, since more parts follow below.
 _ROWS = 25
-# Prefixes that spreadsheets read as a formula. Some spreadsheets also accept full-width signs.
+# Prefixes that make spreadsheets read a cell as a formula. Some spreadsheets also accept full-width
+# signs.
 _FORMULA = (*"=+-@\t\r\n", *"\uff1d\uff0b\uff0d\uff20")
 _HEAD = (
     *("client", "api", "version", "endpoint", "count", "at_least", "refused", "failed"),
     *("first", "last", "served"),
 )
-# The maximum number of lines in a piece of CSV. Writing a piece takes about a millisecond.
+# The maximum number of lines in a piece of CSV. Creating a piece takes about a millisecond.
 MOST_LINES = 100
 # The maximum number of differing fields shown for a shadow, and of samples shown for each field.
 _MOST_FIELDS, _MOST_SAMPLES = 50, 3
 HEIGHT = 28.0
-"""The height of a gate's curve."""
+"""The height of the curve of a gate."""
 _CHART_HEIGHT = 60.0
 DAY = Resolution.DAY.seconds
 # The numbers of days before and after today that a chart shows.
 _BEFORE, _AFTER = 365, 120
-# The charts of the last 24 hours have one point for this number of minutes.
+# In the charts of the last 24 hours, each point stands for this number of minutes.
 _PART_MINUTES = 10
 
 
@@ -184,9 +185,10 @@ def _cells(each: _Caller, key: VersionKey) -> Iterator[str]:
 
 
 def cutover_part(operator: Operator, key: VersionKey, uncompared: list[str]) -> Part | None:
-    """Return the values for the view of a cutover; None if the version has no cutover.
+    """Return the template values for a cutover; None if the version has no cutover.
 
-    A form sends the revision in `seen` back. An action is refused if the revision has changed.
+    A form sends `seen`, the revision of the state. An action is refused if the revision has
+    changed.
     """
     if key not in operator.rules.cutovers:
         return None
@@ -218,7 +220,7 @@ def _gate_row(
     rolled_back: bool,
 ) -> Part:
     points = list(known.get((gate.gate, gate.measure), ()))
-    if rolled_back:  # the values that caused the rollback are newer than the latest point
+    if rolled_back:  # the results that caused the rollback are newer than the latest point
         points.append(GatePoint(inf, gate.new, gate.old))
     new, old = [point.new for point in points], [point.old for point in points]
     # The limit for a share is added to the old route's share. The limit for a mean multiplies the
@@ -252,7 +254,7 @@ def _gate_value(kind: str, value: float | None, count: int, requests: int) -> st
 
 
 def _shadow_part(version: VersionSummary, totals: Totals, uncompared: list[str]) -> Part | None:
-    """Return the values for the view of a shadow; None without a shadow and without its counts."""
+    """Return the template values for a shadow; None if there is neither a shadow nor its counts."""
     report = shadow_report(totals, version.key, uncompared)
     if version.shadow is None and not (report.compared or report.validated or report.shed):
         return None
@@ -285,11 +287,12 @@ _TYPES = ("text", "number", "boolean")
 
 
 class SuggestedFix(NamedTuple):
-    """The two possible fixes for a difference; an empty string where there is no suggestion.
+    """Two possible fixes for a difference; an empty string if there is no suggestion.
 
     Attributes:
-        ignore: the line `ignore` for the shadow. It is right if the difference is harmless.
-        change: a change between the two versions. It is right if the versions really differ.
+        ignore: the line `ignore` for the shadow. It is the right fix if the difference is harmless.
+        change: a change between the two versions. It is the right fix if the versions really
+            differ.
     """
 
     ignore: str
@@ -299,13 +302,13 @@ class SuggestedFix(NamedTuple):
 def suggest_fix(
     field: str, samples: Iterable[DifferenceSample], shadow: VersionShadow | None, *, newer: bool
 ) -> SuggestedFix:
-    """Return possible fixes for a difference in a field, to copy into the configuration.
+    """Suggest fixes for a difference in a field, to copy into the configuration.
 
     Args:
         field: a JSON Pointer with `*` for array items, with the prefix `request ` for a field of a
-            request. There is no fix for `status` and for `header` with a name.
+            request. For `status`, and `header` with a name, no fix is suggested.
         shadow: the shadow's configuration; None if the shadow was removed.
-        newer: whether the shadow uses the service of a newer version. Only then a change can be
+        newer: whether the shadow uses the service of a newer version. Only then can a change be
             suggested.
     """
     place = field.removeprefix("request ")
@@ -332,9 +335,10 @@ def _suggested_change(field: str, samples: Sequence[DifferenceSample]) -> str:
 
 
 def _map(path: str, samples: Sequence[DifferenceSample]) -> str:
-    """Return a `map` change for the pairs of words in samples; empty if they look like free text.
+    """Return a `map` change for the word pairs in samples; empty if they look like free text.
 
-    It is also empty if a sample is truncated or redacted, or if the pairs are not one-to-one.
+    The result is also empty if a sample is truncated or redacted, or if the pairs are not
+    one-to-one.
     """
     words = {each.new: each.old for each in samples}
     pairs = {(each.new, each.old) for each in samples}
@@ -363,7 +367,7 @@ def _kind(sample: str) -> str:
 
 
 def _value(sample: str) -> str:
-    """Return the sample's value for the configuration; `...` if it is hidden or not a scalar."""
+    """Return a sample as a value for the configuration; `...` if it is hidden or not a scalar."""
     hidden = _REDACTED.match(sample) or "…" in sample or sample[:1] in "[{"
     return "..." if hidden else sample
 
@@ -374,9 +378,9 @@ async def _trend_part(
     minutes: Mapping[int, Interval],
     now: float,
 ) -> Part:
-    """Return the values for the trend.
+    """Return the template values for the trend.
 
-    `nobody` is the day when the number of clients reaches 0, or None if it does not.
+    `nobody` is the day on which the number of clients reaches 0, or None.
     """
     today = Resolution.DAY.start(now)
     span = TimeLine(today - _BEFORE * DAY, today + _AFTER * DAY)
@@ -425,7 +429,7 @@ def _chart(
     second: str = "",
     ahead: str = "",
 ) -> Part:
-    """Return the values for a chart.
+    """Return the template values for a chart.
 
     Args:
         latest: the text with the latest value.
@@ -469,7 +473,7 @@ def _ahead(found: UsageTrend | None, top: float) -> str:
 
 
 async def _latest_day(minutes: Mapping[int, Interval], now: float) -> list[Part]:
-    """Return the charts for the last 24 hours, with one point for ten minutes."""
+    """Return the charts of the last 24 hours, with one point per ten minutes."""
     # The current minute is excluded because it is incomplete.
     end = Resolution.MINUTE.start(now) - Resolution.MINUTE.seconds
     count = 24 * 60 // _PART_MINUTES
@@ -518,7 +522,7 @@ def _requests(
 def _weeks(days: Mapping[int, Interval]) -> list[Part]:
     """Return the weeks with requests, latest first.
 
-    `requests` and `errors` are sums. `callers` is the highest number of clients on one day.
+    `requests` and `errors` are sums; `callers` is the highest daily number of clients.
     """
     found: dict[int, dict[str, int]] = {}
     for start, each in days.items():

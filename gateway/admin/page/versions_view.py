@@ -21,7 +21,7 @@ _SPARK = 20.0
 
 
 def span_of(now: float) -> TimeLine:
-    """Return the period that the time lines of versions show."""
+    """Return the period shown by the time lines of versions."""
     return TimeLine(now - _BEFORE * DAY, now + _AFTER * DAY)
 
 
@@ -50,7 +50,7 @@ async def versions_table(
     """Return one page of the table of versions.
 
     Args:
-        query: the URL's query parameters: `find`, `phase`, `sort`, `page`.
+        query: the query parameters of the URL: `find`, `phase`, `sort`, `page`.
     """
     order = {key: index for index, key in enumerate(versions)}
     sums: dict[str, int] = {}
@@ -110,7 +110,7 @@ _UNUSED = UsageSummary()
 
 
 def story(marks: Iterable[Mark]) -> str:
-    """Return a short text about a version's sunset, or else about its deprecation."""
+    """Describe a version's sunset, or otherwise its deprecation, in a few words."""
     texts = {mark.kind: mark.text for mark in marks}
     return texts.get("over") or texts.get("notice") or "no end is announced"
 
