@@ -66,11 +66,14 @@ class NameServer(asyncio.DatagramProtocol):
 
 
 @asynccontextmanager
-async def name_server(patch: pytest.MonkeyPatch, *domains: str) -> AsyncIterator[NameServer]:
+async def name_server(
+    patch: pytest.MonkeyPatch, *domains: str, ndots: int = 1
+) -> AsyncIterator[NameServer]:
     """Start a name server that the resolver of this process uses instead of the system's.
 
     Args:
         domains: the search domains.
+        ndots: the number of dots from which on a name is first looked up without them.
     """
     loop, server = asyncio.get_running_loop(), NameServer()
 
@@ -80,7 +83,12 @@ async def name_server(patch: pytest.MonkeyPatch, *domains: str) -> AsyncIterator
     transport, _ = await loop.create_datagram_endpoint(lambda: server, local_addr=("127.0.0.1", 0))
     port = transport.get_extra_info("sockname")[1]
     made = partial(
-        aiodns.DNSResolver, nameservers=["127.0.0.1"], udp_port=port, domains=list(domains), tries=1
+        aiodns.DNSResolver,
+        nameservers=["127.0.0.1"],
+        udp_port=port,
+        domains=list(domains),
+        ndots=ndots,
+        tries=1,
     )
     patch.setattr(aiodns, "DNSResolver", made)
     patch.setattr(loop, "getaddrinfo", getaddrinfo)

@@ -210,7 +210,7 @@ def key_of(path: str) -> str:
 
 # The top-level keys of gateway.yaml that do not affect any route.
 _APART = frozenset({"state", "fleet", "clients", "workers", "limits", "trusted_proxies", "bypass"})
-_APART |= {"admin", "notify", "cors"}
+_APART |= {"admin", "notify", "cors", "listen"}
 # The maximum number of line numbers in a message.
 _LISTED = 10
 ADMIN_TOKEN = "GATEWAY_ADMIN_TOKEN"  # noqa: S105  # the name of a variable
@@ -315,15 +315,20 @@ def _members(data: Data) -> Mapping[str, Data]:
     return data if isinstance(data, dict) else {}
 
 
+# The keys of gateway.yaml that name a file for the Secret.
+_SECRET_FILES = frozenset({"key_file", "token_file", "certificate", "ca"})
+
+
 def _named(data: Data) -> tuple[list[str], list[str], list[str]]:
     found: tuple[dict[str, None], ...] = ({}, {}, {})
 
     def walk(part: Data) -> None:
-        for key, value in part.items() if isinstance(part, dict) else ():
+        members = _members(part)
+        for key, value in members.items():
             if isinstance(value, str):
                 if key == "schema" and not value.startswith(("http://", "https://")):
                     found[0][value] = None
-                elif key in ("key_file", "token_file"):
+                elif key in _SECRET_FILES or (key == "key" and "certificate" in members):
                     found[2][value] = None
             elif key == "python" and isinstance(value, dict):
                 for name in (value.get("up"), value.get("down")):
@@ -332,8 +337,6 @@ def _named(data: Data) -> tuple[list[str], list[str], list[str]]:
             walk(inner)
 
     walk(data)
-    tls = _members(_members(_members(data).get("admin")).get("tls"))
-    found[2].update({str(name): None for name in tls.values()})
     documents, modules, keys = (list(names) for names in found)
     return documents, modules, keys
 
@@ -349,6 +352,8 @@ _TEMPLATE = Path(__file__).with_name("kubernetes.yaml")
 # seconds that the process has beyond its grace period.
 _LEAVING = 5
 _MARGIN = 10
+# The port for clients, unless `listen` names others.
+_PORT = 8080
 # The maximum size of all values in a ConfigMap (Kubernetes API, ConfigMap v1 core).
 _MOST = 1024 * 1024
 # The maximum length of a key in a ConfigMap or a Secret (Kubernetes API, ConfigMap v1 core).
@@ -382,6 +387,10 @@ def objects(deployed: Deployed, attachment: Attachment | None = None) -> list[Ma
     (container,) = template["Deployment"]["spec"]["template"]["spec"]["containers"]
     settings = {each["name"] for each in container["env"] if isinstance(each, dict)}
     egress = deployed.egress
+    listeners = deployed.snapshot.listen
+    # Each port has a name, since NetworkPolicies and Services refer to ports by their names.
+    ports = {f"http-{each}": each for each in sorted({each.host_and_port[1] for each in listeners})}
+    ports = ports or {"http": _PORT}
     values = {
         "name": deployed.name,
         "image": deployed.image,
@@ -394,6 +403,21 @@ def objects(deployed: Deployed, attachment: Attachment | None = None) -> list[Ma
         "leaving": _LEAVING,
         "termination": ceil(deployed.grace) + _LEAVING + _MARGIN,
         "scheme": None if deployed.snapshot.admin.tls is None else "HTTPS",
+        "address": [
+            {"name": "GATEWAY_HOST", "value": "0.0.0.0"},  # noqa: S104  # in its own network
+            {"name": "GATEWAY_PORT", "value": str(_PORT)},
+        ]
+        if not listeners
+        else None,
+        "container_ports": [
+            {"name": name, "containerPort": port, "protocol": "TCP"} for name, port in ports.items()
+        ],
+        "service_ports": [
+            {"name": name, "port": port, "targetPort": name, "protocol": "TCP"}
+            for name, port in ports.items()
+        ],
+        "policy_ports": [{"port": name, "protocol": "TCP"} for name in ports],
+        "port": next(iter(ports.values())),
         "references": list(_references(deployed, settings)),
         "sources": list(_sources(deployed)),
         "egress_type": None if egress is None else "Egress",

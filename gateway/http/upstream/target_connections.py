@@ -77,7 +77,8 @@ class TargetConnections:
         self._host, self._port = host, target.port
         self._address = None if host == target.host else host
         self.tls = service.tls if target.secure else None
-        self.server_name = service.server_name or target.host
+        # Without the dot that ends an absolute name (RFC 6066, section 3).
+        self.server_name = service.server_name or target.host.removesuffix(".")
         self._session: TlsConnection | None = None  # the connection whose session is resumed
         self._crowded = crowded
         self._exhausted = exhausted

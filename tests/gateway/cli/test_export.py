@@ -2,11 +2,13 @@
 
 from pathlib import Path
 
+import kubernetes_validate
 import pytest
 import yaml
 
 from gateway.cli import parse
 from tests.gateway.admin.access.certificates import write_certificate
+from tests.gateway.authority import Authority
 from tests.gateway.cli.manifests.rules import RULES
 
 SECRET = "s3cret-value"  # noqa: S105  # must not be written
@@ -177,9 +179,52 @@ admin:
     assert SECRET not in output + errors
     documents = {each["kind"]: each for each in yaml.safe_load_all(output)}
     assert documents["ConfigMap"]["data"] == {"gateway.yaml": rules}
-    assert "holds what is not exported: ANN, token, tls.crt, tls.key" in errors
+    assert "holds what is not exported: ANN, tls.crt, tls.key, token" in errors
     (container,) = documents["Deployment"]["spec"]["template"]["spec"]["containers"]
     assert container["readinessProbe"]["httpGet"]["scheme"] == "HTTPS"
+
+
+def test_ports_and_certificates_of_listen_and_services_are_exported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """GATEWAY_HOST and GATEWAY_PORT would have no effect beside `listen`."""
+    authority = Authority(tmp_path / "tls")
+    authority.write("api", "api.example.com")
+    (tmp_path / "rules.yaml").write_text("""
+listen:
+  - address: "0.0.0.0:8443"
+    tls: { certificates: [ { certificate: tls/api.pem, key: tls/api.key } ] }
+  - { address: "0.0.0.0:8081" }
+services: { s: { targets: [ "https://orders:8443" ], tls: { ca: tls/ca.pem } } }
+apis: { s: { service: s, endpoints: [ { path: /s } ] } }
+""")
+    assert run(tmp_path, "--gateway-api") == 0
+    output, errors = capsys.readouterr()
+    documents = {each["kind"]: each for each in yaml.safe_load_all(output)}
+    pod = documents["Deployment"]["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    ports = {each["name"]: each["containerPort"] for each in container["ports"]}
+    assert ports == {"http-8081": 8081, "http-8443": 8443, "admin": 8090}
+    assert not {"GATEWAY_HOST", "GATEWAY_PORT"} & {each["name"] for each in container["env"]}
+    service = documents["Service"]["spec"]["ports"]
+    assert [(each["port"], each["targetPort"]) for each in service] == [
+        (8081, "http-8081"),
+        (8443, "http-8443"),
+    ]
+    ingress = documents["NetworkPolicy"]["spec"]["ingress"][0]["ports"]
+    assert [each["port"] for each in ingress] == ["http-8081", "http-8443"]
+    (rule,) = documents["HTTPRoute"]["spec"]["rules"]
+    assert rule["backendRefs"][0]["port"] == 8081
+    (mounted,) = [each for each in pod["volumes"] if each["name"] == "rules"]
+    (secret,) = [each["secret"] for each in mounted["projected"]["sources"] if "secret" in each]
+    assert [each["path"] for each in secret["items"]] == [
+        "tls/api.key",
+        "tls/api.pem",
+        "tls/ca.pem",
+    ]
+    assert "GATEWAY_ADMIN_TOKEN, tls_api.pem, tls_api.key, tls_ca.pem" in errors
+    for kind in ("Deployment", "Service", "NetworkPolicy"):
+        kubernetes_validate.validate(documents[kind], "1.37", strict=True)
 
 
 @pytest.mark.parametrize(

@@ -226,6 +226,61 @@ async def test_a_response_has_the_address_of_a_target_that_is_a_host_name(
     names.pool.close()
 
 
+SEARCH = ("shop.svc.cluster.local", "svc.cluster.local", "cluster.local")
+"""The search domains of a pod in the namespace `shop`; Kubernetes sets ndots to 5."""
+
+
+@pytest.mark.parametrize(
+    ("host", "found"),
+    [
+        ("orders", "orders.shop.svc.cluster.local"),
+        ("orders.shop", "orders.shop.svc.cluster.local"),
+        ("orders.shop.svc.cluster.local", "orders.shop.svc.cluster.local"),
+        ("orders.shop.svc.cluster.local.", "orders.shop.svc.cluster.local"),
+        ("shop-orders-1.example.com", "shop-orders-1.example.com"),
+    ],
+)
+async def test_requests_follow_the_pods_of_a_headless_service(
+    host: str, found: str, three: dict[str, Scripted], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two, other = three
+    target = Target(host, three[one].port)
+    service = Service("s", (target,), resolve_seconds=0.02)
+
+    def addresses(pool: Pool) -> set[str]:
+        return {each.host for each in pool.addresses(service)}
+
+    async with name_server(monkeypatch, *SEARCH, ndots=5) as server:
+        server.addresses[found] = (one,)
+        pool = Pool(lambda *_: None, [])
+        assert await get(pool, service) == 200
+        server.addresses[found] = (one, two, other)
+        await until(lambda: addresses(pool) == {*three})
+        for _ in range(30):
+            assert await get(pool, service) == 200
+        requests = Counter({each: len(scripted.requests) for each, scripted in three.items()})
+        assert min(requests.values()) >= 9
+        server.addresses[found] = (two, other)
+        await until(lambda: addresses(pool) == {two, other})
+        for _ in range(10):
+            assert await get(pool, service) == 200
+        assert len(three[one].requests) == requests[one]
+        pool.close()
+
+
+async def test_an_absolute_name_is_looked_up_without_search_domains(
+    three: dict[str, Scripted], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Four look-ups less for each of its intervals, as ndots of Kubernetes is 5."""
+    async with name_server(monkeypatch, *SEARCH, ndots=5) as server:
+        name = "orders.shop.svc.cluster.local"
+        server.addresses[name] = ("127.0.0.1",)
+        pool = Pool(lambda *_: None, [])
+        assert await get(pool, Service("s", (Target(f"{name}.", three["127.0.0.1"].port),))) == 200
+        assert {*server.queries} == {name}
+        pool.close()
+
+
 async def test_the_hosts_file_is_read() -> None:
     assert "127.0.0.1" in (await resolve("localhost")).addresses
     with pytest.raises(ResolveError, match=r"^no-such-host\.invalid: "):

@@ -14,6 +14,7 @@ from gateway.http.upstream.pool import Pool
 from gateway.http.upstream.service import Service, Target
 from gateway.http.upstream.upstream import UpstreamRequest
 from tests.gateway.authority import Authority, self_signed
+from tests.gateway.dns import name_server
 from tests.gateway.kit import Scripted, StartUpstream
 from tests.gateway.talk import OK, Reader, Writer
 
@@ -47,6 +48,19 @@ async def failure(service: Service) -> str:
         await body(pool, service)
     pool.close()
     return failed.value.cause.partition(": ")[2]
+
+
+async def test_a_certificate_has_the_absolute_name_of_a_target_without_its_last_dot(
+    authority: Authority, upstream: StartUpstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in SNI (RFC 6066, section 3); the dot only ends the search of domains."""
+    scripted = await upstream(OK, tls=server_context(authority.issue("orders.test")))
+    pool = Pool(lambda *_: None, [])
+    context = client_context(ca=authority.pem)
+    async with name_server(monkeypatch) as server:
+        server.addresses["orders.test"] = ("127.0.0.1",)
+        assert await body(pool, secure(scripted.port, context, host="orders.test.")) == b"ok"
+        pool.close()
 
 
 async def test_a_service_is_reached_by_tls_and_its_connection_is_kept(
