@@ -1,7 +1,8 @@
-"""The command line.
+"""The main module: runs the gateway, a worker or a command.
 
-Imports are inside `main`: garbage collection has to be off before, and each role has imports of its
-own. A worker does without the admin port and the state, serving without the commands.
+`main` contains the imports, because garbage collection must be disabled before them and each role
+needs different ones. A worker needs neither the admin port nor the state, and serving needs no
+commands.
 """
 
 import gc
@@ -10,10 +11,10 @@ import sys
 
 
 def main() -> int:
-    """Run a command and return its exit status: 0 done, 1 refused, 2 wrongly asked."""
-    # pydantic would read the metadata of all installed packages to look for plugins.
+    """Run the gateway or a command; return the exit status: 0 success, 1 refused, 2 wrong usage."""
+    # By default, pydantic reads the metadata of all installed packages to look for plugins.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-    gc.disable()  # collecting garbage among imported objects took 5 % of the start
+    gc.disable()  # collecting garbage among imported objects took 5 % of the start time
     try:
         if sys.argv[1:]:
             from gateway.cli import parse

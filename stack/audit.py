@@ -1,6 +1,6 @@
 """Checks all pinned packages for known vulnerabilities: `make audit`.
 
-Exit status: 0 without vulnerabilities, 1 with some, 69 if the check cannot run now.
+Exit status: 0 without vulnerabilities, 1 if there are some, 69 if the check cannot run.
 """
 
 import os
@@ -31,7 +31,7 @@ def main(folder: Path) -> int:
         audited = _run(folder / "bin/pip-audit", *asked)
         if not audited.returncode:
             continue
-        if not report.exists():  # pip-audit failed without a result
+        if not report.exists():  # pip-audit failed and wrote no result
             return _unknown("packages cannot be looked up", audited)
         sys.stdout.write(f"{pinned.relative_to(ROOT)}:\n{report.read_text()}\n")
         found = 1

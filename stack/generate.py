@@ -16,7 +16,7 @@ GENERATED = {
     "docs/keys.md": reference.keys_page,
     "docs/metrics.md": reference.metrics_page,
 }
-"""By the path of each generated file: the function that returns its text."""
+"""The function that returns the text of each generated file, by path."""
 
 
 def main() -> None:

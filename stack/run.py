@@ -1,12 +1,12 @@
-"""Runs the programs in the Procfile together: starts all of them, and ends all of them.
+"""Runs the programs in the Procfile together: starts all of them, and stops all of them.
 
     python stack/run.py
 
 Exit status: 0 after a requested stop (Ctrl-C, SIGTERM, SIGHUP); 1 if a program ended, was not ready
-in time, or was killed; 2 if a setting is wrong. A second Ctrl-C kills the remaining programs.
+in time, or was killed; 2 if a setting is invalid. A second Ctrl-C kills the remaining programs.
 
-The Procfile runners on PyPI are not sufficient. They return the exit status of the ended program,
-kill programs that are still draining, and do not detect when all programs are ready.
+The Procfile runners on PyPI are not suitable. They return the exit status of the ended program,
+kill programs that are still finishing requests, and do not detect when all programs are ready.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
 class RefusedError(Exception):
-    """The stack cannot start. The message has one line for each wrong setting."""
+    """The stack cannot start. The message has one line for each invalid setting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Listener:
     prefix: str
     default_port: int
     target: str = ""
-    """The variable in gateway.yaml that takes this address; empty without one."""
+    """The variable in gateway.yaml that gets this address; empty if there is none."""
 
 
 LISTENERS = (
@@ -87,12 +87,11 @@ def settle(
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Choose all ports before the programs start.
 
-    Port 0 is replaced with a free port, which stays bound until `kept` is closed. The programs can
-    listen on this port nevertheless, but outgoing connections cannot take it.
+    Port 0 is replaced by a free port, which stays bound until `kept` is closed. The programs can
+    still listen on this port, but outgoing connections cannot use it.
 
     Returns:
-        The environment for the programs, and the address (`host:port`) of each listener by its
-        prefix.
+        The environment of the programs, and the address (`host:port`) of each listener by prefix.
 
     Raises:
         RefusedError: a port is invalid or not available.
@@ -100,7 +99,7 @@ def settle(
     settled = dict(environment)
     addresses = {}
     wrong = []
-    with contextlib.ExitStack() as held:  # until all ports are chosen, so that they differ
+    with contextlib.ExitStack() as held:  # held until all ports are chosen, so that they differ
         for listener in LISTENERS:
             variable = f"{listener.prefix}_PORT"
             host = environment.get(f"{listener.prefix}_HOST") or "127.0.0.1"

@@ -25,7 +25,7 @@ class Key(NamedTuple):
 
     @property
     def default(self) -> str:
-        """The default in YAML; an empty string if the default is null, empty or a mapping."""
+        """The default in YAML; empty if the default is null, empty or a mapping."""
         default = self.schema.get("default")
         if isinstance(default, list):
             return ", ".join(default)

@@ -51,7 +51,7 @@ async def serve(settings: Settings) -> None:
     await app[STOPPING].wait()
     log("stopping")
     listener.close()
-    await asyncio.sleep(0.01)  # let requests begin that have already arrived
+    await asyncio.sleep(0.01)  # requests that have already arrived can begin
     # Wait first: `cleanup` would stop reading the bodies of requests in flight.
     in_flight = app[IN_FLIGHT]
     if in_flight and (await asyncio.wait(in_flight, timeout=settings.grace))[1]:

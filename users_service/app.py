@@ -53,9 +53,9 @@ class ProblemError(Exception):
 
 
 def application(settings: Settings) -> web.Application:
-    """Return the application.
+    """Create the application.
 
-    Its start opens the database, and raises StorageError or OSError if that fails.
+    Its startup opens the database, and raises StorageError or OSError if that fails.
     """
     middlewares = [_log_requests, _answer_problems]
     app = web.Application(middlewares=middlewares, client_max_size=settings.max_body)

@@ -38,9 +38,9 @@ def _database_url(text: object) -> URL:
 
 
 class Settings(BaseModel, frozen=True, arbitrary_types_allowed=True):
-    """The settings, one field for each variable.
+    """The settings, one field for each environment variable.
 
-    A field's description completes the error message "must be ...".
+    The description of a field completes the error message "must be ...".
     """
 
     host: str = Field("127.0.0.1", min_length=1, description="an address or a host name")

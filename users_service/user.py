@@ -88,5 +88,5 @@ def _unique(members: list[tuple[str, object]]) -> dict[str, object]:
     return found
 
 
-# Numbers are parsed as floats because int refuses more than 4300 digits. No field is a number.
+# Numbers are parsed as floats, since int refuses more than 4300 digits. No field is a number.
 DECODER = json.JSONDecoder(parse_int=float, parse_constant=_refuse, object_pairs_hook=_unique)

@@ -32,7 +32,7 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
 
 def parse(words: Sequence[str]) -> Callable[[], int]:
-    """Parse a command line; return a function that runs its command and returns the exit status.
+    """Parse a command line; return a function that runs the command and returns the exit status.
 
     Raises:
         SystemExit: the command line asks for help or is not valid.
@@ -83,7 +83,7 @@ def _run(command: Command, arguments: argparse.Namespace) -> int:
         status = command.run(arguments)
         sys.stdout.flush()
     except BrokenPipeError:
-        _discard_output()  # the reader has closed the pipe, such as `head`
+        _discard_output()  # the reader, such as `head`, has closed the pipe
         return getattr(arguments, "wrong", 0)
     except OSError as error:
         if error.filename is not None or error.errno not in _FULL:
@@ -92,8 +92,8 @@ def _run(command: Command, arguments: argparse.Namespace) -> int:
         print(f"the output cannot be written: {error.strerror}; is its disk full?", file=sys.stderr)
         return getattr(arguments, "wrong", 2)
     except KeyboardInterrupt:
-        print(file=sys.stderr)  # keep the progress line, if there is one
-        return 128 + signal.SIGINT  # as in a shell
+        print(file=sys.stderr)  # do not overwrite the progress line, if there is one
+        return 128 + signal.SIGINT  # the exit status that shells use
     except ConfigError as error:
         print(error, file=sys.stderr)
         return getattr(arguments, "wrong", 1)
@@ -104,19 +104,19 @@ def _run(command: Command, arguments: argparse.Namespace) -> int:
 
 
 def _discard_output() -> None:
-    """Redirect the rest of the output to the null device, so that the flush at exit succeeds."""
+    """Discard the rest of the output, so that the flush at exit succeeds."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _version() -> str:
-    """Return the version, with a note if the modules of stack/compile.py are compiled."""
+    """Return the version, with a note if the modules in `tool.compile` are compiled."""
     hot = find_spec("gateway.routing.plan")
     compiled = hot is not None and not str(hot.origin).endswith(".py")
     return f"{__version__} (compiled)" if compiled else __version__
 
 
 def _add_variables(path: Path) -> None:
-    """Add the variables in a file to the environment, which workers inherit.
+    """Add the variables in a file to the environment; workers inherit them.
 
     Variables that are already set keep their values, as in Docker Compose.
 
@@ -124,7 +124,7 @@ def _add_variables(path: Path) -> None:
         CommandError: the file cannot be read.
     """
     try:
-        with path.open("rb") as file:  # the file may be a device without an end
+        with path.open("rb") as file:  # a device may have no end
             content = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise CommandError(

@@ -172,9 +172,9 @@ def _conversion(api: Api, source: Version, target: Version) -> Conversion:
 
 
 def _endpoint(snapshot: Snapshot, api: Api, path: str) -> tuple[Endpoint, Mapping[str, str]]:
-    """Return the endpoint for a path, and the values of the path's parameters.
+    """Return the endpoint for a path, and the values of its path parameters.
 
-    The path is that of a request, or a template as written in the configuration.
+    The path is the path of a request, or a template as written in the configuration.
     """
     for endpoint in api.endpoints:
         if endpoint.template.text == path:

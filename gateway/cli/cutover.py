@@ -19,8 +19,8 @@ _PERCENT = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) ?%?", re.ASCII)
 _DURATION = re.compile(r"([0-9]{1,5}(?:\.[0-9]{1,3})?)([smh])", re.ASCII)
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 _INTERVAL = 1.0
-# The maximum seconds between two lines if the output is not a terminal. CI services cancel jobs
-# without output for minutes.
+# The maximum seconds between two output lines if the output is not a terminal. CI services cancel
+# jobs that print nothing for minutes.
 _SILENCE = 60.0
 _BAR = 20
 
@@ -77,7 +77,7 @@ def _wait(arguments: Namespace, until: float, seconds: float) -> int:
     found = _ask(arguments)
     progress, moved = _Progress(found, deadline), False
     while True:
-        # If an operator sets 0%, that is a rollback, unless the cutover has not yet left 0%.
+        # If an operator sets 0%, this is a rollback, unless the cutover has never been above 0%.
         moved = moved or found.percent > 0
         back = moved and found.state == DecidedBy.OPERATOR and not found.percent
         if back or found.state == DecidedBy.ROLLED_BACK:
@@ -114,7 +114,7 @@ class _Progress:
         self.show(found, found.next)
 
     def show(self, found: CutoverReport, text: str) -> None:
-        # If an operator set the percentage, the reason already mentions it.
+        # If an operator set the percentage, `why` already says so.
         known = found.state == DecidedBy.OPERATOR
         decided = found.why if known else f"{found.state.replace('_', ' ')}: {found.why}"
         state = "" if found.state == DecidedBy.RULES else f" {decided};"

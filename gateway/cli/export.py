@@ -24,7 +24,7 @@ from gateway.cli.shared.arguments import CommandError, add_actions, add_rules_fi
 from gateway.rules.load import load_file
 
 HELP = "write files for Kubernetes, Grafana or Prometheus"
-# The first words of every written file. A later run recognises its own files by them.
+# Every written file begins with these words, so that a later run recognizes its own files.
 _MARK = "Written by version-gateway export"
 _NAME = re.compile(r"[a-z](?:[-a-z0-9]{0,38}[a-z0-9])?\Z")
 # A host name of the Gateway API (v1, Hostname), with an optional wildcard.
@@ -89,7 +89,7 @@ def _add_monitoring(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Write the files; print notes about the deployment to the standard error."""
+    """Write the files; print notes about the deployment on standard error."""
     path = rules_file(arguments)
     formats = {
         "kubernetes": _kubernetes,
@@ -168,7 +168,7 @@ def _put(text: str, path: Path | None) -> int:
 
 
 def _write(folder: Path, manifests: Iterable[Manifest]) -> None:
-    """Write one file for each manifest; remove files of an earlier run without a manifest."""
+    """Write one file per manifest; remove the files of earlier runs that have no manifest now."""
     texts = {f"{manifest.name}.yaml": manifest.text for manifest in manifests}
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -64,7 +64,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     """Print the usage, the history or the verdict on retirement.
 
-    The exit status of a verdict is 0 for yes, 1 for no and 2 for unknown.
+    The exit status of a verdict is 0 for "yes", 1 for "no" and 2 for "unknown".
     """
     settings = Settings.from_environment(os.environ)
     if arguments.replica is not None and (arguments.state or arguments.history) is not None:
@@ -145,7 +145,7 @@ def _retire_stored(arguments: Namespace, settings: Settings) -> Verdict:
 
 
 def _version_key(version: str, api: str | None, known: Mapping[str, Sequence[str]]) -> VersionKey:
-    """Return the key of a version. Without an API, only one API may have the version."""
+    """Return the key of a version. If no API is given, exactly one API must have the version."""
     if api is not None:
         return api, version
     having = sorted(api for api, versions in known.items() if version in versions)

@@ -34,7 +34,7 @@ def run(arguments: Namespace) -> int:
         0 if all claims hold, 1 if a claim fails, 2 if the result is incomplete.
     """
     try:
-        # This imports the libraries of an optional extra, which takes half a second.
+        # This imports the libraries of the extra, which takes half a second.
         from gateway.cli.shared.verifying import verify_and_print
     except ModuleNotFoundError as error:
         raise ValueError(

@@ -22,9 +22,9 @@ from gateway.rules.root import Config
 from gateway.rules.variables import names
 
 Object = dict[str, Any]
-# Line breaks of YAML 1.1 other than \n. A YAML reader changes them unless they are escaped.
+# Line breaks of YAML 1.1 other than \n. They must be escaped, or a YAML reader changes them.
 _BREAKS = re.compile("[\r\x85\u2028\u2029]")
-# Strings that Kubernetes, but not PyYAML, would read as numbers or booleans without quotes.
+# Strings that Kubernetes, unlike PyYAML, would read as numbers or booleans if not quoted.
 _OTHERWISE = re.compile(r"[-+.]?[0-9]|[yYnN]\Z")
 
 
@@ -116,12 +116,12 @@ class ExportedFiles(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Deployed:
-    """The input of an export: the configuration, its files, and names for the objects.
+    """The input of an export: the configuration, its files, and the names of the objects.
 
     Attributes:
-        files: The files to deploy. Variables and files with keys come from a Secret.
-        namespace: The namespace of the objects; empty for the default of kubectl.
-        grace: The seconds for requests in flight to end.
+        files: The files to deploy. A Secret contains the variables and the files with keys.
+        namespace: The namespace of the objects; empty for kubectl's default.
+        grace: The seconds within which requests in flight must end.
     """
 
     snapshot: Snapshot
@@ -157,11 +157,11 @@ class Deployed:
     def egress(self) -> tuple[int, ...] | None:
         """The ports of services and OpenAPI documents.
 
-        None if the configuration does not contain all ports to which the gateway connects.
+        None if the gateway may also connect to ports that are not in the configuration.
         """
         files = self.files
         variable = files.variable_services or files.variable_apis or files.variable_state
-        # The ports of webhooks do not count as known, because their receivers are external.
+        # Webhooks also make the ports unknown, since their receivers are external.
         if variable or self.shares_state or self.snapshot.notify.webhooks:
             return None
         services = self.snapshot.services.values()
@@ -204,7 +204,7 @@ def notes(deployed: Deployed) -> list[str]:
 
 
 def key_of(path: str) -> str:
-    """Return the key of a file in a ConfigMap or a Secret. Keys cannot contain a slash."""
+    """Return the key of a file in a ConfigMap or a Secret; keys cannot contain slashes."""
     return path.replace("/", "_")
 
 
@@ -214,7 +214,7 @@ _APART |= {"admin", "notify", "cors", "listen"}
 # The maximum number of line numbers in a message.
 _LISTED = 10
 ADMIN_TOKEN = "GATEWAY_ADMIN_TOKEN"  # noqa: S105  # the name of a variable
-"""The variable with the admin token that an export adds. Commands read their token from it, too."""
+"""The variable for the admin token that `with_token` adds. Commands also read it."""
 _ADDED = f"""\
 
 # Added by the export: others than the pod reach its admin port.

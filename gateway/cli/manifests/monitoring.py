@@ -14,7 +14,7 @@ from gateway.routing.snapshot import Snapshot
 SERVED = "http_server_request_duration_seconds"
 ASKED = "http_client_request_duration_seconds"
 BY_VERSION = "gateway_api_name, gateway_api_version"
-# Errors that were caused neither by the client nor by an operator.
+# The blames of errors that neither the client nor an operator has caused.
 _FAILED = 'error_type!~"|aborted|version_brownout"'
 
 
@@ -38,7 +38,7 @@ def requests(matchers: str, window: str, by: str = BY_VERSION) -> str:
 
 
 def failed_share(matchers: str, window: str) -> str:
-    """Return the expression for the share of failed requests; it is 0 if no request failed."""
+    """Return the expression for the share of failed requests; 0 if no request failed."""
     everything = requests(matchers, window)
     failed = requests(f"{matchers}, {_FAILED}", window)
     return f"({failed} or 0 * {everything}) / {everything}"
@@ -50,16 +50,16 @@ def quantile(share: float, metric: str, matchers: str, window: str, by: str) -> 
     return f"histogram_quantile({share:g}, {rate})"
 
 
-# The alerts about the gateway itself. They do not depend on the configuration.
+# The alerts about the gateway itself, which do not depend on the configuration.
 _GATEWAY = Path(__file__).with_name("alerts.yaml")
 _DAY = 86_400
-# Severity, factor and windows of the alerts about the error budget of 30 days. The factor is how
-# many times faster than evenly the budget is spent.
+# The severity, factor and windows of each alert about the error budget of 30 days. A factor of 1
+# means that the budget is spent evenly over the 30 days.
 _BURNS = (("critical", 14.4, "1h", "5m"), ("warning", 6.0, "6h", "30m"))
 _NEAR = 0.8
 _SUNSET_DAYS = 30
 
-# Requests without a version, and requests for an API without versions, do not have this label.
+# Requests without a version, and requests for an API without versions, lack this label.
 _VERSION_OF = "{{ with $labels.gateway_api_version }}Version {{ . }} of {{ end }}"
 
 Alert = dict[str, Any]

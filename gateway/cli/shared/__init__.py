@@ -1,1 +1,1 @@
-"""Code that several commands use: arguments, the client of the admin port, and offline input."""
+"""Code that several commands share: arguments, the admin port client, and offline input."""

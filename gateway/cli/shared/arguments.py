@@ -1,4 +1,4 @@
-"""The interface and the parser of commands, and arguments that several commands have."""
+"""The interface and the parser of commands, and arguments that several commands share."""
 
 import os
 import sys
@@ -20,7 +20,7 @@ class Command(Protocol):
         """Run the command; return the exit status: 0 success, 1 refused, 2 wrong usage.
 
         If an action uses these statuses with another meaning, it sets the default `wrong` of its
-        parser. `wrong` is then the status after wrong usage and after an error.
+        parser. The exit status after wrong usage or an error is then `wrong`.
 
         Raises:
             ConfigError: the configuration is invalid or cannot be read.
@@ -32,20 +32,20 @@ class Command(Protocol):
 
 
 class CommandError(Exception):
-    """A command failed. The message has the reason and the remedy."""
+    """A command failed. The message contains the reason and a suggested fix."""
 
 
 class CommandParser(ArgumentParser):
-    """The parser of the command line, of a command or of an action.
+    """The parser of the whole command line, of a command, or of an action.
 
-    The parser's default `wrong`, if set, is the exit status after wrong usage.
+    If the default `wrong` of the parser is set, it is the exit status after wrong usage.
     """
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """Parse arguments; for an unknown argument, print the usage of the action and exit.
 
-        argparse itself would print the usage of the whole command line, which lacks the options of
-        the action.
+        argparse itself would print the usage of the whole command line, without the options of the
+        action.
         """
         arguments, unknown = super().parse_known_args(args, namespace)
         if unknown:
@@ -62,17 +62,17 @@ def add_rules_file(parser: ArgumentParser) -> None:
 
 
 def rules_file(arguments: Namespace) -> Path:
-    """Return the path of the configuration, from the arguments or the environment.
+    """Return the path of the configuration from the arguments or the environment.
 
     Raises:
-        SettingError: a variable of the environment is invalid.
+        SettingError: an environment variable is invalid.
     """
     named: Path | None = arguments.file
     return named or Settings.from_environment(os.environ).config
 
 
 def add_actions(parser: ArgumentParser) -> Any:
-    """Return the collection to which a command adds its actions; one action is required."""
+    """Return the object to which a command adds its actions; users must name one action."""
     return parser.add_subparsers(dest="action", metavar="ACTION", required=True)
 
 
@@ -82,8 +82,8 @@ def add_version_action(
     """Add an action on one version of an API; return the parser of the action.
 
     Args:
-        actions: the collection that `add_actions` returned.
-        changes: whether the action changes the state, and so takes a reason.
+        actions: the result of `add_actions`.
+        changes: whether the action changes the state and therefore accepts a reason.
     """
     parser: ArgumentParser = actions.add_parser(name, help=about)
     parser.add_argument("api", metavar="API", help="the name of the API")

@@ -1,4 +1,4 @@
-"""Input of commands that do not need a running gateway: bodies, conversions and the store."""
+"""Input of commands that need no running gateway: bodies, conversions and the store."""
 
 import asyncio
 import json
@@ -27,7 +27,7 @@ from gateway.usage.totals import Totals
 
 
 def declared_parts(path: Path, snapshot: Snapshot) -> Mapping[str, Sequence[Part]]:
-    """Return the declared parts of all conversions, by the name of the API."""
+    """Return the declared parts of all conversions, by API name."""
     data = read(read_rules(path), str(path), os.environ).data
     config = Config.model_validate_json(json.dumps(data))
     return {api.name: config.apis[api.name].parts(api) for api in snapshot.apis}
@@ -37,8 +37,7 @@ def read_body(path: Path, limits: Limits) -> bytes:
     """Return the body in a file, without a final line feed.
 
     Args:
-        path: the path of the file, or `-` for the standard input. It may be a device without an
-            end.
+        path: the path of the file, or `-` for standard input. It may be a device without an end.
         limits: the limits in the configuration. The maximum size is `limits.convert` or MAX_BYTES,
             whichever is larger.
 
@@ -73,11 +72,11 @@ class _StoredState(NamedTuple):
 
 
 def location(text: str) -> str:
-    """Parse the argument `--state`, the path of a file or the URL of a database.
+    """Parse the argument `--state`, which is the path of a file or the URL of a database.
 
     Raises:
-        CommandError: the argument is neither. The message does not quote it because it may contain
-            a password.
+        CommandError: the argument is invalid. The message does not quote it, since it may contain a
+            password.
     """
     mistakes = Mistakes()
     found = parse_state(text, mistakes)

@@ -17,23 +17,24 @@ from gateway.process.settings import Settings
 
 T = TypeVar("T")
 
-# The time limit in seconds. It is longer than workers take to apply overrides and than the gateway
-# waits for the response of a webhook.
+# The time limit in seconds. It is longer than workers take to apply overrides, and longer than the
+# gateway waits for a webhook.
 _TIMEOUT = 20.0
 
 
-# The remedies for an unreachable gateway and for an untrusted certificate.
+# The hints for an unreachable gateway and for an untrusted certificate.
 _RUNS = "start the gateway, or correct GATEWAY_ADMIN_HOST and GATEWAY_ADMIN_PORT"
 _CERTIFIED = (
     "set GATEWAY_ADMIN_CA to the file of its authority, and GATEWAY_ADMIN_HOST to a host name of"
     " the certificate"
 )
-# The title of a 404 from the port for clients. The admin port has the title "Not Found" of HTTP.
+# The title of a 404 response from the client port. On the admin port, the title is HTTP's "Not
+# Found".
 _FOR_CLIENTS = FaultCode.NOT_FOUND.problem_title
 
 
 class AdminUnreachableError(CommandError):
-    """The admin port cannot be reached. The message has its address, the reason and a remedy."""
+    """The admin port cannot be reached. The message has its address, the reason and a hint."""
 
 
 class _AdminRefusedError(CommandError):
@@ -126,11 +127,11 @@ class AdminClient:
 
 
 def ask_version(method: str, what: str, arguments: Namespace, content: object = None) -> bytes:
-    """Send a request about the version in the arguments; return the body of the response.
+    """Send a request about the version named in the arguments; return the response body.
 
     Args:
         what: the first segment of the path, such as `cutovers`.
-        arguments: `api` and `version`, and optionally `replica` and `why`.
+        arguments: the arguments `api` and `version`, and optionally `replica` and `why`.
     """
     admin = AdminClient(Settings.from_environment(os.environ))
     path = (what, arguments.api, arguments.version)
@@ -159,7 +160,7 @@ def why(arguments: Namespace) -> str:
 
 
 def _authorization(settings: Settings) -> dict[str, str]:
-    """Return the header field with the token from the settings; empty without a token."""
+    """Return the header field with the token from the settings; empty if there is no token."""
     token, path = settings.admin_token, settings.admin_token_file
     if not token and path is not None:
         try:
@@ -177,7 +178,7 @@ def _authorization(settings: Settings) -> dict[str, str]:
 
 
 def _tls(settings: Settings) -> ssl.SSLContext | None:
-    """Return the TLS context for the admin port; None if TLS is not used."""
+    """Return the TLS context for the admin port, or None without TLS."""
     if not settings.admin_ca:
         return None
     try:
@@ -194,5 +195,5 @@ def _tls(settings: Settings) -> ssl.SSLContext | None:
 def _operator() -> str:
     try:
         return quote(getpass.getuser(), safe="")
-    except (KeyError, OSError):  # a user without a name
+    except (KeyError, OSError):  # the user has no name
         return str(os.getuid())

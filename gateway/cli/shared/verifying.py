@@ -1,4 +1,4 @@
-"""The implementation of the command `verify`. It needs the libraries of the extra `verify`."""
+"""The implementation of the command `verify`, which needs the libraries of the extra `verify`."""
 
 import sys
 from argparse import Namespace
@@ -12,7 +12,7 @@ from gateway.verify.openapi.openapi import DocumentError
 from gateway.verify.verification_report import VerificationResult
 from gateway.verify.verify import VerifyError, VerifyOptions, verify
 
-# The maximum width of the progress line. A line that wraps cannot be overwritten.
+# The maximum width of the progress line. A longer line could wrap and not be overwritten.
 _WIDTH = 79
 
 
