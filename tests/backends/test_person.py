@@ -1,4 +1,4 @@
-"""The two person services: what they send, and how they start and stop."""
+"""The two person services: their responses, and how they start and stop."""
 
 import asyncio
 import json
@@ -68,7 +68,7 @@ async def test_head_is_get_without_the_body_and_options_lists_the_methods(
         ("POST", "/v1/person", 404, "not_found"),
     ],
 )
-async def test_a_refusal_is_a_problem(
+async def test_a_refusal_is_a_problem_detail(
     client: TestClient[web.Request, web.Application],
     method: str,
     path: str,
@@ -86,7 +86,7 @@ async def test_a_refusal_is_a_problem(
     assert problem == {"type": "about:blank", "status": status, "instance": path, "code": code}
 
 
-async def test_the_document_describes_the_person_of_this_version_alone(
+async def test_the_openapi_document_describes_only_the_person_of_its_version(
     backend: str, client: TestClient[web.Request, web.Application]
 ) -> None:
     document = await (await client.get("/openapi.json")).json()
@@ -107,13 +107,15 @@ async def test_the_document_describes_the_person_of_this_version_alone(
         ("Žofie", "木村 🦊", "Žofie 木村 🦊"),
     ],
 )
-def test_a_person_has_two_parts_of_a_name(backend: str, first: str, last: str, joined: str) -> None:
+def test_a_person_has_a_first_and_a_last_name(
+    backend: str, first: str, last: str, joined: str
+) -> None:
     found = import_module(f"{backend}.app").person(first, last).model_dump()
     apart = {"firstName": first, "lastName": last}
     assert found == {"name": joined if backend == "backend_v1" else apart}
 
 
-async def test_bytes_that_are_no_text_in_path_and_request_id_are_answered(
+async def test_a_request_with_a_path_and_id_that_are_not_utf_8_gets_a_response(
     client: TestClient[web.Request, web.Application],
 ) -> None:
     reader, writer = await asyncio.open_connection(client.host, client.port)
@@ -142,9 +144,7 @@ def test_the_program_listens_until_a_signal_and_exits_with_0(
 
 
 @pytest.mark.parametrize(("name", "value"), [("PORT", "x"), ("PORT", "99999"), ("GRACE", "soon")])
-def test_a_setting_that_cannot_be_used_is_named_in_one_line(
-    backend: str, name: str, value: str
-) -> None:
+def test_an_invalid_setting_is_reported_in_one_line(backend: str, name: str, value: str) -> None:
     setting = {f"{backend.upper()}_PORT": "0", f"{backend.upper()}_{name}": value}
     program = subprocess.run(
         [fork_server().python, "-m", backend],

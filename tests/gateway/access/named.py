@@ -1,4 +1,4 @@
-"""Names of clients by the `clients` section of a test."""
+"""Client names according to a `clients` section."""
 
 from gateway.access.clients import ClientNaming
 from tests.gateway.rules.rules import RULES, loaded
@@ -6,7 +6,7 @@ from tests.gateway.world import head
 
 
 def naming(by: str, more: str = "", **environment: str) -> ClientNaming:
-    """Return the rules by which clients are named, from the sources as YAML."""
+    """Compile the naming of clients from sources in YAML."""
     found = loaded(f"clients: {{ by: [{by}]{more} }}\n{RULES}", **environment).naming
     assert found is not None
     return found
@@ -18,5 +18,5 @@ def named(names: ClientNaming, *fields: tuple[str, str], target: str = "/", peer
 
 
 def bearer(names: ClientNaming, token: str) -> str:
-    """Return the name of the client that sends a token."""
+    """Return the name of the client that sends this token."""
     return named(names, ("Authorization", f"Bearer {token}"), peer="192.0.2.7")

@@ -1,4 +1,4 @@
-"""Access to the admin port: tokens, single sign-on and certificates from gateway.yaml."""
+"""Access to the admin port: tokens, single sign-on and certificates in gateway.yaml."""
 
 from ipaddress import ip_network
 from pathlib import Path
@@ -22,12 +22,12 @@ SIGN_ON = "{ sign_on: { proxies: [10.0.0.0/8] } }"
 
 
 def admin(section: str, folder: Path = Path()) -> AdminAccess:
-    """Return the access to the admin port, by its section of gateway.yaml."""
+    """Compile a section `admin` of gateway.yaml."""
     text = f"admin: {section}\n{RULES}"
     return load(text.encode(), "gateway.yaml", {"ANN": ANN}, folder).admin
 
 
-def test_operating_includes_reading() -> None:
+def test_the_right_to_operate_includes_reading() -> None:
     includes = {(one, other): one.includes(other) for one in Right for other in Right}
     assert [pair for pair, included in includes.items() if not included] == [
         (Right.READ, Right.OPERATE)
@@ -42,7 +42,7 @@ def test_access_is_open_without_credentials(tmp_path: Path) -> None:
     assert not admin(SIGN_ON).open
 
 
-def test_tokens_from_the_environment_and_from_files(tmp_path: Path) -> None:
+def test_tokens_are_read_from_the_environment_and_from_files(tmp_path: Path) -> None:
     (tmp_path / "token").write_text(f"{BEN}\n")
     found = admin(
         """
@@ -69,7 +69,7 @@ def test_a_file_without_a_token_is_refused(content: bytes | None, tmp_path: Path
         admin("{ tokens: { a: { right: read, token_file: token } } }", tmp_path)
 
 
-def test_no_mistake_shows_the_token() -> None:
+def test_mistakes_do_not_contain_the_token() -> None:
     for token in ("secret", "secret-that-is-shared"):
         one = '{ right: read, token: "${T}" }'
         found = report(f"admin: {{ tokens: {{ a: {one}, b: {one} }} }}\n{RULES}", T=token)
@@ -77,7 +77,7 @@ def test_no_mistake_shows_the_token() -> None:
         assert not any("secret" in line for line in found)
 
 
-def test_sign_on_is_compiled_with_its_networks() -> None:
+def test_sign_on_is_compiled_with_its_networks_and_groups() -> None:
     assert admin(SIGN_ON).sign_on == TrustedSignOn(
         "X-Forwarded-User", "X-Forwarded-Groups", PROXIES, frozenset(), None
     )
@@ -97,7 +97,7 @@ def test_sign_on_is_compiled_with_its_networks() -> None:
         ("", Right.READ, None),
     ],
 )
-def test_the_right_of_groups(
+def test_groups_determine_the_right_of_a_user(
     groups: str, without_readers: Right, with_readers: Right | None
 ) -> None:
     operators, readers = frozenset({"platform"}), frozenset({"support"})

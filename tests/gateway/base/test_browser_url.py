@@ -5,12 +5,12 @@ import pytest
 from gateway.base.urls import browser_authority, is_address, without_authority
 
 
-def test_the_authority_is_that_which_a_browser_reads() -> None:
+def test_browser_authority_finds_what_a_browser_finds() -> None:
     assert browser_authority("\0\\/h:1\\x") == "h:1"
     assert browser_authority("/x//y") is None
 
 
-def test_a_path_gets_a_dot_segment_where_a_browser_reads_an_authority() -> None:
+def test_a_path_gets_a_dot_segment_if_a_browser_would_find_an_authority() -> None:
     assert without_authority("/\t/x") == "/./\t/x"
     assert without_authority("/x") == "/x"
 

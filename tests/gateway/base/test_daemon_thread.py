@@ -1,4 +1,4 @@
-"""Calls in daemon threads: what they return or raise arrives, whatever it is."""
+"""Calls in daemon threads: results and exceptions of any kind reach the caller."""
 
 import asyncio
 from threading import Event, current_thread
@@ -43,4 +43,4 @@ async def test_a_late_result_is_ignored() -> None:
             await in_daemon_thread(late)
     go.set()
     assert await asyncio.to_thread(done.wait, 60)
-    await asyncio.sleep(0.01)  # the loop takes the result, and drops it
+    await asyncio.sleep(0.01)  # the event loop receives the result and ignores it

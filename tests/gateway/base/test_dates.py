@@ -1,4 +1,4 @@
-"""Dates: a day begins at midnight UTC, a time has its offset."""
+"""Dates: a day begins at midnight UTC, and a time has a UTC offset."""
 
 import pytest
 from hypothesis import given
@@ -20,7 +20,7 @@ from tests.gateway.world import LAW
         ("2028-02-29", 1_835_395_200),
     ],
 )
-def test_a_date_is_a_day_or_a_time_with_its_offset(text: str, seconds: int) -> None:
+def test_a_day_or_a_time_with_an_offset_is_parsed(text: str, seconds: int) -> None:
     assert parse_date(text) == seconds
 
 
@@ -30,7 +30,7 @@ def test_an_invalid_date_is_refused(text: str) -> None:
         parse_date(text)
 
 
-def test_a_time_needs_its_offset() -> None:
+def test_a_time_without_an_offset_is_refused() -> None:
     with pytest.raises(ValueError, match="write 2026-12-31T18:00Z if it is UTC"):
         parse_date("2026-12-31T18:00")
 
@@ -41,6 +41,6 @@ def test_a_formatted_date_is_parsed_back(seconds: int) -> None:
     assert parse_date(format_date(seconds)) == seconds
 
 
-def test_a_day_is_shown_as_a_day() -> None:
+def test_midnight_utc_is_formatted_as_a_day() -> None:
     assert format_date(1_798_675_200) == "2026-12-31"
     assert format_date(1_798_675_201) == "2026-12-31T00:00:01Z"

@@ -1,4 +1,4 @@
-"""The shares of the file descriptors that a process may open."""
+"""How the file descriptors of a process are divided."""
 
 import os
 import resource
@@ -35,7 +35,7 @@ def test_the_limit_is_raised_to_the_hard_limit(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_a_gateway_starts_without_standard_streams(workers: str, tmp_path: Path) -> None:
-    """No socket gets their numbers, which libuv does not close; nor does the log go into one."""
+    """No socket gets the number of a standard stream, and the log is not written into a socket."""
     config = tmp_path / "gateway.yaml"
     config.write_text(rules(9))
     with ExitStack() as held:

@@ -1,4 +1,4 @@
-"""Faults: one status and one blame for every code, and a response body by RFC 9457."""
+"""Faults: each code has one status and one blame; the response body follows RFC 9457."""
 
 from dataclasses import FrozenInstanceError
 from typing import Any
@@ -71,7 +71,7 @@ def test_a_fault_cannot_be_changed() -> None:
 
 
 def test_faults_before_the_version_is_known_are_listed() -> None:
-    """Nothing about one version: a retired one and one that is browned out are known."""
+    """A retired or browned-out version is known, so these faults are not in the list."""
     about = {code for code in BEFORE_VERSION if code.startswith("version_")}
     assert about == {code for code in FaultCode if code.startswith("version_")} - {
         FaultCode.VERSION_RETIRED,
@@ -103,10 +103,10 @@ def test_faults_of_conversions_have_their_status_and_detail() -> None:
         ((405, "Gone.", "No.", "M", ("PUT",)), "method_not_allowed", "No.", (b"PUT",)),
     ],
 )
-def test_a_missing_operation_has_the_configured_fault(
+def test_a_missing_operation_returns_the_configured_fault(
     given: tuple[Any, ...], code: str, detail: str, fields: tuple[bytes, ...]
 ) -> None:
-    """A 405 has Allow, which may be empty (RFC 9110, sections 10.2.1 and 15.5.6)."""
+    """A 405 response has an Allow header, which may be empty (RFC 9110, 10.2.1 and 15.5.6)."""
     fault = operation_missing(*given)
     assert (fault.code, fault.status, fault.detail) == (code, given[0], detail)
     assert fault.fields == tuple((b"Allow", each) for each in fields)

@@ -41,7 +41,7 @@ def test_files_that_are_not_regular_are_refused(tmp_path: Path) -> None:
 
 
 class KilledError(BaseException):
-    """A process that is killed before a system call."""
+    """Simulates that the process is killed before a system call."""
 
 
 def stop(error: BaseException) -> Callable[..., None]:
@@ -76,13 +76,13 @@ def test_a_failed_write_leaves_the_old_content(
             with pytest.raises(type(error)):
                 write_whole(path, b"content")
         assert path.read_bytes() == b"former"
-    assert [*tmp_path.iterdir()] == [path]  # also what the killed one left
+    assert [*tmp_path.iterdir()] == [path]  # the file of the killed attempt is gone
 
 
-def test_content_and_name_are_on_the_disk_in_their_order(
+def test_content_and_name_are_synced_to_disk_in_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The content before the name that leads to it, and the name before it returns."""
+    """The content is synced before the renaming, and the folder before the function returns."""
     path, calls = tmp_path / "file", list[str]()
     sync, rename = os.fsync, Path.replace
 
@@ -101,10 +101,10 @@ def test_content_and_name_are_on_the_disk_in_their_order(
     assert calls == ["content", "rename", "folder"]
 
 
-def test_a_folder_that_cannot_be_synced_has_the_content(
+def test_a_write_succeeds_even_if_the_folder_cannot_be_synced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Some file systems refuse that; the file is replaced all the same."""
+    """Some file systems refuse to sync a folder."""
     sync = os.fsync
 
     def refuse(descriptor: int) -> None:

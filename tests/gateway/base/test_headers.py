@@ -1,4 +1,4 @@
-"""Header fields between two hops: dropped, added or replaced, but never reordered."""
+"""Header fields of forwarded messages are removed, added or replaced, but never reordered."""
 
 import pytest
 from hypothesis import given
@@ -24,13 +24,13 @@ from tests.gateway.world import LAW, head
 
 
 def lines(*texts: str) -> HeaderFields:
-    """Return field lines as `Name: value` spells them."""
+    """Parse field lines of the form `Name: value`."""
     parts = (text.encode().partition(b": ") for text in texts)
     return [(name, value) for name, _, value in parts]
 
 
 class TestEndToEnd:
-    """RFC 9110, section 7.6.1."""
+    """Fields that are not forwarded (RFC 9110, section 7.6.1)."""
 
     @pytest.mark.parametrize(
         "name",
@@ -121,7 +121,7 @@ def test_forwarded_fields_follow_the_rules_of_http(
 
 
 class TestFiltered:
-    """Each name is examined once, and the cache of names is bounded."""
+    """Each field name is examined only once, and the cache of names is bounded."""
 
     def test_watched_fields_are_reported(self) -> None:
         actions = watching_filter(frozenset({b"expect"}))
@@ -157,7 +157,7 @@ class TestFiltered:
 
 
 class TestForwarding:
-    """Forwarded (RFC 7239) and the older X-Forwarded-* fields."""
+    """The fields Forwarded (RFC 7239) and X-Forwarded-*."""
 
     @pytest.mark.parametrize(
         ("address", "node"),
@@ -233,7 +233,7 @@ class TestForwarding:
 
 
 class TestVary:
-    """RFC 9110, section 12.5.5."""
+    """Additions to Vary (RFC 9110, section 12.5.5)."""
 
     @pytest.mark.parametrize(
         ("before", "names", "after"),
@@ -264,7 +264,7 @@ class TestVary:
 
 
 class TestRetype:
-    """The media-type endpoint answers with the vendor type that it matched."""
+    """Responses get the vendor media type with which the client selected the version."""
 
     VENDOR = "application/vnd.comp.app-v1+json"
 
@@ -308,7 +308,7 @@ def test_an_upgrade_has_only_connection_and_upgrade() -> None:
 
 
 class TestTrailers:
-    """Fields behind a body (RFC 9110, section 6.5)."""
+    """Trailer fields (RFC 9110, section 6.5)."""
 
     @pytest.mark.parametrize(
         "values",
@@ -395,7 +395,7 @@ def test_field_names_are_case_insensitive() -> None:
     }
 
 
-def test_the_cache_is_bounded() -> None:
+def test_the_cache_of_field_names_is_bounded() -> None:
     names = FieldNames({b"a"})
     for number in range(5000):
         assert names.examine(b"x-%d" % number) is None
@@ -411,7 +411,7 @@ def header_lines(*values: str) -> HeaderFields:
 
 
 @pytest.mark.parametrize("values", [("0",), ("000",)])
-def test_max_forwards_of_zero_ends_the_forwarding(values: tuple[str, ...]) -> None:
+def test_max_forwards_of_zero_forbids_forwarding(values: tuple[str, ...]) -> None:
     assert is_final_recipient(head("/", *(("max-forwards", value) for value in values)).fields)
 
 
@@ -431,7 +431,7 @@ def test_max_forwards_is_counted_down(number: int, zeros: int) -> None:
     assert with_fewer_forwards(header_lines(text)) == header_lines(str(min(number - 1, 10**9)))
 
 
-def test_a_number_of_many_digits_is_not_read() -> None:
+def test_a_max_forwards_with_many_digits_is_reduced_to_the_maximum() -> None:
     assert with_fewer_forwards(header_lines("9" * 100_000)) == header_lines(str(10**9))
 
 

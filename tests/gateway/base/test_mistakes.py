@@ -1,4 +1,4 @@
-"""The report: one line for each mistake, in the form that editors jump to."""
+"""The report: one line per mistake, in a format that editors can jump to."""
 
 import pytest
 
@@ -14,7 +14,7 @@ from gateway.base.mistakes import (
 )
 
 
-def test_a_line_for_each_issue_in_the_order_of_the_file() -> None:
+def test_issues_are_reported_one_per_line_in_the_order_of_the_file() -> None:
     error = ConfigError(
         "gateway.yaml",
         [
@@ -79,7 +79,7 @@ def test_a_hint_has_the_nearest_name_or_the_known_ones(
     assert suggest(name, known) == text
 
 
-def test_mistakes_are_collected() -> None:
+def test_attempt_and_look_up_collect_mistakes() -> None:
     mistakes = Mistakes()
     assert mistakes.attempt(lambda: int("5"), "a") == 5
     assert mistakes.attempt(lambda: int("x", 10), "b", 0) is None
@@ -91,7 +91,7 @@ def test_mistakes_are_collected() -> None:
     ]
 
 
-def test_a_report_of_very_many_mistakes_is_bounded() -> None:
+def test_a_report_of_many_mistakes_is_bounded() -> None:
     issues = [Issue(line, 1, "apis", "x" * 5000) for line in range(1, 200_001)]
     lines = ConfigError("gateway.yaml", issues).report().splitlines()
     assert len(lines) == 101

@@ -1,4 +1,4 @@
-"""The types that the models share: texts for numbers, units, and one value or a pair."""
+"""Types that the models share: numbers as strings, units, and one value or a pair."""
 
 from typing import Annotated, Any
 
@@ -30,7 +30,7 @@ Share = Annotated[str, matching("^[0-9]+%$", "not a share"), UnitText]
         (Share, "5%", "5%"),
     ],
 )
-def test_a_number_may_be_a_text_of_a_variable(kind: Any, value: object, taken: object) -> None:
+def test_a_number_may_be_a_string_from_a_variable(kind: Any, value: object, taken: object) -> None:
     assert TypeAdapter(kind).validate_python(value) == taken
 
 
@@ -53,5 +53,5 @@ def test_a_value_of_another_type_is_refused(kind: Any, value: object, message: s
         TypeAdapter(kind).validate_python(value, strict=True)
 
 
-def test_a_pattern_has_its_message() -> None:
+def test_the_message_of_a_pattern_is_stored() -> None:
     assert PATTERN_MESSAGES["^[0-9]+%$"] == "not a share"

@@ -1,4 +1,4 @@
-"""Webhooks in gateway.yaml: which events they get, in which form, and with which key."""
+"""Webhooks in gateway.yaml: their events, formats and keys."""
 
 from base64 import b64decode
 

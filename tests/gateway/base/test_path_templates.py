@@ -1,4 +1,4 @@
-"""Routing: paths match exactly, captures are raw, and the more literal template wins."""
+"""Routing: paths match exactly, captures are raw, and the template with more literal text wins."""
 
 import re
 from typing import Any
@@ -36,7 +36,7 @@ SHIPPED = (
 
 
 class TestExactPaths:
-    """No trailing slash, no doubled slash, no dot segment, no decoding: byte for byte."""
+    """Paths match byte for byte: slashes, dot segments and percent-encoding are not normalized."""
 
     @pytest.mark.parametrize(
         ("path", "template", "captures"),
@@ -166,7 +166,7 @@ class TestCaptures:
         ],
     )
     def test_captures_never_match_a_dot_segment(self, text: str, path: str) -> None:
-        """Filled into another path, a dot segment would leave the folder."""
+        """In a filled-in path, a dot segment would leave the folder."""
         assert router(text).find(path) is None
 
     @pytest.mark.parametrize(
@@ -240,12 +240,12 @@ class TestCaptures:
             "%2525252e%2e",
         ],
     )
-    def test_captures_match_texts_with_harmless_dots(self, plain: str) -> None:
+    def test_captures_match_strings_with_harmless_dots(self, plain: str) -> None:
         assert router("/users/{id}").find(f"/users/{plain}") == ("/users/{id}", {"id": plain})
 
 
 class TestPrecedence:
-    """A literal wins over a capture, and more literal text over less; declared order is nothing."""
+    """Literals precede captures, and more literal text precedes less; the order has no effect."""
 
     @pytest.mark.parametrize(
         ("texts", "path", "winner"),
@@ -355,7 +355,7 @@ class TestBuilding:
         with pytest.raises(ValueError, match=rf"^{re.escape(told)}$"):
             parse_template(f"/x/{segment}")
 
-    def test_a_template_knows_its_parts(self) -> None:
+    def test_a_parsed_template_contains_its_segments_and_captures(self) -> None:
         assert parse_template("/v{version}/a%2Fb/{rest*}") == Template(
             "/v{version}/a%2Fb/{rest*}",
             (Segment("v", "version"), Segment("a%2Fb"), Segment("", "rest", tail=True)),
@@ -421,7 +421,7 @@ def templates(draw: st.DrawFn, literals: st.SearchStrategy[str] = letters) -> st
 
 @st.composite
 def filled(draw: st.DrawFn) -> tuple[str, dict[str, str], str]:
-    """A template, captures for it, and the path that they make."""
+    """Generate a template, captures for it, and the filled path."""
     text = draw(templates())
     template = parse_template(text)
     captures = {name: draw(taken) for name in template.captures}
@@ -444,7 +444,9 @@ def test_a_filled_template_is_found_with_its_captures(
 
 @LAW
 @given(filled())
-def test_the_literal_path_beats_every_capture(made: tuple[str, dict[str, str], str]) -> None:
+def test_a_literal_template_precedes_any_template_with_captures(
+    made: tuple[str, dict[str, str], str],
+) -> None:
     text, captures, path = made
     assume(captures)
     literal = Template(path, tuple(Segment(part) for part in path[1:].split("/")), ())
@@ -453,7 +455,7 @@ def test_the_literal_path_beats_every_capture(made: tuple[str, dict[str, str], s
 
 
 def pattern(text: str) -> re.Pattern[str]:
-    """Return what a template means, as a regular expression."""
+    """Return the meaning of a template as a regular expression."""
     segments = []
     for part in text[1:].split("/"):
         if part == "{rest*}":
@@ -472,7 +474,7 @@ def pattern(text: str) -> re.Pattern[str]:
 
 
 def precedence(text: str) -> list[tuple[int, int, int]]:
-    """Return the order in which templates are to be tried, from the first segment to the last."""
+    """Return the sort key in which templates are tried, segment by segment."""
     order = []
     for part in text[1:].split("/"):
         before, brace, after = part.partition("{")
@@ -529,7 +531,7 @@ def test_a_router_iterates_over_its_targets() -> None:
     assert list(router("/b", "/a/{c}", "/a")) == ["/b", "/a/{c}", "/a"]
 
 
-def test_recent_paths_are_cached_within_a_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recent_lookups_are_cached_within_a_memory_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     searched: list[str] = []
 
     def search(root: Any, exact: Any, path: str) -> Any:
@@ -552,13 +554,13 @@ def test_recent_paths_are_cached_within_a_budget(monkeypatch: pytest.MonkeyPatch
     router.find("/other/19999")
     router.find("/users/1")
     router.find("/users/" + "1" * 300)
-    router.find("/users/" + "1" * 300)  # too long to be remembered
+    router.find("/users/" + "1" * 300)  # too long for the cache
     assert searched == ["/users/1", *["/users/" + "1" * 300] * 2]
     older = next(iter(held._older))
     searched.clear()
     router.find(older)
     assert older in held
     assert not searched
-    for number in range(20_000):  # texts that take more memory
+    for number in range(20_000):  # strings that take more memory
         router.find(f"/é/{number:0200}")
     assert len(held) + len(held._older) < 5000

@@ -1,4 +1,4 @@
-"""The request head: raw and immutable."""
+"""The request head is raw and immutable."""
 
 import pytest
 from multidict import CIMultiDict, CIMultiDictProxy
@@ -17,7 +17,7 @@ from tests.gateway.world import head
         ("/a?b?c", "/a", "b?c"),
     ],
 )
-def test_path_and_query_are_kept_raw(target: str, path: str, query: str | None) -> None:
+def test_path_and_query_stay_raw(target: str, path: str, query: str | None) -> None:
     assert head(target, method="HEAD")[:3] == ("HEAD", path, query)
 
 
@@ -43,7 +43,7 @@ def test_the_default_context_has_no_client() -> None:
 
 
 def test_the_default_draws_avoid_brownouts_and_cutovers() -> None:
-    """A brownout or a cutover of a share spares the default; a shadow shows what it would ask."""
+    """The default draw avoids brownouts and cutovers but takes part in shadows."""
     assert not ANONYMOUS_CONTEXT.brownout_draw < 1.0
     assert not ANONYMOUS_CONTEXT.cutover_draw < 1.0
     assert ANONYMOUS_CONTEXT.shadow_draw < 0.0001

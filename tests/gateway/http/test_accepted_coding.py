@@ -1,4 +1,4 @@
-"""The coding that a client prefers, by Accept-Encoding."""
+"""The content coding that a client prefers, according to Accept-Encoding."""
 
 import pytest
 
@@ -32,9 +32,9 @@ from gateway.http.content_coding import accepted_coding
         (f"{'a' * 300}, br", "br"),
     ],
 )
-def test_accepted(value: str, coding: str | None) -> None:
+def test_the_preferred_coding_is_selected(value: str, coding: str | None) -> None:
     assert accepted_coding(value) == coding
 
 
-def test_no_field_has_no_coding() -> None:
+def test_without_accept_encoding_no_coding_is_used() -> None:
     assert accepted_coding("") is None

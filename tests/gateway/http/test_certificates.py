@@ -1,4 +1,4 @@
-"""TLS contexts of certificates, keys and authorities, and what certificates are for."""
+"""TLS contexts made from certificates, keys and authorities, and details of certificates."""
 
 import ssl
 import time
@@ -22,7 +22,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
     return Authority(tmp_path_factory.mktemp("authority"))
 
 
-def test_contexts_are_of_tls_1_2_and_later_and_check_the_peer(authority: Authority) -> None:
+def test_contexts_require_tls_1_2_and_clients_verify_the_server(authority: Authority) -> None:
     server = server_context(authority.issue("a"))
     client = client_context(ca=authority.pem)
     for context in (server, client):
@@ -35,7 +35,7 @@ def test_contexts_are_of_tls_1_2_and_later_and_check_the_peer(authority: Authori
 @pytest.mark.parametrize(
     ("required", "mode"), [(True, ssl.CERT_REQUIRED), (False, ssl.CERT_OPTIONAL)]
 )
-def test_a_server_may_ask_for_client_certificates(
+def test_a_server_can_request_or_require_client_certificates(
     authority: Authority, required: bool, mode: ssl.VerifyMode
 ) -> None:
     pair = authority.issue("a")
@@ -43,8 +43,8 @@ def test_a_server_may_ask_for_client_certificates(
     assert context.verify_mode is mode
 
 
-def test_the_same_settings_give_the_same_context(authority: Authority) -> None:
-    """So a reload keeps the connections to services."""
+def test_equal_settings_return_the_same_client_context(authority: Authority) -> None:
+    """A reload therefore keeps the connections to services."""
     pair = authority.issue("a")
     one = client_context(ca=authority.pem, pair=pair)
     assert client_context(ca=authority.pem, pair=KeyPair(*pair)) is one
@@ -60,7 +60,7 @@ def test_the_same_settings_give_the_same_context(authority: Authority) -> None:
         ("a.crt", "none.key", "PEM"),
     ],
 )
-def test_a_certificate_and_a_key_that_do_not_fit_are_refused(
+def test_a_certificate_and_a_key_that_do_not_match_are_refused(
     tmp_path: Path, certificate: str, key: str, reason: str
 ) -> None:
     for name, password in (("a", b""), ("b", b""), ("secret", b"secret")):
@@ -72,12 +72,12 @@ def test_a_certificate_and_a_key_that_do_not_fit_are_refused(
 
 
 @pytest.mark.parametrize("ca", [b"", b"no certificate", b"\xff"])
-def test_authorities_that_are_no_certificates_are_refused(ca: bytes) -> None:
+def test_invalid_authorities_are_refused(ca: bytes) -> None:
     with pytest.raises(ValueError, match=r"^the ca cannot be used: .*; use PEM certificates$"):
         client_context(ca=ca)
 
 
-def test_the_names_and_the_end_of_a_certificate_are_read(authority: Authority) -> None:
+def test_the_names_and_the_expiry_of_a_certificate_are_read(authority: Authority) -> None:
     details = certificate_details(authority.issue("API.example", "*.example").certificate)
     assert details.names == ("api.example", "*.example")
     assert 0 < details.expires - time.time() <= 86_400
@@ -98,9 +98,7 @@ def test_the_names_and_the_end_of_a_certificate_are_read(authority: Authority) -
         (None, "first"),
     ],
 )
-def test_a_certificate_is_chosen_by_the_name_that_the_client_asks_for(
-    name: str | None, chosen: str
-) -> None:
+def test_the_certificate_is_selected_by_server_name(name: str | None, chosen: str) -> None:
     contexts = {
         each: ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER) for each in ("first", "exact", "wildcard")
     }

@@ -1,4 +1,4 @@
-"""Content codings are undone within a bound, whatever they promise to hold."""
+"""Content codings are decoded within a size limit, whatever size they expand to."""
 
 import gzip
 import sys
@@ -23,7 +23,7 @@ else:
 
 
 def bare(data: bytes) -> bytes:
-    """Return deflate without the zlib format around it, as some send it."""
+    """Compress with deflate but without the zlib header, as some senders do."""
     compressor = zlib.compressobj(wbits=-15)
     return compressor.compress(data) + compressor.flush()
 
@@ -40,25 +40,25 @@ BODIES = [b"", b"a", b"\x78\x9c\x00", bytes(10_000), b'{"name":"Bob"}' * 1000]
 
 @pytest.mark.parametrize("name", ENCODERS)
 @pytest.mark.parametrize("body", BODIES, ids=len)
-def test_what_was_coded_is_decoded(name: str, body: bytes) -> None:
+def test_an_encoded_body_is_decoded(name: str, body: bytes) -> None:
     coded = ENCODERS[name](body)
     assert decode(coded, [name], len(body)) == body
 
 
 @pytest.mark.parametrize("body", BODIES, ids=len)
-def test_bare_deflate_is_decoded(body: bytes) -> None:
+def test_deflate_without_a_zlib_header_is_decoded(body: bytes) -> None:
     assert decode(bare(body), ["deflate"], len(body)) == body
 
 
 @pytest.mark.parametrize("name", ["gzip", "zstd"])
-def test_members_follow_one_another(name: str) -> None:
+def test_a_body_of_several_members_is_decoded(name: str) -> None:
     encode = ENCODERS[name]
     assert decode(encode(b"one") + encode(b"") + encode(b"two"), [name], 6) == b"onetwo"
     with pytest.raises(DecodedTooLargeError):
         decode(encode(b"one") + encode(b"two"), [name], 5)
 
 
-def test_the_last_coding_is_undone_first() -> None:
+def test_the_last_applied_coding_is_decoded_first() -> None:
     coded = brotli.compress(gzip.compress(zlib.compress(b"body")))
     assert decode(coded, ["deflate", "gzip", "br"], 100) == b"body"
     with pytest.raises(ContentCodingError):
@@ -76,12 +76,12 @@ def test_the_last_coding_is_undone_first() -> None:
         ([b""], []),
     ],
 )
-def test_the_codings_of_a_body(values: list[bytes], names: list[str]) -> None:
+def test_content_encoding_is_split_into_codings(values: list[bytes], names: list[str]) -> None:
     assert codings(values) == names
 
 
 @pytest.mark.parametrize("name", ENCODERS)
-def test_one_byte_too_many(name: str) -> None:
+def test_a_body_one_byte_above_the_limit_is_refused(name: str) -> None:
     coded = ENCODERS[name](bytes(1001))
     assert len(decode(coded, [name], 1001)) == 1001
     with pytest.raises(DecodedTooLargeError, match="larger than 1000 bytes"):
@@ -89,8 +89,8 @@ def test_one_byte_too_many(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ENCODERS)
-def test_a_bomb_costs_no_more_than_the_limit(name: str) -> None:
-    """100 MB of nothing in a few bytes: refused before it is unfolded."""
+def test_decoding_a_bomb_uses_no_more_memory_than_the_limit_allows(name: str) -> None:
+    """100 MB of zeros compress to a few bytes. The body is refused before it is expanded."""
     coded = ENCODERS[name](bytes(100_000_000))
     tracemalloc.start()
     try:
@@ -101,7 +101,7 @@ def test_a_bomb_costs_no_more_than_the_limit(name: str) -> None:
         tracemalloc.stop()
 
 
-def test_a_bomb_within_a_bomb_is_refused_at_its_first_step() -> None:
+def test_a_nested_bomb_is_refused_at_the_first_coding() -> None:
     coded = gzip.compress(gzip.compress(bytes(50_000_000)))
     with pytest.raises(DecodedTooLargeError):
         decode(coded, ["gzip", "gzip"], 10_000)
@@ -120,19 +120,19 @@ def test_a_bomb_within_a_bomb_is_refused_at_its_first_step() -> None:
     ],
     ids=["cut", "half", "one byte", "plain", "tail", "spoilt"],
 )
-def test_what_is_not_in_its_coding(name: str, spoil: Callable[[bytes], bytes]) -> None:
-    """Never half a body: it is whole, or it is refused."""
+def test_a_damaged_body_is_refused(name: str, spoil: Callable[[bytes], bytes]) -> None:
+    """The result is never a part of a body."""
     with pytest.raises(ContentCodingError):
         decode(spoil(ENCODERS[name](bytes(range(256)) * 4)), [name], 10_000)
 
 
 @pytest.mark.parametrize("name", ["compress", "zip", "*", "\xe9", "gzip;q=1"])
-def test_a_coding_that_is_not_known(name: str) -> None:
+def test_an_unknown_coding_is_refused(name: str) -> None:
     with pytest.raises(ContentCodingError, match="not known"):
         decode(b"", [name], 1)
 
 
-def test_too_many_codings_and_members() -> None:
+def test_too_many_codings_or_members_are_refused() -> None:
     with pytest.raises(ContentCodingError, match="more than 8"):
         decode(b"", ["gzip"] * 9, 1)
     with pytest.raises(ContentCodingError, match="more than 256"):

@@ -1,4 +1,4 @@
-"""Set-Cookie: paths and domains of a service as those of the client."""
+"""Set-Cookie: a service's paths and domains are mapped to those that the client uses."""
 
 import pytest
 
@@ -18,7 +18,7 @@ from gateway.http.cookie import leaves, map_cookie, path_above
         ("", ""),
     ],
 )
-def test_cookies(given: str, wanted: str) -> None:
+def test_paths_are_mapped_and_internal_domains_are_removed(given: str, wanted: str) -> None:
     assert map_cookie(given, str.upper, lambda domain: domain != "inside") == wanted
 
 
@@ -34,7 +34,9 @@ def test_cookies(given: str, wanted: str) -> None:
         ("/v1/me", "/v2/me", "/other", None),
     ],
 )
-def test_paths_above(public: str, served: str, prefix: str, found: str | None) -> None:
+def test_path_above_returns_the_public_prefix(
+    public: str, served: str, prefix: str, found: str | None
+) -> None:
     assert path_above(public, served, prefix) == found
 
 
@@ -45,10 +47,10 @@ def test_paths_above(public: str, served: str, prefix: str, found: str | None) -
         (".TEST", False),
         ("inside.test", True),
         (".inside.test", True),
-        ("x.inside.test", False),  # of no service: a client refuses it as before
+        ("x.inside.test", False),  # it belongs to no service; clients refuse it anyway
         ("side.test", False),
         ("10.0.0.2", True),
     ],
 )
-def test_domains(domain: str, gone: bool) -> None:
+def test_a_domain_that_covers_only_services_leaves(domain: str, gone: bool) -> None:
     assert leaves(domain, "api.test", ["inside.test", "10.0.0.2"]) is gone

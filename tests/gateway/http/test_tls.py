@@ -1,4 +1,4 @@
-"""TLS over memory buffers, against Python's own TLS and itself, over real sockets."""
+"""TLS over memory buffers, tested against Python's own TLS and itself, over real sockets."""
 
 import asyncio
 import ssl
@@ -21,11 +21,11 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 
 class Recorder(asyncio.Protocol):
-    """Records what a connection learns; `upper` answers with what came, in capitals."""
+    """Records the events of a connection; with `upper`, sends received bytes back in upper case."""
 
     def __init__(self, *, upper: bool = False) -> None:
         self.upper = upper
-        self.keeps = False  # whether it goes on to write when the peer has ended
+        self.keeps = False  # whether it continues to write after the peer has ended its side
         self.data = b""
         self.events: list[str] = []
         self.made = asyncio.Event()
@@ -57,13 +57,13 @@ class Peers(NamedTuple):
     failures: asyncio.Queue[TlsError]
 
     async def server(self) -> Recorder:
-        """Return the last connection, once its handshake is complete."""
+        """Return the latest connection after its handshake."""
         await until(lambda: bool(self.servers))
         await self.servers[-1].made.wait()
         return self.servers[-1]
 
     async def failure(self) -> str:
-        """Return why the next handshake failed, as its label."""
+        """Return the reason label of the next failed handshake."""
         return (await self.failures.get()).reason
 
 
@@ -88,7 +88,7 @@ async def listening(context: ssl.SSLContext, *, seconds: float = 10.0) -> AsyncI
 async def connect(
     port: int, context: ssl.SSLContext, name: str, session: ssl.SSLSession | None = None
 ) -> Recorder:
-    """Return a connection of our own client; raises TlsError."""
+    """Connect with the gateway's own client; raises TlsError."""
     loop = asyncio.get_running_loop()
     made = loop.create_future()
 
@@ -104,12 +104,12 @@ async def connect(
 
 async def until(true: Callable[[], bool]) -> None:
     async with asyncio.timeout(20):
-        while not true():  # noqa: ASYNC110  # nobody sets an event
+        while not true():  # noqa: ASYNC110  # there is no event to wait for
             await asyncio.sleep(0.001)
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-async def test_bytes_pass_both_ways_with_a_client_of_the_standard_library(
+async def test_data_is_exchanged_with_a_client_of_the_standard_library(
     authority: Authority, version: ssl.TLSVersion
 ) -> None:
     client = client_context(ca=authority.pem)
@@ -125,7 +125,9 @@ async def test_bytes_pass_both_ways_with_a_client_of_the_standard_library(
 
 
 @pytest.mark.parametrize("size", [1, 16 * 1024, 16 * 1024 + 1, 3_000_000])
-async def test_bytes_pass_both_ways_with_our_own_client(authority: Authority, size: int) -> None:
+async def test_data_is_exchanged_with_the_gateways_own_client(
+    authority: Authority, size: int
+) -> None:
     async with listening(server_context(authority.issue("api.example"))) as peers:
         client = await connect(peers.port, client_context(ca=authority.pem), "api.example")
         client.transport.write(b"a" * size)
@@ -136,7 +138,7 @@ async def test_bytes_pass_both_ways_with_our_own_client(authority: Authority, si
         assert await (await peers.server()).lost is None
 
 
-async def test_nothing_is_read_while_reading_is_paused(authority: Authority) -> None:
+async def test_no_data_is_delivered_while_reading_is_paused(authority: Authority) -> None:
     async with listening(server_context(authority.issue("api.example"))) as peers:
         client = await connect(peers.port, client_context(ca=authority.pem), "api.example")
         client.transport.pause_reading()
@@ -149,7 +151,7 @@ async def test_nothing_is_read_while_reading_is_paused(authority: Authority) -> 
         client.transport.close()
 
 
-async def test_a_side_that_has_ended_still_receives(authority: Authority) -> None:
+async def test_a_side_that_has_ended_still_receives_data(authority: Authority) -> None:
     async with listening(server_context(authority.issue("api.example"))) as peers:
         client = await connect(peers.port, client_context(ca=authority.pem), "api.example")
         server = await peers.server()
@@ -195,7 +197,7 @@ async def refused(port: int, context: ssl.SSLContext, name: str = "api.example")
     return error.value.reason
 
 
-async def test_a_client_refuses_a_server_and_names_the_cause(authority: Authority) -> None:
+async def test_a_client_that_refuses_a_server_reports_the_cause(authority: Authority) -> None:
     trusting, strangers = client_context(ca=authority.pem), client_context()
     async with listening(server_context(authority.issue("api.example"))) as peers:
         for context, name, reason in (
@@ -208,7 +210,7 @@ async def test_a_client_refuses_a_server_and_names_the_cause(authority: Authorit
         assert await refused(peers.port, trusting) == "expired"
 
 
-async def test_a_server_refuses_a_client_and_names_the_cause(
+async def test_a_server_that_refuses_a_client_reports_the_cause(
     authority: Authority, tmp_path: Path
 ) -> None:
     pair = authority.issue("api.example")
@@ -221,7 +223,7 @@ async def test_a_server_refuses_a_client_and_names_the_cause(
     ):
         async with listening(context) as peers:
             client = client_context(ca=authority.pem, pair=own)
-            try:  # with TLS 1.3, the client learns of it after its own handshake
+            try:  # with TLS 1.3, the client learns of the refusal only after its own handshake
                 connection = await connect(peers.port, client, "api.example")
             except TlsError:
                 pass
@@ -234,7 +236,7 @@ async def test_a_server_refuses_a_client_and_names_the_cause(
             assert await peers.failure() == reason
 
 
-async def test_old_protocols_and_plain_http_are_refused(authority: Authority) -> None:
+async def test_plain_http_to_a_tls_server_is_refused(authority: Authority) -> None:
     async with listening(server_context(authority.issue("api.example"))) as peers:
         reader, writer = await asyncio.open_connection("127.0.0.1", peers.port)
         writer.write(b"GET / HTTP/1.1\r\nHost: api.example\r\n\r\n")
@@ -243,7 +245,7 @@ async def test_old_protocols_and_plain_http_are_refused(authority: Authority) ->
         assert await peers.failure() == "not_tls"
 
 
-async def test_a_slow_handshake_is_cut(authority: Authority) -> None:
+async def test_a_slow_handshake_is_aborted(authority: Authority) -> None:
     async with listening(server_context(authority.issue("api.example")), seconds=0.05) as peers:
         reader, writer = await asyncio.open_connection("127.0.0.1", peers.port)
         writer.write(b"\x16\x03\x01")
@@ -252,7 +254,7 @@ async def test_a_slow_handshake_is_cut(authority: Authority) -> None:
         assert await peers.failure() == "slow"
 
 
-async def test_a_server_that_speaks_plain_http_is_named(authority: Authority) -> None:
+async def test_a_server_without_tls_is_reported_as_not_tls(authority: Authority) -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(1)
         writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")

@@ -1,4 +1,4 @@
-"""What `traceparent` says, by the W3C's Trace Context, section 3.2."""
+"""Parsing of `traceparent` (W3C Trace Context, section 3.2)."""
 
 import pytest
 from hypothesis import given
@@ -15,7 +15,7 @@ TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
     [
         (f"00-{TRACE}-{SPAN}-01", True),
         (f"00-{TRACE}-{SPAN}-00", False),
-        (f"00-{TRACE}-{SPAN}-03", True),  # other flags are for later versions
+        (f"00-{TRACE}-{SPAN}-03", True),  # other flags are reserved for later versions
         (f"00-{TRACE}-{SPAN}-fe", False),
         (f"cc-{TRACE}-{SPAN}-01", True),
         (f"cc-{TRACE}-{SPAN}-01-what-the-future-brings", True),
@@ -31,7 +31,7 @@ TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
         ("", None),
     ],
 )
-def test_what_it_says(text: str, sampled: bool | None) -> None:
+def test_traceparent_is_parsed_or_ignored_if_invalid(text: str, sampled: bool | None) -> None:
     expected = None if sampled is None else TraceParent(TRACE, SPAN, sampled)
     assert parse_traceparent(text) == expected
 
@@ -41,7 +41,7 @@ def test_what_it_says(text: str, sampled: bool | None) -> None:
     [
         (f"00-{TRACE}-{SPAN}-00", True),
         (f"00-{TRACE}-{SPAN}-01", False),
-        (f"00-{TRACE}-{SPAN}-02", False),  # the flag is not for those who do not know it
+        (f"00-{TRACE}-{SPAN}-02", False),  # programs that do not know the flag must not forward it
         (f"cc-{TRACE}-{SPAN}-00", False),
         (f"00-{TRACE}-{SPAN}-00-more", False),
         (f"00-{TRACE}-{SPAN}-00\n", False),
@@ -51,7 +51,9 @@ def test_what_it_says(text: str, sampled: bool | None) -> None:
         ("", False),
     ],
 )
-def test_what_goes_on_as_it_is(text: str, expected: bool) -> None:
+def test_only_an_unsampled_field_of_the_first_version_is_forwarded_unchanged(
+    text: str, expected: bool
+) -> None:
     assert is_not_sampled(text) is expected
     if expected:
         assert parse_traceparent(text) == TraceParent(text[3:35], SPAN, sampled=False)
@@ -62,6 +64,6 @@ IDS = st.integers(1, 2**128 - 1), st.integers(1, 2**64 - 1)
 
 @LAW
 @given(*IDS, st.booleans())
-def test_what_is_written_is_read(trace: int, span: int, sampled: bool) -> None:
+def test_a_written_field_can_be_parsed(trace: int, span: int, sampled: bool) -> None:
     made = TraceParent(f"{trace:032x}", f"{span:016x}", sampled)
     assert parse_traceparent(made.field.decode()) == made

@@ -1,4 +1,4 @@
-"""Transition tables: what is in them, and what is not."""
+"""Transition tables: lookups of legal and illegal pairs."""
 
 from enum import IntEnum, auto
 
@@ -8,14 +8,14 @@ from gateway.http.connection_states import IllegalTransitionError, TransitionTab
 
 
 class Door(IntEnum):
-    """A state."""
+    """The state of a door."""
 
     OPEN = auto()
     SHUT = auto()
 
 
 class Hand(IntEnum):
-    """An event."""
+    """What a hand does to the door."""
 
     PUSH = auto()
     PULL = auto()
@@ -24,18 +24,18 @@ class Hand(IntEnum):
 TABLE = TransitionTable({(Door.OPEN, Hand.PUSH): Door.SHUT, (Door.SHUT, Hand.PULL): Door.OPEN})
 
 
-def test_a_row() -> None:
+def test_a_legal_pair_returns_the_next_state() -> None:
     assert TABLE[Door.OPEN, Hand.PUSH] is Door.SHUT
 
 
-def test_what_is_in_no_row_raises_and_stays_out() -> None:
+def test_an_illegal_pair_raises_and_is_not_added_to_the_table() -> None:
     for _ in range(2):
         with pytest.raises(IllegalTransitionError, match=r"^PULL cannot happen in OPEN$"):
             TABLE[Door.OPEN, Hand.PULL]
     assert len(TABLE) == 2
 
 
-def test_a_column_is_the_table_for_one_event() -> None:
+def test_a_column_contains_the_rows_of_one_event() -> None:
     push = TABLE.after(Hand.PUSH)
     assert push == {Door.OPEN: Door.SHUT}
     with pytest.raises(IllegalTransitionError, match=r"^PUSH cannot happen in SHUT$"):

@@ -1,4 +1,4 @@
-"""Failing services: which targets fail, of how many, since when and why."""
+"""Failing services: the number of failing targets, the start of the failure, and its reason."""
 
 from gateway.http.upstream.service import Service, Target
 from gateway.observe.failing_targets import (
@@ -19,29 +19,29 @@ def failing(port: int, since: float = NOON, error: str = "refused") -> FailingTa
     return FailingTarget("s", f"h:{port}", f"h:{port}", 1, "ejected", since, error)
 
 
-def test_a_service_whose_only_target_fails_is_failing_as_a_whole() -> None:
+def test_a_service_whose_only_target_fails_is_failing_completely() -> None:
     (found,) = failing_services([failing(1)], service("s", 1))
     assert found == FailingService("s", 1, 1, NOON, [TargetError("h:1", NOON, "refused")])
     assert found.whole
 
 
 def test_a_target_that_fails_in_several_workers_counts_once() -> None:
-    """The first that has noticed it knows since when."""
+    """The earliest report determines the start of the failure."""
     targets = [failing(1, NOON + 120, "reset"), failing(1), failing(1, NOON + 60)]
     (found,) = failing_services(targets, service("s", 1, 2, 3))
     assert found == FailingService("s", 3, 1, NOON, [TargetError("h:1", NOON, "refused")])
     assert not found.whole
 
 
-def test_a_service_fails_since_its_last_target_failed() -> None:
+def test_a_failure_starts_when_the_latest_target_began_to_fail() -> None:
     down = FailingTarget("s", "h:2", "h:2", 1, "down", NOON - 60, "")
     (found,) = failing_services([failing(1), down], service("s", 1, 2))
     assert (found.whole, found.since) == (True, NOON)
     assert [each.target for each in found.listed] == ["h:2", "h:1"]
 
 
-def test_three_of_many_failing_targets_are_listed() -> None:
-    """Of a long error its beginning, as each replica hands it in once a second."""
+def test_at_most_three_failing_targets_are_listed() -> None:
+    """Long errors are truncated, since each replica sends its list once a second."""
     ports = range(1, 7)
     targets = [failing(each, NOON + each, "x" * 300) for each in ports[:5]]
     (found,) = failing_services(targets, service("s", *ports))
@@ -50,12 +50,12 @@ def test_three_of_many_failing_targets_are_listed() -> None:
     assert {each.error for each in found.listed} == {"x" * 200}
 
 
-def test_times_are_those_of_the_fleet() -> None:
+def test_times_are_converted_to_the_fleets_clock() -> None:
     (found,) = failing_services([failing(1)], service("s", 1), ahead=-30.0)
     assert (found.since, found.listed[0].since) == (NOON - 30, NOON - 30)
 
 
-def test_targets_that_are_not_configured_any_more_are_left_out() -> None:
+def test_removed_targets_are_not_listed() -> None:
     targets = [failing(1), FailingTarget("gone", "h:1", "h:1", 1, "failing", NOON, "refused")]
     assert [*failing_services(targets, service("s", 2, 3))] == []
     assert [*failing_services([], service("s", 2, 3))] == []

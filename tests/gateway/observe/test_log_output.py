@@ -1,4 +1,4 @@
-"""The output of the log: whatever it is, nothing is lost while it is read, and nothing blocks."""
+"""The log output: no line is lost while a reader reads, and writing never blocks."""
 
 import asyncio
 import errno
@@ -20,7 +20,7 @@ from tests.gateway.proxy.wires import exchange
 LINE = b"x" * 999 + b"\n"
 
 
-def test_lines_go_to_a_file_at_once(tmp_path: Path) -> None:
+def test_lines_are_written_to_a_file_at_once(tmp_path: Path) -> None:
     with (tmp_path / "log").open("wb") as file:
         output = LogOutput(file.fileno())
         assert output.most == 65536
@@ -30,7 +30,7 @@ def test_lines_go_to_a_file_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["pipe", "socket"])
-async def test_lines_wait_for_a_slow_reader_and_keep_their_order(kind: str) -> None:
+async def test_lines_are_buffered_for_a_slow_reader_and_stay_in_order(kind: str) -> None:
     if kind == "pipe":
         reading, writing = os.pipe()
         ends: list[socket.socket] = []
@@ -39,7 +39,7 @@ async def test_lines_wait_for_a_slow_reader_and_keep_their_order(kind: str) -> N
         reading, writing = ends[0].fileno(), ends[1].fileno()
     output = LogOutput(writing)
     assert output.most == 4096
-    assert os.get_blocking(writing)  # other processes may have the same descriptor
+    assert os.get_blocking(writing)  # other processes may share the descriptor
     count = 800
     for number in range(count):
         output.write(b"%0999d\n" % number, "request", 1)
@@ -57,7 +57,7 @@ async def test_lines_wait_for_a_slow_reader_and_keep_their_order(kind: str) -> N
         os.close(writing)
 
 
-async def test_lines_beyond_the_bound_are_dropped_and_reported(
+async def test_lines_beyond_the_buffer_are_dropped_and_reported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(log, "_INTERVAL", 0.01)
@@ -84,8 +84,8 @@ async def test_lines_beyond_the_bound_are_dropped_and_reported(
     os.close(writing)
 
 
-async def test_requests_do_not_crowd_out_events(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once no line of a request fits any more, not even the shortest, one about them does."""
+async def test_request_lines_do_not_displace_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    """When even the shortest request line is dropped, the event that reports this still fits."""
     monkeypatch.setattr(log, "_INTERVAL", 0.01)
     reading, writing = os.pipe()
     output = LogOutput(writing)
@@ -108,7 +108,7 @@ async def test_requests_do_not_crowd_out_events(monkeypatch: pytest.MonkeyPatch)
     os.close(writing)
 
 
-def test_the_last_lines_are_waited_for() -> None:
+def test_finish_waits_until_the_last_lines_are_read() -> None:
     reading, writing = os.pipe()
     output = LogOutput(writing)
     for _ in range(60):
@@ -121,7 +121,7 @@ def test_the_last_lines_are_waited_for() -> None:
     os.close(writing)
 
 
-def test_a_log_that_nobody_reads_ends_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_finish_returns_soon_if_nobody_reads_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log, "_AT_END", 0.01)
     reading, writing = os.pipe()
     output = LogOutput(writing)
@@ -133,10 +133,10 @@ def test_a_log_that_nobody_reads_ends_soon(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize("kind", ["pipe", "disk"])
-async def test_lines_to_a_closed_output_are_dropped_and_reported(
+async def test_lines_to_a_failing_output_are_dropped_and_reported(
     monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    """The reader has left, or the disk is full."""
+    """The reader has closed the pipe, or writing fails."""
     monkeypatch.setattr(log, "_INTERVAL", 0.01)
     if kind == "pipe":
         reading, writing = os.pipe()
@@ -147,7 +147,7 @@ async def test_lines_to_a_closed_output_are_dropped_and_reported(
     reported: asyncio.Queue[Counter[str]] = asyncio.Queue()
 
     def report(dropped: Counter[str]) -> None:
-        output.write(LINE, "event", 1)  # is lost as well, and not reported: that would not end
+        output.write(LINE, "event", 1)  # also dropped, but not reported, to avoid a loop
         reported.put_nowait(dropped)
 
     output.report = report
@@ -160,7 +160,7 @@ async def test_lines_to_a_closed_output_are_dropped_and_reported(
 
 
 class Disk:
-    """A disk with little room, in place of `os.write`."""
+    """A fake `os.write` to a disk with little free space."""
 
     def __init__(self, room: int) -> None:
         self.room = room
@@ -174,10 +174,10 @@ class Disk:
         return written
 
 
-async def test_lines_wait_for_a_disk_that_is_full(
+async def test_lines_are_buffered_while_the_disk_is_full(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """It took half a line; once it has room, no line is cut and none is missing."""
+    """The disk accepts half a line. When it has space again, no line is cut or missing."""
     monkeypatch.setattr(log, "_INTERVAL", 0.01)
     disk = Disk(2500)
     monkeypatch.setattr(os, "write", disk.write)
@@ -187,7 +187,7 @@ async def test_lines_wait_for_a_disk_that_is_full(
         output.report = reported.put_nowait
         for number in range(5):
             output.write(b"%0999d\n" % number, "request", 1)
-        await asyncio.sleep(0.05)  # it is tried again, for nothing
+        await asyncio.sleep(0.05)  # a failing attempt to write
         disk.room = 100
         await until(lambda: not disk.room)
         disk.room = 10_000_000
@@ -203,7 +203,7 @@ async def test_lines_wait_for_a_disk_that_is_full(
     assert len(lines) + dropped == 2000
 
 
-async def test_a_disk_that_stays_full_keeps_no_process_from_ending(
+async def test_a_full_disk_does_not_prevent_the_process_from_exiting(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     disk = Disk(500)
@@ -217,14 +217,14 @@ async def test_a_disk_that_stays_full_keeps_no_process_from_ending(
 
 async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(DEADLINE):
-        while not condition():  # noqa: ASYNC110  # nobody sets an event
+        while not condition():  # noqa: ASYNC110  # there is no event to wait for
             await asyncio.sleep(0.01)
 
 
-async def test_lines_wait_for_one_timer_however_many_batches_they_fill(
+async def test_a_single_timer_flushes_the_lines_of_all_batches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each timer that a full batch left behind would cut a later batch short."""
+    """A timer that a full batch left behind would flush a later batch too early."""
     timers: list[Callable[[], None]] = []
 
     def call_later(_: float, flush: Callable[[], None]) -> object:

@@ -1,4 +1,4 @@
-"""Long lines of the log: shortened to what the system keeps together in one write to a pipe."""
+"""Long log lines are shortened to the size of an atomic write to a pipe."""
 
 import json
 
@@ -11,7 +11,7 @@ MOST = 200
 
 @pytest.mark.parametrize("length", [*range(150, 165), 1000])
 @pytest.mark.parametrize("status", [404, 4040])
-def test_a_line_has_no_more_bytes_than_one_write(length: int, status: int) -> None:
+def test_a_long_line_is_shortened_to_the_maximum_size(length: int, status: int) -> None:
     line = {"event": "request", "path": "/" + "x" * length, "status": status}
     whole = json.dumps(line, separators=(",", ":")).encode() + b"\n"
     text = log.fitting(line, whole, MOST)

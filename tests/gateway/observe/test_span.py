@@ -1,4 +1,4 @@
-"""Spans: their kinds have the numbers of OpenTelemetry's SDK, which exports them."""
+"""Spans: their kinds have the numbers of the OpenTelemetry SDK."""
 
 from opentelemetry.trace import SpanKind as Exported
 
@@ -11,6 +11,6 @@ def test_span_kinds_are_those_of_opentelemetry() -> None:
     assert len(ours) == 3
 
 
-def test_a_span_is_whole_with_what_begins_a_trace() -> None:
+def test_a_span_has_default_values() -> None:
     span = Span("1" * 32, "2" * 16, "", "GET", SpanKind.SERVER, 1, 2, {})
     assert (span.failed, span.links) == (False, ())

@@ -1,4 +1,4 @@
-"""Spans wait in bounded memory for a collector; what is lost is counted."""
+"""Spans wait for a collector in limited memory; lost spans are counted."""
 
 import asyncio
 import socket
@@ -25,13 +25,13 @@ SPAN = Span("1" * 32, "2" * 16, "", "GET", SpanKind.SERVER, 1, 2, {"http.request
 
 
 class Counted:
-    """Takes deltas, and counts what they say was dropped, by reason."""
+    """Receives deltas, and sums up the dropped spans by reason."""
 
     def __init__(self) -> None:
         self.dropped: Counter[str] = Counter()
 
     def export(self, tracing: Callable[[], Tracing | None]) -> SpanExport:
-        """Return an export that goes by such rules."""
+        """Create an export with these settings."""
         return SpanExport(tracing, self, partial(OtlpSender, "a"))
 
     def __call__(self, delta: Delta) -> None:
@@ -39,7 +39,7 @@ class Counted:
             self.dropped[count.labels[0]] += count.count
 
 
-async def test_the_queue_is_bounded() -> None:
+async def test_the_queue_of_spans_is_bounded() -> None:
     counted = Counted()
     export = counted.export(lambda: None)
     for _ in range(3):
@@ -47,11 +47,11 @@ async def test_the_queue_is_bounded() -> None:
     assert counted.dropped == {"queue": 3 * 4000 - 8192}
 
 
-async def test_the_last_spans_are_sent_at_the_end() -> None:
+async def test_queued_spans_are_sent_before_the_export_finishes() -> None:
     counted = Counted()
     with collecting() as collector:
         export = counted.export(lambda: Tracing(f"{collector.url}/v1/traces"))
-        await export.finish()  # there are none
+        await export.finish()  # there are no spans yet
         task = asyncio.create_task(export.run())
         export.export([SPAN] * 600)
         await soon(lambda: len(collector.spans) == 600)
@@ -63,10 +63,10 @@ async def test_the_last_spans_are_sent_at_the_end() -> None:
 
 
 @pytest.mark.parametrize("on", [False, True], ids=["turned off", "gone"])
-async def test_spans_that_no_collector_takes_are_counted(on: bool) -> None:
+async def test_spans_that_no_collector_accepts_are_counted(on: bool) -> None:
     counted = Counted()
     with collecting() as collector:
-        gone = collector.url  # by the time of the first span
+        gone = collector.url  # the collector is gone when the first span is sent
     tracing = Tracing(gone) if on else None
     export = counted.export(lambda: tracing)
     task = asyncio.create_task(export.run())
@@ -76,7 +76,7 @@ async def test_spans_that_no_collector_takes_are_counted(on: bool) -> None:
     task.cancel()
 
 
-async def test_spans_go_to_the_collector_of_the_rules_in_force() -> None:
+async def test_spans_go_to_the_collector_of_the_configuration_in_force() -> None:
     counted, rules = Counted(), list[Tracing]()
     with collecting() as first, collecting() as second:
         rules[:] = [Tracing(f"{first.url}/v1/traces")]
@@ -95,12 +95,12 @@ async def test_spans_go_to_the_collector_of_the_rules_in_force() -> None:
 
 @dataclass
 class Endless:
-    """A collector that answers each request without end.
+    """A collector whose responses never end.
 
     Attributes:
-        url: where.
-        sent: how many bytes each answer had.
-        cut: which answers were cut by who asked.
+        url: its URL.
+        sent: the number of bytes sent, by response.
+        cut: the indices of the responses that the exporter aborted.
     """
 
     url: str
@@ -128,7 +128,7 @@ def answering(head: bytes, repeated: bytes, pause: float) -> Iterator[Endless]:
                 collector.cut.append(place)
 
     def accept() -> None:
-        with suppress(OSError):  # it is closed
+        with suppress(OSError):  # the socket was closed
             while True:
                 Thread(target=answer, args=(listener.accept()[0],), daemon=True).start()
 
@@ -138,7 +138,7 @@ def answering(head: bytes, repeated: bytes, pause: float) -> Iterator[Endless]:
         listener.shutdown(socket.SHUT_RDWR)
 
 
-async def test_a_body_without_end_is_not_read() -> None:
+async def test_an_endless_response_body_is_not_read() -> None:
     counted = Counted()
     with answering(b"HTTP/1.1 200 OK\r\n\r\n", b"x" * 65536, 0.0) as collector:
         export = counted.export(lambda: Tracing(collector.url))
@@ -150,7 +150,7 @@ async def test_a_body_without_end_is_not_read() -> None:
             await export._idle.wait()
         await export.finish()
         task.cancel()
-    assert max(collector.sent) < 32 * 1024 * 1024  # what the system keeps for a connection
+    assert max(collector.sent) < 32 * 1024 * 1024  # the kernel's buffers can hold this much
     assert not counted.dropped
 
 
@@ -163,7 +163,7 @@ async def test_a_body_without_end_is_not_read() -> None:
     ],
     ids=["fields", "interim", "bytes"],
 )
-async def test_a_head_without_end_is_cut(
+async def test_an_endless_response_head_is_aborted(
     monkeypatch: pytest.MonkeyPatch, head: bytes, repeated: bytes
 ) -> None:
     monkeypatch.setattr(otlp_sender, "_LONGEST", 0.2)

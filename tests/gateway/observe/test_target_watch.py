@@ -1,4 +1,4 @@
-"""The target watch: what it reports and logs of targets that fail; the test turns the clocks."""
+"""The target watch: what it reports and logs about failing targets, with fake clocks."""
 
 import asyncio
 from typing import Any
@@ -16,7 +16,7 @@ CLOCK = 1_000_000.0
 
 
 class Watched:
-    """A service whose targets are watched, and what came of that."""
+    """A watched service, with the reports and log events about its targets."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.pool = Pool(lambda *_: None, [])
@@ -33,7 +33,7 @@ class Watched:
         return next(each for each in self.pool.addresses(SERVICE) if each.target == target)
 
     def ended(self, target: Target, now: float, *, failed: bool) -> None:
-        """Have a request end, and look at once."""
+        """End a request, and check the targets at once."""
         address = self.address(target)
         address.began()
         members = self.pool._service_pool(SERVICE)
@@ -41,7 +41,7 @@ class Watched:
         self.look(now)
 
     def look(self, now: float, *services: Service) -> None:
-        """Look at the service, or at others."""
+        """Check the targets of the service, or of other services."""
         self.watch.look(services or [SERVICE], now, CLOCK + now)
 
 
@@ -65,7 +65,7 @@ def test_only_changes_are_reported(watched: Watched) -> None:
     watched.ended(A, 2, failed=True)
     for now in (3, 4):
         watched.look(now)
-    watched.ended(A, 12, failed=True)  # a trial: it has failed since the first time
+    watched.ended(A, 12, failed=True)  # a failed trial request; the failure still began earlier
     assert watched.reported == [[failing(A, "ejected", CLOCK + 2, "refused")]]
     watched.ended(A, 32, failed=False)
     assert watched.reported[1:] == [[]]
@@ -75,8 +75,10 @@ def test_only_changes_are_reported(watched: Watched) -> None:
     ]
 
 
-def test_a_target_that_is_ejected_later(watched: Watched) -> None:
-    """The last one that was available is not ejected; once another is, it is."""
+def test_a_failing_target_is_logged_as_ejected_when_another_becomes_available(
+    watched: Watched,
+) -> None:
+    """The last available target is not ejected until another target is available."""
     watched.ended(A, 0, failed=True)
     watched.ended(B, 0, failed=True)
     watched.ended(A, 10, failed=False)
@@ -89,7 +91,7 @@ def test_a_target_that_is_ejected_later(watched: Watched) -> None:
     assert watched.reported[-1] == last
 
 
-def test_health_checks_log_what_they_find_themselves(watched: Watched) -> None:
+def test_failures_of_health_checks_are_reported_but_not_logged_again(watched: Watched) -> None:
     health = watched.address(A)
     health.down, health.down_cause = True, "status 404"
     watched.look(0)
@@ -102,7 +104,7 @@ def test_health_checks_log_what_they_find_themselves(watched: Watched) -> None:
     assert watched.events == []
 
 
-def test_a_target_that_is_not_configured_any_more_does_not_fail(watched: Watched) -> None:
+def test_a_removed_target_no_longer_fails(watched: Watched) -> None:
     watched.ended(A, 0, failed=True)
     watched.look(1, Service("s", (B,)))
     assert watched.reported[-1] == []
@@ -118,7 +120,7 @@ async def test_targets_are_checked_once_a_second(
     for number, down in enumerate((True, False), start=1):
         watched.address(A).down = down
         async with asyncio.timeout(20):
-            while len(watched.reported) < number:  # noqa: ASYNC110  # nobody sets an event
+            while len(watched.reported) < number:  # noqa: ASYNC110  # there is no event to wait for
                 await asyncio.sleep(0)
     running.cancel()
     assert [len(each) for each in watched.reported] == [1, 0]

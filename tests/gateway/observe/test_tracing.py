@@ -1,4 +1,4 @@
-"""What is traced, by the rules and by the variables of OpenTelemetry."""
+"""The tracing settings, from the configuration and from OpenTelemetry's variables."""
 
 import sys
 
@@ -35,7 +35,7 @@ LOCAL = "http://localhost:4318/v1/traces"
         ({"endpoint": "http://c:1"}, {ENDPOINT: "http://d"}, Tracing("http://c:1/v1/traces")),
     ],
 )
-def test_configuration_and_environment_decide_what_is_traced(
+def test_configuration_and_environment_determine_the_tracing(
     config: dict[str, object] | None, environment: dict[str, str], expected: Tracing | None
 ) -> None:
     mistakes = Mistakes()
@@ -66,7 +66,7 @@ def test_configuration_and_environment_decide_what_is_traced(
         ),
     ],
 )
-def test_mistakes_in_tracing_name_the_remedy(
+def test_mistakes_in_tracing_suggest_a_fix(
     endpoint: str | None, environment: dict[str, str], text: str
 ) -> None:
     mistakes = Mistakes()
@@ -74,8 +74,11 @@ def test_mistakes_in_tracing_name_the_remedy(
     assert [each.text for each in mistakes.found] == [text]
 
 
-def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The rules ask for it in vain; a variable may be there for other programs."""
+def test_tracing_without_the_sdk_is_a_mistake_or_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the configuration it is a mistake.
+
+    An environment variable may be meant for other programs.
+    """
     monkeypatch.setitem(sys.modules, "opentelemetry", None)
     lacking = (
         "needs the SDK of OpenTelemetry, which is not installed; install version-gateway[otlp]"

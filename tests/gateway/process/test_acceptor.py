@@ -1,4 +1,4 @@
-"""The acceptor: those who wait to be accepted wait for few turns of the event loop."""
+"""The acceptor: waiting connections are accepted in a few iterations of the event loop."""
 
 import asyncio
 import socket
@@ -17,12 +17,12 @@ class Counted(asyncio.Protocol):
     made = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Count one, and close it."""
+        """Count a connection and close it."""
         Counted.made += 1
         transport.close()
 
 
-def test_several_are_accepted_in_a_turn() -> None:
+def test_several_connections_are_accepted_per_event_loop_iteration() -> None:
     async def turns(listener: socket.socket) -> int:
         acceptor = await Acceptor.open(Counted, listener)
         taken = 0
@@ -39,4 +39,4 @@ def test_several_are_accepted_in_a_turn() -> None:
             stack.enter_context(socket.create_connection(address))
         assert uvloop.run(turns(listener)) < WAITING / 2
     with socket.socket() as late:
-        assert late.connect_ex(address)  # nothing listens there any more
+        assert late.connect_ex(address)  # the listening socket is closed

@@ -1,4 +1,4 @@
-"""What goes through between two processes, and what is told of what does not."""
+"""The channel between two processes: messages, and the report of lost messages."""
 
 import asyncio
 import socket
@@ -15,7 +15,7 @@ def counted(times: int, label: str = "") -> Counted:
     return Counted(Delta(1.0, [], [], [CounterDelta("shed", (label,), times)], [], []))
 
 
-async def test_counts_that_are_lost_are_told_with_the_next_that_are_not(
+async def test_lost_counts_are_reported_with_the_next_counts(
     monkeypatch: pytest.MonkeyPatch,
     events: list[str],
 ) -> None:
@@ -23,10 +23,10 @@ async def test_counts_that_are_lost_are_told_with_the_next_that_are_not(
     ours, theirs = socket.socketpair()
     worker, supervisor = await Channel.over(ours), await Channel.over(theirs)
     sent = 0
-    while not events:  # nobody reads: the socket is full, then what may wait
+    while not events:  # nobody reads: first the socket fills up, then the buffer
         sent += 1
         worker.send(counted(sent, "x" * 100_000))
-    worker.send(Ready())  # any other message goes through
+    worker.send(Ready())  # other messages still have room
     for times in range(1, sent):
         message = await supervisor.receive()
         assert isinstance(message, Counted)
@@ -45,13 +45,15 @@ async def test_counts_that_are_lost_are_told_with_the_next_that_are_not(
     assert events == ["delta_lost"]
 
 
-async def test_spans_without_room_leave_room_for_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_spans_that_are_refused_leave_room_for_counts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(channel, "_MAX_BEFORE_SPANS", 1000)
     ours, theirs = socket.socketpair()
     worker, supervisor = await Channel.over(ours), await Channel.over(theirs)
     traced = Traced([Span("1" * 32, "2" * 16, "", "x" * 100_000, SpanKind.SERVER, 1, 2, {})])
     sent = 0
-    while worker.send(traced):  # nobody reads: the socket is full, then what may wait
+    while worker.send(traced):  # nobody reads: first the socket fills up, then the buffer
         sent += 1
     assert worker.send(counted(1))
     assert [await supervisor.receive() for _ in range(sent)] == [traced] * sent
@@ -60,8 +62,8 @@ async def test_spans_without_room_leave_room_for_counts(monkeypatch: pytest.Monk
     await supervisor.close()
 
 
-async def test_a_message_that_was_waited_for_in_vain_is_received_later() -> None:
-    """Also if its length was there already."""
+async def test_a_message_is_received_after_a_cancelled_wait() -> None:
+    """This includes a message whose length had already arrived."""
     ours, theirs = socket.socketpair()
     sender, receiver = await Channel.over(ours), await Channel.over(theirs)
     content = channel._encode(Ready())

@@ -1,6 +1,6 @@
-"""What is over goes at once: nothing of a request waits for the garbage collector.
+"""Objects of a finished request are freed at once, not by the garbage collector.
 
-It comes by rarely, and until then what was read and not passed on would stay as well.
+The collector runs rarely, and until then buffered data would stay in memory as well.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.slow
 
 
 async def misbehave(upstream: Scripted, reader: Reader, writer: Writer) -> None:
-    """Answer by what is asked, and end the connection."""
+    """Respond depending on the path, and close the connection."""
     head = await upstream.take(reader)
     match head.split(b" ")[1]:
         case b"/tail/broken":
@@ -58,34 +58,34 @@ async def misbehave(upstream: Scripted, reader: Reader, writer: Writer) -> None:
 
 
 async def asks(client: Client, *paths: str) -> None:
-    """Ask, and take the answers as they come."""
+    """Send requests, and receive their responses."""
     for path in paths:
         client.send(ask(f"GET /tail/{path}"))
         await client.final()
 
 
 async def breaks(client: Client) -> None:
-    """Get an answer that breaks off."""
+    """Receive a response that is cut off."""
     client.send(ask("GET /tail/broken"))
     with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
         await client.final()
 
 
 async def leaves(client: Client) -> None:
-    """Leave in the middle of an answer."""
+    """Disconnect during a response."""
     client.send(ask("GET /tail/long"))
     await client.head()
     client.cut()
 
 
 async def babbles(client: Client) -> None:
-    """Send what is not HTTP."""
+    """Send bytes that are not HTTP."""
     client.send(b"x\r\n\r\n")
     await client.final()
 
 
 async def posts(client: Client) -> None:
-    """Send a body, in chunks."""
+    """Send a chunked body."""
     client.send(ask("POST /plain", "Transfer-Encoding: chunked", body=b"2\r\nok\r\n0\r\n\r\n"))
     await client.final()
 
@@ -135,7 +135,7 @@ async def serving(folder: Path, port: int) -> AsyncIterator[Program]:
 
 
 def left() -> list[object]:
-    """Return what there is of connections that are over."""
+    """Return the objects of finished connections and failed requests."""
     return [
         each
         for each in gc.get_objects()
@@ -147,7 +147,7 @@ def left() -> list[object]:
     ]
 
 
-def test_rules_that_are_replaced_go_at_once() -> None:
+def test_a_replaced_configuration_is_freed_at_once() -> None:
     def routed() -> int:
         return sum(isinstance(each, Router | Endpoint) for each in gc.get_objects())
 
@@ -164,7 +164,7 @@ def test_rules_that_are_replaced_go_at_once() -> None:
         gc.enable()
 
 
-def test_loading_leaves_nothing_of_the_file() -> None:
+def test_loading_keeps_no_models_of_the_file() -> None:
     def read() -> int:
         return sum(isinstance(each, ApiParts | EndpointModel) for each in gc.get_objects())
 
@@ -180,7 +180,7 @@ def test_loading_leaves_nothing_of_the_file() -> None:
 
 
 @pytest.mark.parametrize("visit", VISITS.values(), ids=VISITS)
-async def test_nothing_waits_for_the_garbage_collector(
+async def test_finished_requests_leave_nothing_to_the_garbage_collector(
     tmp_path: Path, upstream: StartUpstream, visit: Callable[[Client], Awaitable[None]]
 ) -> None:
     backend = await upstream(misbehave)

@@ -1,4 +1,4 @@
-"""The reloader: whatever becomes of the file, the rules in force stay and the next ones load."""
+"""The reloader: the configuration in force stays until the file is valid again."""
 
 import asyncio
 import errno
@@ -30,7 +30,7 @@ ENDED = '"1": { service: s, lifecycle: { sunset: "9999-12-31T23:59:59-23:59" } }
 
 @pytest.fixture
 def rejected(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return what is logged of files that cannot be used."""
+    """Return the logged issues of files that cannot be used."""
     issues: list[str] = []
 
     def event(name: str, level: str = "info", **fields: object) -> None:
@@ -87,7 +87,7 @@ def mistaken(path: Path) -> None:
     put(path, "services: {}\napis:\n" + "".join(f"  a{n}: {{}}\n" for n in range(20_000)))
 
 
-# What becomes of the file, and what the first line says, beside its name.
+# What happens to the file, and the expected log line after the file name.
 BROKEN: dict[str, tuple[Callable[[Path], None], str]] = {
     "a FIFO": (pipe, "cannot be read: not a regular file; is the path right?"),
     "a folder": (folder, "cannot be read: Is a directory; is the path right?"),
@@ -112,7 +112,7 @@ BROKEN: dict[str, tuple[Callable[[Path], None], str]] = {
 
 
 @pytest.mark.parametrize(("edit", "text"), BROKEN.values(), ids=BROKEN)
-async def test_whatever_becomes_of_the_file(
+async def test_an_unusable_file_is_rejected_and_the_next_valid_one_is_loaded(
     tmp_path: Path, rejected: list[str], edit: Callable[[Path], None], text: str
 ) -> None:
     path = tmp_path / "gateway.yaml"
@@ -127,7 +127,7 @@ async def test_whatever_becomes_of_the_file(
 
 
 @pytest.mark.parametrize("error", [MemoryError(), KeyError("minItems"), RecursionError("deep")])
-async def test_an_error_of_any_kind(
+async def test_an_unexpected_error_rejects_the_configuration(
     tmp_path: Path, rejected: list[str], monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     path = tmp_path / "gateway.yaml"
@@ -145,7 +145,7 @@ async def test_an_error_of_any_kind(
         ]
 
 
-async def test_a_load_that_never_ends(
+async def test_a_load_that_never_ends_is_rejected(
     tmp_path: Path, rejected: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "gateway.yaml"
@@ -163,7 +163,7 @@ async def test_a_load_that_never_ends(
         monkeypatch.setattr(reloader_module, "_LONGEST_LOAD", 60.0)
 
 
-async def test_a_file_that_cannot_be_read_for_a_while_is_read_again(
+async def test_an_unreadable_file_is_read_again(
     tmp_path: Path, rejected: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "gateway.yaml"
@@ -185,10 +185,10 @@ async def test_a_file_that_cannot_be_read_for_a_while_is_read_again(
         assert (reloader.rejected, reloader.refused) == (1, None)
 
 
-async def test_a_disk_that_does_not_answer_keeps_nobody_waiting(
+async def test_a_hanging_disk_is_reported_and_blocks_no_request(
     tmp_path: Path, rejected: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As a network file system whose server is gone; the file is read again when it answers."""
+    """An example is a network file system without its server. The file is read when it responds."""
     path = tmp_path / "gateway.yaml"
     answers, stat = Event(), Path.stat
     looks: list[Path] = []
@@ -207,13 +207,13 @@ async def test_a_disk_that_does_not_answer_keeps_nobody_waiting(
             (issue,) = rejected
             assert issue.startswith(f"{path}: does not answer for 0.1 s, as a network file system")
             await asyncio.sleep(0.2)
-            assert len(looks) == 1  # no thread is added
+            assert len(looks) == 1  # no further thread is started
             answers.set()
             await soon(lambda: reloader.loaded)
         assert (reloader.rejected, reloader.refused) == (1, None)
 
 
-async def test_a_worker_never_looks_at_the_file(
+async def test_a_worker_never_checks_the_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "gateway.yaml"
@@ -226,8 +226,8 @@ async def test_a_worker_never_looks_at_the_file(
     assert reloader.content == rules(2).encode()
 
 
-async def test_a_file_that_can_be_read_again_is_loaded(tmp_path: Path) -> None:
-    """A chmod changes neither its content nor the time of that."""
+async def test_a_changed_file_mode_reloads_the_file(tmp_path: Path) -> None:
+    """A chmod changes neither the content nor the modification time."""
     path = tmp_path / "gateway.yaml"
     async with reloading(path) as reloader:
         loaded = reloader.loaded
@@ -235,8 +235,8 @@ async def test_a_file_that_can_be_read_again_is_loaded(tmp_path: Path) -> None:
         await soon(lambda: reloader.loaded > loaded)
 
 
-async def test_a_change_that_sets_the_time_back_is_loaded(tmp_path: Path) -> None:
-    """As `cp --preserve` and `rsync --times --inplace` do."""
+async def test_a_change_with_an_older_modification_time_is_loaded(tmp_path: Path) -> None:
+    """`cp --preserve` and `rsync --times --inplace` make such changes."""
     path = tmp_path / "gateway.yaml"
     async with reloading(path) as reloader:
         before = path.stat()
@@ -246,8 +246,8 @@ async def test_a_change_that_sets_the_time_back_is_loaded(tmp_path: Path) -> Non
         await soon(lambda: reloader.content == rules(3).encode())
 
 
-async def test_half_of_a_file_is_read_again(tmp_path: Path, rejected: list[str]) -> None:
-    """An editor writes in place, a little at a time; no half of it is loaded."""
+async def test_a_half_written_file_is_not_loaded(tmp_path: Path, rejected: list[str]) -> None:
+    """An editor may write a file in place, a little at a time."""
     path = tmp_path / "gateway.yaml"
     content = rules(3)
     async with reloading(path) as reloader:
@@ -264,7 +264,7 @@ async def test_half_of_a_file_is_read_again(tmp_path: Path, rejected: list[str])
 async def test_a_file_that_changes_while_it_is_read_is_read_again(
     tmp_path: Path, rejected: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first half that was read would be rules as well, without the second service."""
+    """The first version that was read is also valid, but lacks the second service."""
     path = tmp_path / "gateway.yaml"
     read: list[bytes] = []
 
@@ -283,7 +283,7 @@ async def test_a_file_that_changes_while_it_is_read_is_read_again(
         assert rejected == []
 
 
-def test_what_a_worker_is_given_needs_no_document_that_is_gone(tmp_path: Path) -> None:
+def test_a_worker_loads_the_given_configuration_without_its_documents(tmp_path: Path) -> None:
     content = rules(1).replace('"2": { service: s }', '"2": { service: s, schema: gone.json }')
     path = tmp_path / "gateway.yaml"
     path.write_text(content)
@@ -295,8 +295,10 @@ def test_what_a_worker_is_given_needs_no_document_that_is_gone(tmp_path: Path) -
     ]
 
 
-async def test_no_collection_goes_over_large_rules(tmp_path: Path) -> None:
-    """It would stop every request for half a second with 10,000 endpoints."""
+async def test_no_full_garbage_collection_runs_during_a_reload_of_a_large_configuration(
+    tmp_path: Path,
+) -> None:
+    """With 10,000 endpoints, it would block every request for half a second."""
     paths = "".join(f"      - {{ path: /plain/{number} }}\n" for number in range(3000))
     many = f"apis:\n  many:\n    service: s\n    endpoints:\n{paths}"
     large = rules(1).replace("apis:\n", many)
@@ -340,10 +342,10 @@ def live(*kinds: type[object]) -> int:
 
 
 @pytest.mark.usefixtures("collecting")
-async def test_reloads_of_large_rules_free_the_former_ones(
+async def test_reloads_of_a_large_configuration_free_the_previous_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also groups that use themselves, which only a garbage collection can free."""
+    """This includes groups that use themselves, which only a garbage collection can free."""
     monkeypatch.setattr(reloader_module, "_SMALL", 0)
     monkeypatch.setattr(reloader_module, "_RELOADS_A_COLLECTION", 2)  # a collection at 2 or 3
     async with reloading(tmp_path / "gateway.yaml") as reloader:
@@ -354,9 +356,9 @@ async def test_reloads_of_large_rules_free_the_former_ones(
             gc.unfreeze()
             counts.append(live(GroupUse))
             gc.freeze()
-            # The first rules stay, to tell whether a restart is needed.
+            # The first configuration stays in memory, to detect changes that need a restart.
             assert live(Snapshot) <= 3
-        reloader.reload()  # from the file
+        reloader.reload()  # reload the file
         assert max(counts) <= 4 * counts[0]
         assert min(counts[-4:]) == counts[0]
 

@@ -1,4 +1,4 @@
-"""Settings come from the environment; what cannot be used is said with what would be right."""
+"""Settings from environment variables; errors contain the valid values."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ import pytest
 from gateway.process.settings import SettingError, Settings, unknown_variables
 
 
-def test_defaults() -> None:
+def test_unset_or_empty_variables_leave_the_defaults() -> None:
     assert Settings.from_environment({}) == Settings()
     assert (
         Settings.from_environment({"GATEWAY_PORT": "", "PORT": "1", "GATEWAY_OTHER": "1"})
@@ -15,7 +15,7 @@ def test_defaults() -> None:
     )
 
 
-def test_values() -> None:
+def test_variables_set_the_values() -> None:
     settings = Settings.from_environment(
         {"GATEWAY_PORT": "0", "GATEWAY_WORKERS": "4", "GATEWAY_CONFIG": "a.yaml"}
     )
@@ -34,14 +34,14 @@ def test_values() -> None:
         ("GRACE", "86401"),
     ],
 )
-def test_what_cannot_be_used(name: str, value: str) -> None:
+def test_an_invalid_value_is_refused_with_the_valid_ones(name: str, value: str) -> None:
     right = Settings.model_fields[name.lower()].description
     with pytest.raises(SettingError) as caught:
         Settings.from_environment({f"GATEWAY_{name}": value})
     assert str(caught.value) == f"GATEWAY_{name}={value!r}: must be {right}"
 
 
-def test_a_port_that_kubernetes_has_set() -> None:
+def test_a_port_variable_set_by_kubernetes_is_refused_with_a_hint() -> None:
     with pytest.raises(SettingError, match="Kubernetes set it: write enableServiceLinks: false"):
         Settings.from_environment({"GATEWAY_PORT": "tcp://10.0.0.1:8080"})
 
@@ -55,19 +55,19 @@ def test_a_port_that_kubernetes_has_set() -> None:
         ("GATEWAY_LOG_LEVEL", "known: GATEWAY_HOST, GATEWAY_PORT, GATEWAY_ADMIN_HOST,"),
     ],
 )
-def test_an_unknown_variable_is_hinted_at(name: str, hint: str) -> None:
+def test_an_unknown_variable_gets_a_hint(name: str, hint: str) -> None:
     hints = unknown_variables({"GATEWAY_PORT": "1", "PORT": "2", name: "9000"}, {})
     assert list(hints) == [name]
     assert f"the rules do not use it; {hint}" in hints[name]
 
 
-def test_a_name_that_is_no_text_is_shown_for_all_that() -> None:
-    """The system takes any bytes; the log is UTF-8."""
+def test_an_unknown_variable_name_that_is_not_utf_8_is_escaped() -> None:
+    """The system allows any bytes in names, while the log is UTF-8."""
     hints = unknown_variables({"GATEWAY_PROT\udcff": "1"}, {})
     assert list(hints) == ["GATEWAY_PROT\\udcff"]
 
 
-def test_variables_of_the_rules_and_of_a_service_called_gateway_are_none() -> None:
+def test_variables_of_the_configuration_and_of_service_links_are_not_unknown() -> None:
     linked = {
         "GATEWAY_SERVICE_HOST": "10.0.0.1",
         "GATEWAY_SERVICE_PORT": "8080",

@@ -1,4 +1,4 @@
-"""The supervisor: what is not seen of real workers, whose tests are in tests/gateway/live."""
+"""The supervisor: behavior that the tests of real workers in tests/gateway/live do not show."""
 
 import asyncio
 import os
@@ -19,7 +19,7 @@ from gateway.process.running import Tasks
 from gateway.process.supervisor import Supervisor
 
 
-async def test_a_worker_that_hangs_before_it_serves_is_killed(
+async def test_a_worker_that_hangs_while_it_loads_is_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hanging = tmp_path / "hanging"
@@ -54,10 +54,10 @@ async def test_a_worker_that_hangs_before_it_serves_is_killed(
         tasks.stop()
 
 
-async def test_a_worker_whose_kin_died_young_is_started_later_each_time(
+async def test_a_worker_that_keeps_dying_young_is_restarted_after_growing_waits(
     monkeypatch: pytest.MonkeyPatch, events: list[str]
 ) -> None:
-    """As docs/architecture.md has it; one that was old when it died is replaced at once."""
+    """docs/architecture.md describes this. A worker that ran for longer is replaced at once."""
     ages = [0.0] * 8 + [module._YOUNG + 1] + [0.0] * 2
     now, waits = 0.0, list[float]()
     in_time = asyncio.timeout

@@ -1,4 +1,4 @@
-"""Long-lived tasks: each is started again when it fails, is counted, and shows on /readyz."""
+"""Long-running tasks: a failed task is restarted, counted, and shown on /readyz."""
 
 import asyncio
 import socket
@@ -25,9 +25,9 @@ from tests.gateway.talk import OK
 
 
 async def until(condition: Callable[[], object]) -> None:
-    """Return when a condition holds; it looks at the loop, so it is asked there."""
+    """Wait until a condition holds."""
     async with asyncio.timeout(20):
-        while not condition():  # noqa: ASYNC110  # nobody sets an event
+        while not condition():  # noqa: ASYNC110  # there is no event to wait for
             await asyncio.sleep(0.01)
 
 
@@ -35,7 +35,7 @@ def failures(deltas: list[Delta]) -> list[CounterDelta]:
     return [count for delta in deltas for count in delta.counts]
 
 
-async def test_a_task_that_fails_is_started_again_and_counted() -> None:
+async def test_a_failed_task_is_restarted_and_counted() -> None:
     deltas: list[Delta] = []
     tasks = Tasks(deltas.append)
     runs = 0
@@ -60,7 +60,7 @@ async def test_a_task_that_fails_is_started_again_and_counted() -> None:
     assert runs == 3
 
 
-async def test_an_error_that_cannot_be_printed() -> None:
+async def test_a_task_whose_error_cannot_be_formatted_is_restarted() -> None:
     class MuteError(Exception):
         def __str__(self) -> str:
             raise ValueError
@@ -74,12 +74,12 @@ async def test_an_error_that_cannot_be_printed() -> None:
 
     tasks = Tasks(lambda _: None)
     tasks.start("job", run)
-    asyncio.get_running_loop().set_exception_handler(lambda *_: None)  # as it is logged elsewhere
+    asyncio.get_running_loop().set_exception_handler(lambda *_: None)  # asyncio logs it itself
     await until(lambda: runs == 3)
     tasks.stop()
 
 
-async def test_a_task_whose_work_is_done_is_left_alone() -> None:
+async def test_a_finished_task_is_not_restarted() -> None:
     deltas: list[Delta] = []
     runs = 0
 
@@ -92,7 +92,7 @@ async def test_a_task_whose_work_is_done_is_left_alone() -> None:
     assert (runs, deltas) == (1, [])
 
 
-async def test_a_stop_while_it_waits_to_be_started_again() -> None:
+async def test_a_task_stopped_while_waiting_for_its_restart_is_not_restarted() -> None:
     runs = 0
 
     async def run() -> None:
@@ -116,7 +116,7 @@ class Running(NamedTuple):
 
 
 def running() -> dict[str, list[asyncio.Task[Any]]]:
-    """Return all tasks but those of the test itself, by name."""
+    """Return all tasks except those of the test itself, by name."""
     found: dict[str, list[asyncio.Task[Any]]] = {}
     for task in asyncio.all_tasks() - {asyncio.current_task()}:
         if not task.get_name().startswith("test"):
@@ -142,7 +142,7 @@ def stop(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
 async def role(
     name: str, content: str, path: Path, stop: asyncio.Event, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[list[Delta]]:
-    """Run the gateway alone, as a supervisor or as a worker; yield what it counts."""
+    """Run the gateway as a single process, a supervisor or a worker; yield its counts."""
     deltas: list[Delta] = []
     settings = Settings(config=path, port=0, admin_port=0, grace=0.1)
     if name == "worker":
@@ -189,8 +189,8 @@ async def role(
             await channel.close()
 
 
-# What the process with the admin port runs beside the requests. In a fleet, it has one more, as
-# tests/fleet/prove_tasks.py shows.
+# The tasks of the process with the admin port. A fleet has one more, which
+# tests/fleet/prove_tasks.py tests.
 ADMIN = {
     "admin": 1,
     "curves": 1,
@@ -215,14 +215,14 @@ LONG_LIVED = {
 
 
 @pytest.mark.parametrize("name", LONG_LIVED)
-async def test_each_long_lived_task_comes_back(
+async def test_each_long_running_task_is_restarted_after_it_was_cancelled(
     name: str,
     tmp_path: Path,
     upstream: StartUpstream,
     stop: asyncio.Event,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """These are all there are; each is killed, and another takes its place."""
+    """The list of tasks is complete. Each task is cancelled, and another one replaces it."""
     port = (await upstream(OK)).port
     path = tmp_path / "gateway.yaml"
     files = write_certificate(tmp_path)

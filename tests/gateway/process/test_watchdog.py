@@ -1,4 +1,4 @@
-"""While a supervisor takes nothing more, there is a file for the next start."""
+"""While a supervisor hangs, a file tells the next start that counts may be lost."""
 
 from pathlib import Path
 
@@ -12,7 +12,9 @@ def report(watchdog: SupervisorWatchdog, times: int, *, answered: bool) -> None:
             watchdog.answered()
 
 
-def test_it_is_marked_until_what_was_counted_is_taken(tmp_path: Path, events: list[str]) -> None:
+def test_the_file_exists_until_the_delayed_counts_are_stored(
+    tmp_path: Path, events: list[str]
+) -> None:
     mark = tmp_path / "state.db.unheard"
     watchdog = SupervisorWatchdog(mark)
     report(watchdog, 20, answered=True)
@@ -23,7 +25,7 @@ def test_it_is_marked_until_what_was_counted_is_taken(tmp_path: Path, events: li
     report(watchdog, 10, answered=False)
     assert mark.stat().st_mode & 0o777 == 0o600
     report(watchdog, 5, answered=True)
-    report(watchdog, 2, answered=False)  # it stands still again
+    report(watchdog, 2, answered=False)  # the supervisor hangs again
     report(watchdog, 5, answered=True)
     assert mark.exists()
     assert events == ["supervisor_silent"]
@@ -32,8 +34,10 @@ def test_it_is_marked_until_what_was_counted_is_taken(tmp_path: Path, events: li
     assert events == ["supervisor_silent", "supervisor_heard"]
 
 
-def test_answers_to_all_that_waited_are_one_sign(tmp_path: Path, events: list[str]) -> None:
-    """They come at once when it wakes, and before it has handed anything in."""
+def test_late_replies_to_many_heartbeats_do_not_remove_the_file(
+    tmp_path: Path, events: list[str]
+) -> None:
+    """They all arrive when the supervisor wakes, before it has stored any counts."""
     mark = tmp_path / "state.db.unheard"
     watchdog = SupervisorWatchdog(mark)
     report(watchdog, 60, answered=False)
@@ -44,8 +48,10 @@ def test_answers_to_all_that_waited_are_one_sign(tmp_path: Path, events: list[st
     assert not mark.exists()
 
 
-def test_one_that_has_ended_is_not_silent(tmp_path: Path, events: list[str]) -> None:
-    """Its successor may have begun, and would take the mark for one against itself."""
+def test_a_supervisor_that_has_ended_does_not_count_as_hanging(
+    tmp_path: Path, events: list[str]
+) -> None:
+    """A new supervisor may have started, and would find a file that does not concern it."""
     watchdog = SupervisorWatchdog(tmp_path / "mark")
     watchdog.end()
     report(watchdog, 10, answered=False)
@@ -53,7 +59,7 @@ def test_one_that_has_ended_is_not_silent(tmp_path: Path, events: list[str]) -> 
     assert events == []
 
 
-def test_what_cannot_be_marked_is_logged(tmp_path: Path, events: list[str]) -> None:
+def test_a_file_that_cannot_be_created_is_logged(tmp_path: Path, events: list[str]) -> None:
     for mark, names in (
         (tmp_path / "absent" / "mark", ["supervisor_silent", "mark_not_kept"]),
         (None, ["supervisor_silent"]),

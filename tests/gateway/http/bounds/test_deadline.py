@@ -1,4 +1,4 @@
-"""A deadline is missed once, and only if it was the nearest when it passed."""
+"""A deadline is missed exactly once, at the earlier of the movable and the final deadline."""
 
 import asyncio
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from gateway.http.bounds import Deadline
 
 
 class Clock:
-    """The timers of an event loop, whose time passes when it is set."""
+    """A fake event loop with a clock that the test advances."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -39,7 +39,7 @@ class Clock:
 
 @dataclass(eq=False)
 class Timer:
-    """One timer of a clock."""
+    """A timer of the fake event loop."""
 
     clock: Clock
     when: float
@@ -50,7 +50,7 @@ class Timer:
 
 
 def deadline_of(clock: Clock, missed: Callable[[], None]) -> Deadline:
-    """Return a deadline by that clock, which is all that it uses of an event loop."""
+    """Create a deadline on the fake event loop."""
     return Deadline(cast(asyncio.AbstractEventLoop, clock), missed)
 
 
@@ -69,7 +69,9 @@ def deadline_of(clock: Clock, missed: Callable[[], None]) -> Deadline:
         ([(0, "set", 5), (4, "clear", 0), (6, "set", 2)], 8),
     ],
 )
-def test_when_it_is_missed(steps: list[tuple[float, str, float]], missed_at: float | None) -> None:
+def test_a_deadline_is_missed_at_the_expected_time(
+    steps: list[tuple[float, str, float]], missed_at: float | None
+) -> None:
     clock, missed = Clock(), list[float]()
     deadline = deadline_of(clock, lambda: missed.append(clock.now))
     for at, name, seconds in steps:
@@ -79,7 +81,7 @@ def test_when_it_is_missed(steps: list[tuple[float, str, float]], missed_at: flo
     assert missed == ([] if missed_at is None else [missed_at])
 
 
-def test_a_deadline_that_is_put_off_sets_no_timer() -> None:
+def test_postponing_a_deadline_schedules_no_further_timer() -> None:
     clock = Clock()
     deadline = deadline_of(clock, lambda: None)
     for now in range(1000):

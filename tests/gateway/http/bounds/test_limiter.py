@@ -1,4 +1,4 @@
-"""The gate: its bound, its line, and nobody lost on the way."""
+"""The concurrency limiter: its limit, its fair queue, and cancelled waits that leak no place."""
 
 import asyncio
 
@@ -8,7 +8,7 @@ from gateway.base.errors import FaultCode, FaultError
 from gateway.http.bounds import ConcurrencyLimiter
 
 
-async def test_the_line_is_served_in_order() -> None:
+async def test_waiting_requests_are_admitted_in_order() -> None:
     limiter = ConcurrencyLimiter(1, 2, 5)
     await limiter.enter("a")
     order: list[str] = []
@@ -27,7 +27,7 @@ async def test_the_line_is_served_in_order() -> None:
     assert order == ["first", "second"]
 
 
-async def test_a_full_line_refuses_at_once() -> None:
+async def test_a_full_queue_refuses_a_request_at_once() -> None:
     limiter = ConcurrencyLimiter(1, 0, 5)
     await limiter.enter("a")
     with pytest.raises(FaultError) as refused:
@@ -38,7 +38,7 @@ async def test_a_full_line_refuses_at_once() -> None:
     await limiter.enter("a")
 
 
-async def test_patience_ends() -> None:
+async def test_a_request_that_waits_too_long_is_refused() -> None:
     limiter = ConcurrencyLimiter(1, 1, 0.01)
     await limiter.enter("a")
     with pytest.raises(FaultError):
@@ -47,7 +47,9 @@ async def test_patience_ends() -> None:
     await asyncio.wait_for(limiter.enter("a"), 1)
 
 
-async def test_networks_have_turns_and_who_has_most_gives_way() -> None:
+async def test_networks_take_turns_and_the_largest_one_loses_a_request_when_the_queue_is_full() -> (
+    None
+):
     limiter = ConcurrencyLimiter(1, 3, 5)
     await limiter.enter("a")
     order: list[str] = []
@@ -68,7 +70,7 @@ async def test_networks_have_turns_and_who_has_most_gives_way() -> None:
 
 
 @pytest.mark.parametrize("let_in", [False, True], ids=["waiting", "just let in"])
-async def test_who_gives_up_leaves_no_place_taken(let_in: bool) -> None:
+async def test_a_cancelled_wait_occupies_no_place(let_in: bool) -> None:
     limiter = ConcurrencyLimiter(1, 2, 5)
     await limiter.enter("a")
     one = asyncio.create_task(limiter.enter("a"))
@@ -84,7 +86,7 @@ async def test_who_gives_up_leaves_no_place_taken(let_in: bool) -> None:
         await asyncio.wait_for(limiter.enter("a"), 0.01)
 
 
-def test_half_full() -> None:
+def test_half_full_is_true_while_half_of_the_places_are_taken() -> None:
     limiter = ConcurrencyLimiter(3, 0, 5)
     seen = []
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""Slow holders: who gives way, to whom, and who is spared."""
+"""Slow clients: which of them are disconnected, when, and how many are tolerated."""
 
 from collections.abc import Callable
 from functools import partial
@@ -7,7 +7,7 @@ from gateway.http.bounds import SlowClients
 
 
 class Holders:
-    """Three slow holders, of whom one is spared."""
+    """Three slow clients, one of which is tolerated."""
 
     def __init__(self) -> None:
         self.waiting: list[str] = []
@@ -20,32 +20,32 @@ class Holders:
             self.slow.add(give_way)
 
 
-def test_nobody_gives_way_while_nobody_waits() -> None:
+def test_no_slow_client_is_disconnected_while_no_request_waits() -> None:
     holders = Holders()
     holders.slow.make_way()
     assert holders.gone == []
 
 
-def test_one_gives_way_to_each_who_waits() -> None:
+def test_one_slow_client_is_disconnected_for_each_waiting_request() -> None:
     holders = Holders()
     holders.waiting.append("x")
-    for _ in range(2):  # the place of the first is not free yet
+    for _ in range(2):  # the first client still occupies its place
         holders.slow.make_way()
         assert holders.gone == ["first"]
-    holders.slow.add(holders.each["first"])  # it is still slow, and on its way out
+    holders.slow.add(holders.each["first"])  # it is still slow, and already being disconnected
     holders.slow.remove(holders.each["first"])
     holders.slow.make_way()
     assert holders.gone == ["first", "second"]
 
 
-def test_some_are_spared() -> None:
+def test_the_tolerated_number_of_slow_clients_stays_connected() -> None:
     holders = Holders()
     holders.waiting.extend("xyz")
     holders.slow.make_way()
     assert holders.gone == ["first", "second"]
 
 
-def test_who_is_slow_no_more_stays() -> None:
+def test_a_client_that_is_no_longer_slow_is_not_disconnected() -> None:
     holders = Holders()
     holders.slow.remove(holders.each["first"])
     holders.waiting.append("x")
@@ -53,7 +53,7 @@ def test_who_is_slow_no_more_stays() -> None:
     assert holders.gone == ["second"]
 
 
-def test_who_becomes_slow_while_others_wait_has_the_oldest_go() -> None:
+def test_a_new_slow_client_makes_the_oldest_one_leave_while_requests_wait() -> None:
     holders = Holders()
     holders.waiting.append("x")
     holders.slow.add(partial(holders.gone.append, "fourth"))

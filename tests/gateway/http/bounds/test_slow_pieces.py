@@ -1,4 +1,4 @@
-"""Bodies that come slowly end where others wait for what they hold."""
+"""A body that arrives slowly is aborted if other requests wait for the resource that it holds."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -16,8 +16,8 @@ async def trickle(piece: bytes) -> AsyncIterator[bytes]:
         yield piece
 
 
-async def test_one_byte_after_the_other_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However often one comes, others who wait need wait no longer."""
+async def test_a_body_that_arrives_byte_by_byte_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It does not matter how often a byte arrives."""
     monkeypatch.setattr(bounds, "SLOW_SECONDS", 0.02)
     body = SlowBody(trickle(b"x"), SlowClients(0, lambda: ["someone"]), overloaded)
     assert await anext(body) == b"x"
@@ -25,8 +25,9 @@ async def test_one_byte_after_the_other_is_slow(monkeypatch: pytest.MonkeyPatch)
         _ = [piece async for piece in body]
 
 
-async def test_what_comes_fast_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each share of bytes gives its sender the time anew."""
+async def test_a_fast_body_restarts_the_time_limit_with_each_share_of_bytes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(bounds, "SLOW_SECONDS", 60.0)
     body = SlowBody(trickle(b"x" * (SLOW_BYTES // 2)), SlowClients(0, list), overloaded)
     await anext(body)
@@ -35,13 +36,15 @@ async def test_what_comes_fast_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     assert body._left == 60
 
 
-async def test_a_slow_body_stays_while_nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_slow_body_continues_while_no_request_waits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(bounds, "SLOW_SECONDS", 0.001)
     body = SlowBody(trickle(b"x"), SlowClients(0, list), overloaded)
     assert [await anext(body) for _ in range(5)] == [b"x"] * 5
 
 
-async def test_the_time_in_which_a_piece_is_taken_does_not_count(
+async def test_time_spent_processing_a_piece_does_not_count(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(bounds, "SLOW_SECONDS", 30.0)

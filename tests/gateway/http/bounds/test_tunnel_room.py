@@ -1,4 +1,4 @@
-"""What waits in tunnels, and who gives way when that is too much."""
+"""Buffered bytes in tunnels, and which tunnel is closed if there are too many."""
 
 import asyncio
 
@@ -6,10 +6,10 @@ from gateway.http.bounds import ByteBudget, pass_on
 
 
 class Tunnel:
-    """A tunnel whose receivers take what waits when the test says so.
+    """A tunnel whose receivers read buffered bytes only when the test calls `take`.
 
     Attributes:
-        gave_way: how often it was told to.
+        gave_way: how often the tunnel was closed.
     """
 
     def __init__(self, budget: ByteBudget) -> None:
@@ -19,7 +19,7 @@ class Tunnel:
         self._directions: list[asyncio.Task[None]] = []
 
     async def pass_on(self, *sizes: int) -> None:
-        """Begin to pass pieces on in a direction."""
+        """Start to forward pieces in one direction."""
         pieces = [*map(bytes, sizes), b""]
 
         async def read() -> bytes:
@@ -33,18 +33,18 @@ class Tunnel:
         await asyncio.sleep(0)
 
     async def take(self) -> None:
-        """Take all that was sent."""
+        """Receive all bytes that were sent."""
         self._taken.set()
         await asyncio.gather(*self._directions)
 
     def give_way(self) -> None:
-        """End."""
+        """Close the tunnel."""
         self.gave_way += 1
         for task in self._directions:
             task.cancel()
 
 
-async def test_the_one_that_has_waited_for_the_longest_gives_way() -> None:
+async def test_the_tunnel_that_has_waited_longest_is_closed_above_the_budget() -> None:
     room = ByteBudget(10)
     first, second, third, fourth = [Tunnel(room) for _ in range(4)]
     for each in (first, second):
@@ -57,7 +57,7 @@ async def test_the_one_that_has_waited_for_the_longest_gives_way() -> None:
     await fourth.take()
 
 
-async def test_what_is_taken_leaves_room() -> None:
+async def test_received_bytes_free_the_budget() -> None:
     room = ByteBudget(10)
     first, second = Tunnel(room), Tunnel(room)
     await first.pass_on(10, 10)
@@ -68,7 +68,7 @@ async def test_what_is_taken_leaves_room() -> None:
     await second.take()
 
 
-async def test_a_piece_may_be_larger_than_the_room() -> None:
+async def test_a_single_piece_may_exceed_the_budget() -> None:
     alone = Tunnel(ByteBudget(10))
     await alone.pass_on(11)
     assert not alone.gave_way

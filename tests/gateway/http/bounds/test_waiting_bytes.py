@@ -1,11 +1,11 @@
-"""Bytes that wait, and who gives way when they are too many."""
+"""The byte budget: which holder is closed if too many bytes are buffered."""
 
 from functools import partial
 
 from gateway.http.bounds import ByteBudget
 
 
-def test_who_has_waited_for_the_longest_gives_way() -> None:
+def test_the_holder_that_has_waited_longest_is_closed() -> None:
     gone: list[str] = []
     first, second, third, fourth = (partial(gone.append, name) for name in "abcd")
     waiting = ByteBudget(most=10)
@@ -17,12 +17,12 @@ def test_who_has_waited_for_the_longest_gives_way() -> None:
     assert not gone
     waiting.hold(fourth, 6)
     assert gone == ["b", "c"]
-    waiting.release(second)  # as it ends
+    waiting.release(second)  # as when its connection ends
     waiting.hold(first, 4)
     assert gone == ["b", "c"]
 
 
-def test_one_alone_may_be_larger() -> None:
+def test_a_single_holder_may_exceed_the_budget() -> None:
     gone: list[str] = []
     ByteBudget(most=10).hold(partial(gone.append, "a"), 11)
     assert not gone

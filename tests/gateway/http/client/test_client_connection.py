@@ -1,4 +1,4 @@
-"""A client's connection, over transports without sockets: what waits for all clients together."""
+"""Client connections over fake transports: the budget of bytes buffered for all clients."""
 
 import asyncio
 from typing import Any
@@ -11,12 +11,12 @@ from tests.gateway.talk import ask
 
 
 def answer(size: int) -> bytes:
-    """Return an answer with a body of so many bytes."""
+    """Create a response with a body of this size."""
     return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (size, b"x" * size)
 
 
 class Socket:
-    """The socket of a client, of which nothing is unsent."""
+    """The socket of a client, without unsent bytes."""
 
     family = 0
 
@@ -24,17 +24,17 @@ class Socket:
         return -1
 
     def setsockopt(self, *_: object) -> None:
-        """Take the option by which a close resets."""
+        """Accept the option that makes a close reset the connection."""
 
 
 class Client(Wire):
-    """A client that takes nothing until it is told to, on a connection of its own."""
+    """A client, on its own connection, that reads nothing unless the test lets it."""
 
     def __init__(self, server: ClientServer) -> None:
         names = {"peername": ("192.0.2.1", 1), "sockname": ("127.0.0.1", 8080), "socket": Socket()}
         super().__init__(self._look, **names)
         self.cut = self.closing = False
-        self._high = 64 * 1024  # as of every transport
+        self._high = 64 * 1024  # the default of asyncio's transports
         self._answered, self.ended = asyncio.Event(), asyncio.Event()
         self.protocol = server()
         self.protocol.connection_made(self)
@@ -43,11 +43,11 @@ class Client(Wire):
         return len(self.data)
 
     def set_write_buffer_limits(self, *limits: Any, **_: object) -> None:
-        """Note from how many bytes on its protocol is to write no more."""
+        """Store the number of buffered bytes at which the protocol must stop writing."""
         (self._high,) = limits
 
     async def ask(self) -> None:
-        """Take what has come, ask for an answer, and return when all of it is written."""
+        """Read everything, send a request, and return when the whole response is written."""
         if self.protocol.writing_paused:
             self.protocol.resume_writing()
         self.data = b""
@@ -56,14 +56,14 @@ class Client(Wire):
         await self._answered.wait()
 
     def close(self, *_: object, **__: object) -> None:
-        """Note that it ends as soon as all is sent."""
+        """Record that the connection closes after all bytes are sent."""
         self.closing = True
 
     def is_closing(self) -> bool:
         return self.closing
 
     def abort(self, *_: object, **__: object) -> None:
-        """Note the end, and tell it."""
+        """Record the abort, and report it to the protocol."""
         self.cut = True
         self.ended.set()
         asyncio.get_running_loop().call_soon(self.protocol.connection_lost, None)
@@ -75,7 +75,7 @@ class Client(Wire):
             self._answered.set()
 
 
-async def test_the_client_that_has_taken_nothing_for_the_longest_gives_way() -> None:
+async def test_the_client_that_has_read_nothing_for_longest_is_cut_above_the_budget() -> None:
     bounds: list[Any] = []
     gateway = Gateway(rules(1), {1: lambda _: answer(600_000)})
     server = ClientServer(gateway.pipeline, bounds.append, [])
@@ -83,9 +83,12 @@ async def test_the_client_that_has_taken_nothing_for_the_longest_gives_way() -> 
     clients = [Client(server) for _ in range(4)]
     for client in clients[:2]:
         await client.ask()
-    for client in (clients[0], *clients[2:]):  # the first has taken all of it, and asks for more
+    for client in (
+        clients[0],
+        *clients[2:],
+    ):  # the first has read everything
         await client.ask()
-    await asyncio.sleep(0)  # the last one waits as well
+    await asyncio.sleep(0)  # the last client also has to wait
     assert [client.cut for client in clients] == [True, True, False, False]
     assert bounds == ["slow", "slow"]
     for client in clients[2:]:
@@ -93,8 +96,8 @@ async def test_the_client_that_has_taken_nothing_for_the_longest_gives_way() -> 
     gateway.close()
 
 
-async def test_small_answers_that_nobody_takes_count() -> None:
-    """However small: ten thousand clients may each leave one to the gateway."""
+async def test_small_responses_that_clients_do_not_read_count() -> None:
+    """Otherwise ten thousand clients could each leave a small response in memory."""
     bounds: list[Any] = []
     gateway = Gateway(rules(1), {1: lambda _: answer(20_000)})
     server = ClientServer(gateway.pipeline, bounds.append, [])
@@ -102,15 +105,15 @@ async def test_small_answers_that_nobody_takes_count() -> None:
     clients = [Client(server) for _ in range(4)]
     for client in clients:
         await client.ask()
-    await asyncio.sleep(0)  # the last one waits as well
+    await asyncio.sleep(0)  # the last client also has to wait
     assert [client.cut for client in clients] == [True, True, False, False]
     for client in clients[2:]:
         client.protocol.connection_lost(None)
     gateway.close()
 
 
-async def test_who_takes_nothing_of_the_last_answer_is_cut() -> None:
-    """The connection is closing then, and would wait for the client without an end."""
+async def test_a_client_that_reads_nothing_of_the_last_response_is_cut() -> None:
+    """The connection is already closing and would otherwise wait for the client forever."""
     bounds: list[Any] = []
     limits = "limits: { header_seconds: 0.01, stall_seconds: 0.01 }\n"
     gateway = Gateway(limits + rules(1), {})
@@ -124,8 +127,8 @@ async def test_who_takes_nothing_of_the_last_answer_is_cut() -> None:
     gateway.close()
 
 
-async def test_a_last_answer_that_is_sent_is_not_taken_back() -> None:
-    """A reset would drop what is on its way."""
+async def test_cutting_a_finished_connection_does_not_discard_sent_bytes() -> None:
+    """A reset would discard bytes that are still in transit."""
     gateway = Gateway(rules(1), {})
     server = ClientServer(gateway.pipeline, lambda _: None, [])
     client = Client(server)

@@ -1,4 +1,4 @@
-"""The server for clients: nobody is left waiting when it ends."""
+"""The server for clients: no connection stays open when it shuts down."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -12,7 +12,7 @@ from gateway.proxy.record import Exchange
 
 
 class Silent:
-    """Answers nothing."""
+    """A handler that expects no requests."""
 
     limits = Limits()
     begin = Exchange
@@ -26,7 +26,7 @@ class Silent:
 
 @pytest.fixture
 async def listening() -> AsyncIterator[tuple[ClientServer, int]]:
-    """Yield a server, and the port on which it accepts."""
+    """Yield a server and its port."""
     server = ClientServer(Silent(), lambda _: None, [])
     accepting = await asyncio.get_running_loop().create_server(server, "127.0.0.1", 0)
     try:
@@ -36,10 +36,10 @@ async def listening() -> AsyncIterator[tuple[ClientServer, int]]:
         await server.cut(1.0)
 
 
-async def test_a_connection_accepted_while_it_finishes_is_closed(
+async def test_a_connection_accepted_during_the_shutdown_is_closed(
     listening: tuple[ClientServer, int],
 ) -> None:
-    """The kernel may hand it over just before the socket is closed."""
+    """The kernel may pass such a connection on just before the listening socket is closed."""
     server, port = listening
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     async with asyncio.timeout(10):
@@ -54,7 +54,7 @@ async def test_a_connection_accepted_while_it_finishes_is_closed(
 
 
 class Busy(Silent):
-    """Goes on with an answer after the client has left."""
+    """A handler that continues to respond after the client has disconnected."""
 
     def __init__(self) -> None:
         self.begun, self.left, self.over = asyncio.Event(), asyncio.Event(), asyncio.Event()
@@ -69,7 +69,7 @@ class Busy(Silent):
             raise
 
 
-async def test_a_client_that_has_left_during_its_answer_does_not_keep_the_end() -> None:
+async def test_a_client_that_leaves_during_its_response_does_not_delay_the_shutdown() -> None:
     busy = Busy()
     server = ClientServer(busy, lambda _: None, [])
     accepting = await asyncio.get_running_loop().create_server(server, "127.0.0.1", 0)

@@ -1,4 +1,4 @@
-"""The states of a client's connection: the whole table, and random orders of events."""
+"""The states of a client's connection: the complete table, and random sequences of events."""
 
 from itertools import product
 
@@ -15,7 +15,7 @@ from gateway.http.connection_states import (
 )
 
 S, E = ClientState, ClientEvent
-# What may happen in each state, and where it leads: the table, read the other way.
+# The legal events in each state and the resulting states: the table, grouped by state.
 LEGAL = {
     S.IDLE: {
         E.BYTES: S.HEAD,
@@ -54,7 +54,9 @@ LEGAL = {
 
 
 @pytest.mark.parametrize(("state", "event"), list(product(S, E)), ids=lambda each: each.name)
-def test_every_pair(state: ClientState, event: ClientEvent) -> None:
+def test_each_pair_of_state_and_event_is_legal_or_raises(
+    state: ClientState, event: ClientEvent
+) -> None:
     expected = LEGAL[state].get(event)
     if expected is None:
         with pytest.raises(IllegalTransitionError):
@@ -64,8 +66,10 @@ def test_every_pair(state: ClientState, event: ClientEvent) -> None:
 
 
 @given(st.lists(st.sampled_from(E)))
-def test_any_order_of_events(events: list[ClientEvent]) -> None:
-    """Each request is answered once, in turn; none begins behind the last one."""
+def test_any_sequence_of_events_answers_each_request_once_and_in_order(
+    events: list[ClientEvent],
+) -> None:
+    """No request begins after the last one."""
     state, asked, taken, over, last = S.IDLE, 0, 0, 0, False
     for event in events:
         try:
@@ -82,7 +86,7 @@ def test_any_order_of_events(events: list[ClientEvent]) -> None:
 
 
 @pytest.mark.parametrize("state", S, ids=lambda state: state.name)
-def test_every_state_can_be_reached_and_left(state: ClientState) -> None:
+def test_each_state_is_reachable_and_leads_to_closed(state: ClientState) -> None:
     assert state in _reached(S.IDLE)
     assert S.CLOSED in _reached(state)
 

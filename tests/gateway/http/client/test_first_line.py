@@ -1,4 +1,4 @@
-"""The words of a first line that the parser does not know, and those that it gets instead."""
+"""Request lines that the parser does not support, and their replacements."""
 
 import pytest
 
@@ -25,7 +25,9 @@ WORDS = {
 
 
 @pytest.mark.parametrize(("head", "known", "method"), WORDS.values(), ids=WORDS)
-def test_words(head: bytes, known: bytes, method: str) -> None:
+def test_unsupported_methods_and_versions_are_replaced(
+    head: bytes, known: bytes, method: str
+) -> None:
     assert request_parsing.in_known_words(head) == (known, method)
 
 
@@ -39,5 +41,5 @@ def test_words(head: bytes, known: bytes, method: str) -> None:
         (b"GET / HTTP/1.1", False),
     ],
 )
-def test_http(head: bytes, http: bool) -> None:
+def test_the_pattern_matches_only_http_request_lines(head: bytes, http: bool) -> None:
     assert bool(request_parsing.HTTP.match(head)) is http

@@ -1,4 +1,4 @@
-"""Headers of the PROXY protocol: what is read of them, and what is none."""
+"""PROXY protocol headers: valid ones and invalid ones."""
 
 import pytest
 from hypothesis import given
@@ -29,7 +29,7 @@ VALID = {
 
 
 @pytest.mark.parametrize(("header", "client"), VALID.values(), ids=VALID)
-def test_a_header_is_read_however_it_is_cut(header: bytes, client: str | None) -> None:
+def test_a_header_is_parsed_however_it_is_split(header: bytes, client: str | None) -> None:
     for length in range(len(header)):
         assert parse_header(header[:length]) is None
     assert parse_header(header + b"GET / HTTP/1.1\r\n") == ProxyHeader(len(header), client)
@@ -53,13 +53,13 @@ def test_a_header_is_read_however_it_is_cut(header: bytes, client: str | None) -
         SIGNATURE + b"\x21\x11\xff\xff",
     ],
 )
-def test_another_beginning_is_refused(data: bytes) -> None:
+def test_a_connection_without_a_valid_header_is_refused(data: bytes) -> None:
     with pytest.raises(ProxyHeaderError):
         parse_header(data)
 
 
 @given(st.binary(max_size=200) | st.binary(max_size=80).map(b"PROXY TCP4 ".__add__))
-def test_any_bytes_are_a_header_or_none_or_refused(data: bytes) -> None:
+def test_any_bytes_are_parsed_or_incomplete_or_refused(data: bytes) -> None:
     try:
         header = parse_header(data)
     except ProxyHeaderError:

@@ -1,4 +1,4 @@
-"""What is parsed of a body in one turn of the event loop, and requests in one piece."""
+"""How much of a body is parsed per event loop iteration, and requests that arrive in one piece."""
 
 import asyncio
 from itertools import pairwise
@@ -13,8 +13,10 @@ from tests.gateway.talk import OK, ask
 CHUNKS = 5000
 
 
-async def test_parsing_is_resumed_once_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The reader asks for it at each chunk, and each time copies all that waits to be parsed."""
+async def test_parsing_resumes_once_per_event_loop_iteration(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The reader requests it for each chunk. Each time, the parser copies all unparsed bytes."""
     served = Gateway(rules(1), {1: lambda _: OK})
     protocol = served.client.protocol
     resumed, resume = [], RequestHandler.resume_reading
@@ -38,8 +40,8 @@ async def test_parsing_is_resumed_once_a_turn(monkeypatch: pytest.MonkeyPatch) -
     served.close()
 
 
-async def test_few_chunks_are_parsed_in_a_turn() -> None:
-    """Others wait meanwhile, and a chunk of one byte costs as much as a large one."""
+async def test_few_chunks_are_parsed_per_event_loop_iteration() -> None:
+    """Other connections wait meanwhile, and a chunk of one byte costs as much as a large one."""
     served = Gateway(rules(1), {1: lambda _: OK})
     protocol = served.client.protocol
     protocol.data_received(ask("POST /nowhere", "Transfer-Encoding: chunked"))
@@ -57,8 +59,8 @@ async def test_few_chunks_are_parsed_in_a_turn() -> None:
     served.close()
 
 
-async def test_the_end_of_a_body_is_seen_after_chunks_that_had_to_wait() -> None:
-    """The parser stops for a pause that began with the last byte that came before."""
+async def test_the_end_of_a_body_is_found_after_chunks_that_were_delayed() -> None:
+    """The parser may stop because of a pause that began at the last byte before these chunks."""
     served = Gateway(rules(1), {1: lambda _: OK})
     protocol = served.client.protocol
     protocol.data_received(ask("POST /nowhere", "Transfer-Encoding: chunked"))
@@ -81,13 +83,13 @@ WRITE = ask("POST /v2/person", "Content-Length: 4") + b"1234"
     ("pieces", "writes"),
     [
         ([WRITE], 1),
-        ([WRITE[:-4], WRITE[-4:]], 2),  # it is streamed
+        ([WRITE[:-4], WRITE[-4:]], 2),  # the body is streamed
         ([WRITE[:-1], WRITE[-1:]], 3),
-        # The service says whether it wants the body.
+        # The service decides whether it needs the body.
         ([WRITE.replace(b"Host", b"Expect: 100-continue\r\nHost")], 2),
     ],
 )
-async def test_a_body_that_comes_with_its_head_is_sent_with_it(
+async def test_a_body_that_arrives_with_its_head_is_sent_together_with_it(
     pieces: list[bytes], writes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     served = Gateway(rules(1), {1: lambda _: OK})
@@ -112,7 +114,7 @@ async def test_a_body_that_comes_with_its_head_is_sent_with_it(
 @pytest.mark.parametrize(
     "behind", [b"", b"POST /v2/person HT", b"\r\n\r\n"], ids=["nothing", "a head", "empty lines"]
 )
-async def test_what_comes_behind_a_body(behind: bytes) -> None:
+async def test_bytes_after_a_body_belong_to_the_next_request(behind: bytes) -> None:
     served = Gateway(rules(1), {1: lambda _: OK})
     protocol = served.client.protocol
     protocol.data_received(WRITE + behind)
@@ -131,8 +133,8 @@ async def test_what_comes_behind_a_body(behind: bytes) -> None:
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "BREW"])
-async def test_a_request_with_a_heavy_head_is_recorded_by_its_method(method: str) -> None:
-    """Also one that the parser does not know, for which another stands there."""
+async def test_a_request_with_a_too_large_head_is_recorded_with_its_method(method: str) -> None:
+    """This also applies to a method that is replaced because the parser does not support it."""
     served = Gateway("limits: { header_bytes: 1024 }\n" + rules(1), {1: lambda _: OK})
     answer = await served.ask(ask(f"{method} /plain", "A: " + "a" * 600, "B: " + "b" * 600))
     assert answer.startswith(b"HTTP/1.1 431")

@@ -1,4 +1,4 @@
-"""Fair turns: one at a time, and networks in turn."""
+"""The fair lock: one holder at a time; networks take turns."""
 
 import asyncio
 
@@ -7,7 +7,7 @@ import pytest
 from gateway.http.bounds import FairLock
 
 
-async def test_networks_have_turns() -> None:
+async def test_networks_take_turns() -> None:
     turns, order = FairLock(), []
 
     async def take(network: str, name: str) -> None:
@@ -23,11 +23,11 @@ async def test_networks_have_turns() -> None:
     turns.end()
     await asyncio.gather(*many, one)
     assert order == ["a0", "b", "a1", "a2"]
-    await turns.take("a")  # it is free again
+    await turns.take("a")  # the lock is free again
 
 
 @pytest.mark.parametrize("late", [False, True], ids=["before", "as the turn comes"])
-async def test_who_waits_no_more_has_no_turn(late: bool) -> None:
+async def test_a_cancelled_wait_is_skipped(late: bool) -> None:
     turns = FairLock()
     await turns.take("a")
     gone = asyncio.create_task(turns.take("b"))

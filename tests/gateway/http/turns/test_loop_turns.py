@@ -1,4 +1,4 @@
-"""Loop turns: what costs much on the event loop leaves others their turns."""
+"""The cooperative runner: expensive calls leave iterations of the event loop to others."""
 
 import asyncio
 
@@ -11,7 +11,7 @@ from gateway.proxy.conversion_budget import overloaded
 
 
 class Costly:
-    """Calls of which each takes some seconds by the clock, and the turn in which each was made."""
+    """Calls that each take some fake seconds, and the event loop iteration in which each ran."""
 
     def __init__(self, seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 1.0
@@ -31,7 +31,7 @@ class Costly:
         await self.turns.run(call, lambda: network)
 
     async def all(self, networks: str) -> list[tuple[str, int]]:
-        """Make a call for each letter at once; return them with the turns of the event loop."""
+        """Make a call for each letter at once; return the networks with their loop iterations."""
         calls = asyncio.gather(*map(self.call, networks))
         while not calls.done():
             self._turn += 1
@@ -39,22 +39,24 @@ class Costly:
         return self.made
 
 
-async def test_each_costly_call_has_a_turn_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_each_expensive_call_gets_its_own_event_loop_iteration(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     made = await Costly(0.01, monkeypatch).all("aaaaa")
     assert len({turn for _, turn in made}) == 5
 
 
-async def test_cheap_calls_share_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_cheap_calls_share_an_event_loop_iteration(monkeypatch: pytest.MonkeyPatch) -> None:
     made = await Costly(0.0001, monkeypatch).all("aaaaa")
     assert len({turn for _, turn in made}) == 1
 
 
-async def test_networks_have_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_networks_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     made = await Costly(0.01, monkeypatch).all("aaaab")
     assert [network for network, _ in made] == ["a", "a", "b", "a", "a"]
 
 
-async def test_a_call_that_fails_ends_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_failing_call_releases_the_runner(monkeypatch: pytest.MonkeyPatch) -> None:
     costly = Costly(0.01, monkeypatch)
 
     def fail() -> None:
@@ -66,7 +68,7 @@ async def test_a_call_that_fails_ends_its_turn(monkeypatch: pytest.MonkeyPatch) 
     assert [network for network, _ in await costly.all("bb")] == ["b", "b"]
 
 
-async def test_a_call_waits_for_so_long_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_call_that_waits_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     costly = Costly(0.01, monkeypatch)
     costly.turns = turns = CooperativeRunner(0.0, overloaded)
     await costly.call("a")

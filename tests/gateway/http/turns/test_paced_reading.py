@@ -1,4 +1,4 @@
-"""Paced reading: costly bytes have several turns of the loop, in order, and others theirs."""
+"""Paced reading: expensive input is parsed over several event loop iterations, in order."""
 
 import asyncio
 
@@ -6,7 +6,7 @@ from gateway.http.transport import SLICE, PacedReader
 
 
 class Wire(asyncio.Transport):
-    """Notes how reading is paused and resumed."""
+    """Records how reading is paused and resumed."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -24,7 +24,7 @@ class Wire(asyncio.Transport):
 
 
 class Reader:
-    """Notes the slices, and whether more had come."""
+    """Records the slices, and whether more bytes had arrived."""
 
     def __init__(self, *, costly: bool) -> None:
         self.wire = Wire()
@@ -39,7 +39,7 @@ class Reader:
 A, B, C = (letter * SLICE for letter in (b"a", b"b", b"c"))
 
 
-async def test_what_costs_little_is_handed_on_at_once() -> None:
+async def test_cheap_slices_are_parsed_at_once() -> None:
     reader = Reader(costly=False)
     reader.reading.feed(A + B + b"b" + C)
     reader.reading.feed(A + B + C)
@@ -47,7 +47,7 @@ async def test_what_costs_little_is_handed_on_at_once() -> None:
     assert reader.wire.flow == []
 
 
-async def test_what_costs_much_has_a_turn_a_slice() -> None:
+async def test_each_expensive_slice_gets_its_own_event_loop_iteration() -> None:
     reader = Reader(costly=True)
     reader.reading.feed(A + B)
     reader.reading.feed(C + b"d")
@@ -60,7 +60,7 @@ async def test_what_costs_much_has_a_turn_a_slice() -> None:
     assert reader.wire.flow[-1] == "resume"
 
 
-async def test_the_reader_pauses_as_well() -> None:
+async def test_a_pause_by_the_reader_lasts_until_it_resumes() -> None:
     reader = Reader(costly=True)
     reader.reading.feed(A + B)
     reader.reading.pause()
@@ -71,7 +71,7 @@ async def test_the_reader_pauses_as_well() -> None:
     assert reader.wire.flow[-1] == "resume"
 
 
-async def test_an_end_meanwhile() -> None:
+async def test_a_connection_that_closes_in_between_is_neither_paused_nor_resumed() -> None:
     reader = Reader(costly=True)
     reader.reading.feed(A + B)
     reader.wire.closing = True

@@ -1,4 +1,4 @@
-"""A thread waits for the event loop in proportion to what it computed (`GilThrottle`)."""
+"""`GilThrottle`: a thread waits for the event loop in proportion to its computing time."""
 
 import asyncio
 from threading import Event
@@ -10,12 +10,12 @@ from gateway.http.cooperative import AbandonedError, GilThrottle, Step, no_step,
 
 
 class Turns:
-    """An event loop of which a test says how long its turns take, and a clock.
+    """A fake event loop with a set duration of its iterations, and a fake clock.
 
     Attributes:
-        now: the time.
-        turn: how long a turn takes.
-        asked: how often somebody has waited for one.
+        now: the current time.
+        turn: the duration of an iteration.
+        asked: how often a thread has waited for an iteration.
     """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, turn: float) -> None:
@@ -26,7 +26,7 @@ class Turns:
         monkeypatch.setattr(cooperative, "Lock", lambda: _Turn(self))
 
     def in_one(self, callback: Step) -> None:
-        """Call a function in the next turn."""
+        """Call a function in the next iteration."""
         self.asked += 1
         callback()
 
@@ -46,7 +46,7 @@ class _Turn:
 
 
 def computed(loop: Turns, seconds: float, each: float) -> float:
-    """Have a thread compute in steps; return how long it took in all."""
+    """Let a thread compute in steps; return the total time that it took."""
     began = loop.now
     step = GilThrottle(loop.in_one, Event()).step
     for _ in range(round(seconds / each)):
@@ -58,39 +58,39 @@ def computed(loop: Turns, seconds: float, each: float) -> float:
 @pytest.mark.parametrize(
     ("turn", "each", "took"),
     [
-        (0.0, 0.0001, 1.0),  # nothing else is to be done
+        (0.0, 0.0001, 1.0),  # the loop is idle
         (0.0005, 0.0001, 2.0),
         (0.002, 0.0001, 5.0),
         (60.0, 0.0001, 5.0),  # the loop is never idle, or hangs
         (60.0, 0.01, 5.0),  # long steps
     ],
 )
-def test_the_loop_has_its_turns(
+def test_a_thread_waits_in_proportion_to_its_computing_time(
     monkeypatch: pytest.MonkeyPatch, turn: float, each: float, took: float
 ) -> None:
     assert computed(Turns(monkeypatch, turn), 1.0, each) == pytest.approx(took, rel=0.2)
 
 
-def test_it_asks_for_few_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A step is called for each element of a body."""
+def test_a_thread_waits_only_once_per_time_slice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`step` is called for each element of a body."""
     loop = Turns(monkeypatch, 0.0)
     computed(loop, 0.1, 0.000_001)
     assert loop.asked == pytest.approx(0.1 / 0.0005, rel=0.05)
 
 
-def test_it_stops_when_nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_abandoned_thread_stops(monkeypatch: pytest.MonkeyPatch) -> None:
     loop = Turns(monkeypatch, 0.0)
     abandoned = Event()
     pace = GilThrottle(loop.in_one, abandoned)
     abandoned.set()
-    pace.step()  # it does not look at every step
+    pace.step()  # abandonment is checked only once per time slice
     loop.now += 0.003
     with pytest.raises(AbandonedError):
         pace.step()
     assert not loop.asked
 
 
-async def test_a_loop_that_has_nothing_to_do_has_its_turn_at_once(
+async def test_an_idle_event_loop_runs_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(cooperative, "_PART", 0.0)
@@ -109,7 +109,7 @@ async def test_a_loop_that_has_nothing_to_do_has_its_turn_at_once(
     assert turns == ["loop", "thread"] * 3
 
 
-def test_one_with_a_time_limit_never_waits() -> None:
+def test_a_step_with_a_time_limit_only_checks_for_abandonment() -> None:
     abandoned = Event()
     step = until(abandoned)
     step()

@@ -1,4 +1,4 @@
-"""What is written in a turn is sent at its end, in its order; nothing overtakes it or is lost."""
+"""Writes of an event loop iteration are sent at its end, in order and without loss."""
 
 import asyncio
 from typing import Any, cast
@@ -9,7 +9,7 @@ from gateway.http.transport import BatchingTransport, WriteBatch
 
 
 class Sent(asyncio.Transport):
-    """A transport that notes what is asked of it, in a list that all of a test share."""
+    """A transport that records its calls in a list that it shares with others."""
 
     def __init__(self, name: str, done: list[str]) -> None:
         super().__init__({"socket": name})
@@ -47,18 +47,18 @@ class Sent(asyncio.Transport):
 
 
 class Turn:
-    """Transports of one queue, and what was done with them."""
+    """Transports of one batch, and the calls to them."""
 
     def __init__(self) -> None:
         self.done: list[str] = []
         self.writes: WriteBatch = []
 
     def transport(self, name: str) -> BatchingTransport:
-        """Return a transport of a name."""
+        """Create a transport with a name."""
         return BatchingTransport(Sent(name, self.done), self.writes)
 
 
-async def test_the_writes_of_a_turn_are_sent_at_its_end_in_their_order() -> None:
+async def test_writes_are_sent_in_order_at_the_end_of_the_iteration() -> None:
     turn = Turn()
     one, two = turn.transport("1"), turn.transport("2")
     one.write_soon(b"a")
@@ -71,7 +71,7 @@ async def test_the_writes_of_a_turn_are_sent_at_its_end_in_their_order() -> None
     assert turn.done == ["1 a", "2 b", "2 c"]
 
 
-async def test_a_second_write_of_a_turn_is_sent_behind_the_first_at_once() -> None:
+async def test_a_second_write_in_an_iteration_is_sent_at_once_after_the_first() -> None:
     turn = Turn()
     one = turn.transport("1")
     for data in (b"a", b"b", b"c"):
@@ -81,7 +81,7 @@ async def test_a_second_write_of_a_turn_is_sent_behind_the_first_at_once() -> No
     assert turn.done == ["1 a", "1 b", "1 c"]
 
 
-async def test_many_bytes_are_sent_at_once_behind_what_was_kept() -> None:
+async def test_a_large_write_is_sent_at_once_after_the_delayed_bytes() -> None:
     turn = Turn()
     one = turn.transport("1")
     one.write_soon(b"a" * 65_537)
@@ -91,7 +91,7 @@ async def test_many_bytes_are_sent_at_once_behind_what_was_kept() -> None:
     assert turn.done == ["1 65537", "1 b", "1 65537"]
 
 
-async def test_no_more_than_64_wait() -> None:
+async def test_at_most_64_transports_delay_their_bytes() -> None:
     turn = Turn()
     for number in range(65):
         turn.transport(str(number)).write_soon(b"a")
@@ -113,7 +113,7 @@ async def test_no_more_than_64_wait() -> None:
     ],
     ids=["write", "close", "eof", "limits", "abort", "pause", "resume"],
 )
-async def test_what_else_is_asked_of_a_transport_has_its_order(then: Any, done: list[str]) -> None:
+async def test_other_calls_take_effect_after_the_delayed_bytes(then: Any, done: list[str]) -> None:
     turn = Turn()
     one = turn.transport("1")
     one.write_soon(b"a")
@@ -122,7 +122,7 @@ async def test_what_else_is_asked_of_a_transport_has_its_order(then: Any, done: 
     assert turn.done == done
 
 
-async def test_a_transport_that_closed_meanwhile_is_sent_nothing() -> None:
+async def test_a_transport_that_has_closed_sends_nothing() -> None:
     turn = Turn()
     sent = Sent("1", turn.done)
     one = BatchingTransport(cast(asyncio.Transport, sent), turn.writes)
@@ -133,7 +133,7 @@ async def test_a_transport_that_closed_meanwhile_is_sent_nothing() -> None:
     assert turn.done == ["1 abort"]
 
 
-async def test_one_that_takes_no_bytes_keeps_none_of_the_others_back() -> None:
+async def test_a_failing_transport_does_not_prevent_the_others_from_sending() -> None:
     turn = Turn()
     broken = Sent("1", turn.done)
     broken.write = {}.__getitem__  # type: ignore[method-assign, assignment]  # raises KeyError
@@ -143,7 +143,7 @@ async def test_one_that_takes_no_bytes_keeps_none_of_the_others_back() -> None:
     assert turn.done == ["1 abort", "2 a"]
 
 
-async def test_what_waits_counts_as_not_sent() -> None:
+async def test_delayed_bytes_count_as_unsent() -> None:
     turn = Turn()
     one = turn.transport("1")
     assert one.get_write_buffer_size() == 100

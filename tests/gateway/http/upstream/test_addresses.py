@@ -1,4 +1,4 @@
-"""Host names with several addresses, which come and go, over real sockets."""
+"""Host names with several addresses that change, over real sockets."""
 
 import asyncio
 from collections import Counter
@@ -20,7 +20,7 @@ POST = UpstreamRequest("POST", "/", [], body=b"once")
 
 
 class Names:
-    """A directory of names, whose answers live for a second; None stands for a failure."""
+    """A fake DNS with a time to live of one second; `addresses` None makes lookups fail."""
 
     def __init__(self, *addresses: str) -> None:
         self.addresses: tuple[str, ...] | None = addresses
@@ -43,7 +43,7 @@ class Names:
 
 async def until(true: Callable[[], bool]) -> None:
     async with asyncio.timeout(20):
-        while not true():  # noqa: ASYNC110  # nobody sets an event
+        while not true():  # noqa: ASYNC110  # there is no event to wait for
             await asyncio.sleep(0.01)
 
 
@@ -57,7 +57,7 @@ async def get(pool: Pool, service: Service, request: UpstreamRequest = GET) -> i
 
 @pytest.fixture
 async def three(upstream: StartUpstream) -> dict[str, Scripted]:
-    """Start three services at one port, by their address."""
+    """Start three services on the same port, keyed by address."""
     first = await upstream(OK)
     rest = {
         host: await upstream(OK, host=host, port=first.port) for host in ("127.0.0.2", "127.0.0.3")
@@ -95,7 +95,7 @@ async def test_an_added_address_is_used_and_a_removed_one_is_not(
     names.pool.close()
 
 
-async def test_a_request_at_a_removed_address_is_finished(
+async def test_a_request_to_a_removed_address_is_completed(
     upstream: StartUpstream, three: dict[str, Scripted]
 ) -> None:
     release = asyncio.Event()
@@ -104,7 +104,7 @@ async def test_a_request_at_a_removed_address_is_finished(
         await scripted.take(reader)
         await release.wait()
         writer.write(OK)
-        await scripted.take(reader)  # none follows: the connection ends
+        await scripted.take(reader)  # no request follows: the connection ends
 
     old = await upstream(slow, host="127.0.0.4", port=three["127.0.0.1"].port)
     names, service = Names("127.0.0.4"), named(three)
@@ -120,7 +120,7 @@ async def test_a_request_at_a_removed_address_is_finished(
 
 
 @pytest.mark.parametrize("request_", [GET, POST], ids=["GET", "POST"])
-async def test_a_dead_address_costs_no_request(
+async def test_an_unreachable_address_makes_no_request_fail(
     three: dict[str, Scripted], request_: UpstreamRequest
 ) -> None:
     names, service = Names("127.0.0.9", *three), named(three)
@@ -129,7 +129,7 @@ async def test_a_dead_address_costs_no_request(
     names.pool.close()
 
 
-async def test_addresses_stay_in_use_while_the_name_cannot_be_looked_up(
+async def test_addresses_stay_in_use_while_lookups_fail(
     three: dict[str, Scripted],
 ) -> None:
     names, service = Names("127.0.0.1"), named(three)
@@ -141,7 +141,7 @@ async def test_addresses_stay_in_use_while_the_name_cannot_be_looked_up(
     names.pool.close()
 
 
-async def test_a_name_that_is_unknown_is_a_failure_of_the_service(
+async def test_an_unknown_host_name_makes_the_service_unreachable(
     three: dict[str, Scripted],
 ) -> None:
     names, service = Names(), named(three)
@@ -158,7 +158,7 @@ async def test_a_name_that_is_unknown_is_a_failure_of_the_service(
     names.pool.close()
 
 
-async def test_a_look_up_that_hangs_ends_with_the_time_to_connect() -> None:
+async def test_a_hanging_lookup_ends_with_the_connect_timeout() -> None:
     async def hang(_: str) -> Resolution:
         await asyncio.Event().wait()
         raise AssertionError
@@ -172,7 +172,7 @@ async def test_a_look_up_that_hangs_ends_with_the_time_to_connect() -> None:
 
 
 @pytest.mark.parametrize(("seconds", "connections"), [(600.0, 1), (0.000001, 4)])
-async def test_a_connection_is_not_used_longer_than_its_age(
+async def test_a_connection_is_not_used_beyond_its_maximum_age(
     three: dict[str, Scripted], seconds: float, connections: int
 ) -> None:
     names, service = Names("127.0.0.1"), named(three, connection_seconds=seconds)
@@ -182,10 +182,10 @@ async def test_a_connection_is_not_used_longer_than_its_age(
     names.pool.close()
 
 
-async def test_addresses_of_a_name_that_no_longer_exists_are_dropped(
+async def test_addresses_of_a_removed_host_name_are_dropped(
     upstream: StartUpstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They stay in use while the name server fails; requests to no address fail at once."""
+    """Known addresses stay in use while the name server fails; without any, requests fail."""
     scripted, failures = await upstream(OK), []
     async with name_server(monkeypatch) as server:
         server.addresses["orders.test"] = ("127.0.0.1",)
@@ -196,7 +196,7 @@ async def test_addresses_of_a_name_that_no_longer_exists_are_dropped(
         server.failing = True
         await until(lambda: len(failures) == 1)
         looked_up = len(server.queries)
-        await until(lambda: len(server.queries) > looked_up + 8)  # 4 look-ups for A and AAAA
+        await until(lambda: len(server.queries) > looked_up + 8)  # 4 lookups for A and AAAA
         assert await get(pool, service) == 200
         server.failing = False
         del server.addresses["orders.test"]
@@ -212,7 +212,7 @@ async def test_addresses_of_a_name_that_no_longer_exists_are_dropped(
         pool.close()
 
 
-async def test_a_response_has_the_address_of_a_target_that_is_a_host_name(
+async def test_a_response_contains_the_address_if_the_target_is_a_host_name(
     three: dict[str, Scripted],
 ) -> None:
     names = Names("127.0.0.2")
@@ -268,10 +268,10 @@ async def test_requests_follow_the_pods_of_a_headless_service(
         pool.close()
 
 
-async def test_an_absolute_name_is_looked_up_without_search_domains(
+async def test_an_absolute_host_name_is_looked_up_without_search_domains(
     three: dict[str, Scripted], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Four look-ups less for each of its intervals, as ndots of Kubernetes is 5."""
+    """This saves four lookups per interval, as ndots is 5 in Kubernetes."""
     async with name_server(monkeypatch, *SEARCH, ndots=5) as server:
         name = "orders.shop.svc.cluster.local"
         server.addresses[name] = ("127.0.0.1",)
@@ -281,7 +281,7 @@ async def test_an_absolute_name_is_looked_up_without_search_domains(
         pool.close()
 
 
-async def test_the_hosts_file_is_read() -> None:
+async def test_the_hosts_file_is_used() -> None:
     assert "127.0.0.1" in (await resolve("localhost")).addresses
     with pytest.raises(ResolveError, match=r"^no-such-host\.invalid: "):
         await resolve("no-such-host.invalid")
@@ -291,5 +291,5 @@ async def test_the_hosts_file_is_read() -> None:
     ("host", "literal"),
     [("10.0.0.1", True), ("::1", True), ("localhost", True), ("orders", False), ("10.0.0", False)],
 )
-def test_addresses_and_localhost_need_no_look_up(host: str, literal: bool) -> None:
+def test_addresses_and_localhost_need_no_lookup(host: str, literal: bool) -> None:
     assert needs_no_lookup(host) is literal

@@ -1,4 +1,4 @@
-"""Small request bodies that are read before their service is asked."""
+"""Small request bodies that are read completely before the request takes a place."""
 
 import asyncio
 import tracemalloc
@@ -27,26 +27,26 @@ async def whole(body: bytes | AsyncIterator[bytes] | None) -> bytes:
     return b"".join(pieces)
 
 
-async def test_a_body_of_a_length_is_whole() -> None:
+async def test_a_body_with_a_length_is_read_completely() -> None:
     request = UpstreamRequest("POST", "/", [], body=comes(b"ab", b"c"), length=3)
     assert (await BodyReadAhead().read(request)).body == b"abc"
 
 
 @pytest.mark.parametrize("pieces", [[], [b"ab", b"c"], [b"a" * 60_000, b"b" * 60_000, b"c"]])
-async def test_chunks_stay_chunks(pieces: list[bytes]) -> None:
-    """However much of them is read ahead."""
+async def test_a_chunked_body_stays_chunked(pieces: list[bytes]) -> None:
+    """This does not depend on how much of it is read ahead."""
     request = UpstreamRequest("POST", "/", [], body=comes(*pieces))
     ahead = await BodyReadAhead().read(request)
     assert ahead.length is None
     assert await whole(ahead.body) == b"".join(pieces)
 
 
-async def test_what_is_large_stays_as_it_is() -> None:
+async def test_a_large_body_is_not_read_ahead() -> None:
     request = UpstreamRequest("POST", "/", [], body=comes(), length=70_000)
     assert await BodyReadAhead().read(request) is request
 
 
-async def test_who_waits_for_100_is_told() -> None:
+async def test_a_client_that_waits_for_100_continue_gets_it() -> None:
     told: list[int] = []
 
     def inform(status: int, _: HeaderFields) -> None:
@@ -58,8 +58,8 @@ async def test_who_waits_for_100_is_told() -> None:
     assert (told, ahead.fields) == ([100], [(b"X-A", b"1")])
 
 
-async def test_the_budget() -> None:
-    """What finds no room is streamed; what is sent makes room again."""
+async def test_a_body_beyond_the_memory_budget_is_streamed() -> None:
+    """Bodies that are sent free the budget again."""
     bodies = BodyReadAhead()
     bodies._held = 16 * 1024 * 1024
     request = UpstreamRequest("POST", "/", [], body=comes(b"a", b"b"), length=2)
@@ -72,8 +72,8 @@ async def test_the_budget() -> None:
 
 
 @pytest.mark.parametrize("piece", [b"", b"%02d"])
-async def test_small_pieces_take_no_more_than_their_bytes(piece: bytes) -> None:
-    """The budget counts bytes; a piece of two of them would take forty."""
+async def test_small_pieces_take_no_more_memory_than_their_bytes(piece: bytes) -> None:
+    """The budget counts bytes, but an object with two bytes would take forty."""
 
     async def comes_slowly() -> AsyncIterator[bytes]:
         for number in range(10_000):
@@ -90,7 +90,7 @@ async def test_small_pieces_take_no_more_than_their_bytes(piece: bytes) -> None:
     assert held[0] < 70_000
 
 
-async def test_a_slow_body_gives_way_to_one_that_finds_no_room(
+async def test_a_slow_body_is_aborted_for_one_beyond_the_budget(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(bounds, "SLOW_SECONDS", 0.01)
@@ -110,7 +110,7 @@ async def test_a_slow_body_gives_way_to_one_that_finds_no_room(
     assert bodies._held == 16 * 1024 * 1024 - 1
 
 
-async def test_an_arriving_body_leaves_its_place_once() -> None:
+async def test_an_arriving_body_releases_its_place_once() -> None:
     places = ConcurrencyLimiter(1, 1, 1.0)
     assert places.entered()
     body = ArrivingBody(comes(b"a", b"b"), places.slow, places.leave)

@@ -1,4 +1,4 @@
-"""The fields of a response by which its connection goes, and white space behind values."""
+"""The framing information in response fields, and white space after values."""
 
 import pytest
 from httptools import HttpParserError
@@ -22,12 +22,14 @@ from gateway.http.upstream.connection import framing, trimmed
         ([(b"A" * 100, b"b\t"), (b"A" * 100, b"c")], (None, b"", None)),
     ],
 )
-def test_framing(fields: HeaderFields, found: tuple[int | None, bytes, bytes | None]) -> None:
+def test_framing_returns_length_codings_and_keep_alive(
+    fields: HeaderFields, found: tuple[int | None, bytes, bytes | None]
+) -> None:
     assert framing(fields) == (trimmed(fields), *found)
-    assert framing(fields) == (trimmed(fields), *found)  # with the names that are known now
+    assert framing(fields) == (trimmed(fields), *found)  # with cached field names
 
 
-def test_values_lose_the_white_space_behind_them_alone() -> None:
+def test_only_trailing_white_space_of_values_is_removed() -> None:
     assert trimmed([(b"A", b" b c \t "), (b"D", b"\t"), (b"E", b"")]) == [
         (b"A", b" b c"),
         (b"D", b""),
@@ -35,7 +37,7 @@ def test_values_lose_the_white_space_behind_them_alone() -> None:
     ]
 
 
-def test_their_number_is_bounded() -> None:
+def test_the_number_of_fields_is_limited() -> None:
     fields = [(b"Link", b"")] * 2048
     assert framing(fields) == (trimmed(fields), None, b"", None)
     for read in (framing, trimmed):
@@ -43,6 +45,6 @@ def test_their_number_is_bounded() -> None:
             read([*fields, (b"A", b"b")])
 
 
-def test_the_digits_of_a_length_are_bounded() -> None:
+def test_the_number_of_digits_of_a_length_is_limited() -> None:
     with pytest.raises(HttpParserError, match="a length of too many digits"):
         framing([(b"Content-Length", b"0" * 19)])

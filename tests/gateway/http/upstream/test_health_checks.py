@@ -14,7 +14,7 @@ HEALTH = Health("/health", interval=0.01, timeout=5.0, down_after=2, up_after=2)
 
 
 class Started:
-    """A task that is stopped by cancelling it."""
+    """A task whose `stop` cancels it."""
 
     def __init__(self, task: asyncio.Task[None]) -> None:
         self.task = task
@@ -24,12 +24,12 @@ class Started:
 
 
 def start(name: str, run: Callable[[], Coroutine[None, None, None]]) -> Started:
-    """Start a task that is not expected to fail."""
+    """Start a task; it is not restarted."""
     return Started(asyncio.create_task(run(), name=name))
 
 
 class Checked:
-    """Health checks, and the changes that they report: the address, and why it is down or None."""
+    """Health checks, and the changes that they report: the address, and the failure or None."""
 
     def __init__(self, pool: Pool) -> None:
         self.changes: asyncio.Queue[tuple[str, str | None]] = asyncio.Queue()
@@ -82,7 +82,7 @@ async def test_each_address_of_a_name_is_checked(upstream: StartUpstream) -> Non
     assert await checked.changes.get() == ("127.0.0.2", "status 500")
     assert [each.down for each in pool.addresses(service)] == [False, True]
     known.remove("127.0.0.2")
-    while len(pool.addresses(service)) == 2:  # noqa: ASYNC110  # nobody sets an event
+    while len(pool.addresses(service)) == 2:  # noqa: ASYNC110  # there is no event to wait for
         await asyncio.sleep(0.01)
     number = len(second.requests)
     await asyncio.sleep(0.1)

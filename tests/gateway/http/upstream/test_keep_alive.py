@@ -1,4 +1,4 @@
-"""How long a connection to a service may rest."""
+"""How long a connection to a service may stay idle."""
 
 import pytest
 
@@ -18,7 +18,7 @@ FIELDS = {
 
 
 @pytest.mark.parametrize(("value", "seconds"), FIELDS.items())
-def test_what_a_service_grants(value: bytes, seconds: float | None) -> None:
+def test_the_idle_time_follows_keep_alive(value: bytes, seconds: float | None) -> None:
     assert granted(value) == seconds
 
 

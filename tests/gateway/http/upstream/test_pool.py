@@ -1,4 +1,4 @@
-"""The pool: room for the background, probes, and the health of targets."""
+"""The pool: capacity for background requests, probes, and the health of targets."""
 
 import asyncio
 import socket
@@ -19,16 +19,16 @@ GET = UpstreamRequest("GET", "/", [])
 
 
 def service(port: int, in_flight: int = 4) -> Service:
-    """Return a service on this machine."""
+    """Create a service on this machine."""
     return Service("s", (Target("127.0.0.1", port),), capacity=Capacity(in_flight, 0, 0.1))
 
 
 def pool_of(count: Callable[..., None] = lambda *_: None) -> Pool:
-    """Return a pool without connections."""
+    """Create a pool without connections."""
     return Pool(count, [])
 
 
-async def test_the_background_leaves_half_of_the_room(upstream: StartUpstream) -> None:
+async def test_background_requests_leave_half_of_the_capacity_free(upstream: StartUpstream) -> None:
     scripted = await upstream(OK)
     asked, pool = service(scripted.port), pool_of()
     one, other = await pool.send(asked, GET), await pool.send(asked, GET)
@@ -43,7 +43,7 @@ async def test_the_background_leaves_half_of_the_room(upstream: StartUpstream) -
     pool.close()
 
 
-async def test_the_background_has_no_effect_on_the_health_of_a_target() -> None:
+async def test_background_requests_do_not_affect_the_health_of_a_target() -> None:
     with socket.socket() as gone:
         gone.bind(("127.0.0.1", 0))
         asked, pool = service(gone.getsockname()[1]), pool_of()
@@ -57,7 +57,7 @@ async def test_the_background_has_no_effect_on_the_health_of_a_target() -> None:
 
 
 @pytest.mark.parametrize("background", [False, True])
-async def test_no_target_is_up(background: bool) -> None:
+async def test_without_a_healthy_target_a_request_fails_with_503(background: bool) -> None:
     asked, pool = service(1), pool_of()
     pool.addresses(asked)[0].down = True
     with pytest.raises(FaultError) as failed:
@@ -66,7 +66,7 @@ async def test_no_target_is_up(background: bool) -> None:
 
 
 async def test_a_probe_reaches_a_target_that_is_down(upstream: StartUpstream) -> None:
-    """And one of a service that has no room: probes are outside of every limit."""
+    """It also reaches a service without free capacity, since no limit applies to probes."""
     scripted = await upstream(OK)
     asked, pool = service(scripted.port, in_flight=0), pool_of()
     pool.addresses(asked)[0].down = True
@@ -76,7 +76,7 @@ async def test_a_probe_reaches_a_target_that_is_down(upstream: StartUpstream) ->
     pool.close()
 
 
-async def test_a_probe_that_finds_nobody() -> None:
+async def test_a_probe_of_an_unreachable_target_fails() -> None:
     with socket.socket() as gone:
         gone.bind(("127.0.0.1", 0))
         asked = service(gone.getsockname()[1])
@@ -86,8 +86,8 @@ async def test_a_probe_that_finds_nobody() -> None:
     assert failed.value.fault.code is FaultCode.UPSTREAM_UNREACHABLE
 
 
-async def test_health_is_kept_over_a_reload() -> None:
-    """A target that is not configured any more is forgotten, and begins anew if it comes back."""
+async def test_health_survives_a_reload() -> None:
+    """A removed target is forgotten, and its health is unknown if it is added again."""
 
     def service(port: int) -> Service:
         return Service("s", (Target("127.0.0.1", port),), health=Health("/"))
@@ -101,15 +101,15 @@ async def test_health_is_kept_over_a_reload() -> None:
     assert not pool.addresses(service(1))[0].down
 
 
-async def test_a_service_without_health_checks_has_no_address_that_is_down() -> None:
+async def test_a_service_without_health_checks_has_no_address_marked_as_down() -> None:
     checked = Service("s", (Target("127.0.0.1", 1),), health=Health("/"))
     pool = pool_of()
     pool.addresses(checked)[0].down = True
     assert not pool.addresses(service(1))[0].down
 
 
-async def test_requests_that_wait_are_counted(upstream: StartUpstream) -> None:
-    """For a place in flight of the service, or for a connection that others wait for before."""
+async def test_waiting_requests_are_counted(upstream: StartUpstream) -> None:
+    """A request can wait for a place at the service, or for a connection."""
     counted: Counter[str] = Counter()
     release = asyncio.Event()
 
@@ -134,8 +134,10 @@ async def test_requests_that_wait_are_counted(upstream: StartUpstream) -> None:
     pool.close()
 
 
-async def test_who_waits_for_a_connection_gives_way_to_another_network() -> None:
-    """The places are taken by requests that are not sent yet, of one network."""
+async def test_a_request_that_waits_for_a_connection_is_refused_in_favour_of_another_network() -> (
+    None
+):
+    """All places are occupied by unsent requests of one network."""
 
     async def hang(*_: object) -> None:
         await asyncio.Event().wait()

@@ -27,7 +27,7 @@ BODIES: dict[str, tuple[bytes | None, bytes]] = {
 
 
 @pytest.mark.parametrize(("body", "end"), BODIES.values(), ids=BODIES)
-def test_a_body_that_is_here(body: bytes | None, end: bytes) -> None:
+def test_a_complete_body_is_written_with_its_length(body: bytes | None, end: bytes) -> None:
     request = UpstreamRequest("PUT", "/a?b", [(b"X-A", b"1"), (b"x-a", b"")], body=body)
     head = b"PUT /a?b HTTP/1.1\r\nHost: target:1\r\nX-A: 1\r\nx-a: \r\n"
     assert written(request, b"target:1") == head + end
@@ -36,7 +36,9 @@ def test_a_body_that_is_here(body: bytes | None, end: bytes) -> None:
 @pytest.mark.parametrize(
     ("length", "framing"), [(None, b"Transfer-Encoding: chunked"), (9, b"Content-Length: 9")]
 )
-async def test_a_body_in_pieces(length: int | None, framing: bytes) -> None:
+async def test_a_streamed_body_is_announced_by_length_or_chunked(
+    length: int | None, framing: bytes
+) -> None:
     request = UpstreamRequest("PUT", "/", [], b"name.test", pieces(), length)
     expected = b"PUT / HTTP/1.1\r\nHost: name.test\r\n" + framing + b"\r\n\r\n"
     assert written(request, b"target:1") == expected
@@ -51,6 +53,6 @@ def test_a_large_body_is_not_copied() -> None:
     assert rest is body
 
 
-def test_bytes_of_a_target_that_are_no_utf_8() -> None:
+def test_a_target_that_is_not_utf_8_is_written_unchanged() -> None:
     target = b"/\xff".decode("utf-8", "surrogateescape")
     assert written(UpstreamRequest("GET", target, []), b"t").startswith(b"GET /\xff HTTP/1.1")

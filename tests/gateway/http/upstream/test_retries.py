@@ -1,4 +1,4 @@
-"""Requests that are sent again, to services that fail in different ways."""
+"""Retried requests, to services that fail in different ways."""
 
 import asyncio
 from collections import Counter
@@ -38,7 +38,7 @@ class Outcome(NamedTuple):
 async def outcome(
     service: Service, request: UpstreamRequest, failing: Scripted, counted: Counter[tuple[str, ...]]
 ) -> Outcome:
-    """Return the status or the code of the failure, the body, and the requests that failed."""
+    """Return the status or fault code, the body, and the number of failed requests."""
     pool = Pool(lambda *labels: counted.update([labels]), [])
     body = b""
     status: int | str
@@ -66,7 +66,7 @@ async def outcome(
 )
 @pytest.mark.parametrize("request_", [GET, PUT, POST], ids=["GET", "PUT", "POST"])
 @pytest.mark.parametrize("configured", [True, False])
-async def test_a_failure_is_tried_elsewhere_if_that_is_configured_and_safe(
+async def test_a_failed_request_is_retried_elsewhere_if_that_is_configured_and_safe(
     upstream: StartUpstream,
     cause: RetryCause,
     script: object,
@@ -92,7 +92,7 @@ async def test_a_failure_is_tried_elsewhere_if_that_is_configured_and_safe(
 
 
 @pytest.mark.parametrize("attempts", [0, 1, 3])
-async def test_one_target_is_tried_as_often_as_configured(
+async def test_a_single_target_is_tried_as_often_as_configured(
     upstream: StartUpstream, attempts: int
 ) -> None:
     failing = await upstream(BUSY)
@@ -104,8 +104,8 @@ async def test_one_target_is_tried_as_often_as_configured(
     assert await outcome(service, GET, failing, Counter()) == (503, b"busy", 1 + attempts)
 
 
-async def test_retries_are_bounded_by_their_budget(upstream: StartUpstream) -> None:
-    """Ten are always possible, and after that a share of the requests."""
+async def test_retries_are_limited_by_their_budget(upstream: StartUpstream) -> None:
+    """Ten retries are always possible; beyond that, a share of the requests may be retried."""
     failing = await upstream(BUSY)
     service = Service(
         "s",

@@ -15,16 +15,16 @@ from tests.gateway.rules.rules import edited, loaded
         ("2001:db8::7", 443, "[2001:db8::7]:443"),
     ],
 )
-def test_an_authority_puts_ipv6_in_brackets(host: str, port: int, authority: str) -> None:
+def test_an_authority_has_ipv6_addresses_in_brackets(host: str, port: int, authority: str) -> None:
     assert Target(host, port).authority == authority
 
 
-def test_a_service_waits_within_limits_unless_told_otherwise() -> None:
+def test_a_service_has_default_timeouts() -> None:
     service = Service("users", (Target("127.0.0.1", 8003),))
     assert service.timeouts == Timeouts(connect=5.0, first_byte=30.0, between_bytes=60.0)
 
 
-def test_a_service_never_changes() -> None:
+def test_a_service_is_immutable() -> None:
     service = Service("users", ())
     with pytest.raises(AttributeError):
         service.name = "other"  # type: ignore[misc]
@@ -46,7 +46,7 @@ def test_a_service_never_changes() -> None:
         ("http://[::1]", Target("::1", 80)),
     ],
 )
-def test_target(url: str, target: Target) -> None:
+def test_a_target_url_is_parsed(url: str, target: Target) -> None:
     snapshot = loaded(edited("http://127.0.0.1:8001", url))
     assert snapshot.services["old"].targets == (target,)
 
@@ -56,7 +56,7 @@ def test_several_targets_keep_their_order() -> None:
     assert [target.host for target in snapshot.services["old"].targets] == ["b", "a"]
 
 
-def test_timeouts() -> None:
+def test_configured_timeouts_replace_the_defaults() -> None:
     snapshot = loaded(edited('8001"] }', '8001"], timeouts: { connect: 0.5, first_byte: 1 } }'))
     assert snapshot.services["old"].timeouts == Timeouts(0.5, 1.0, 60.0)
     assert snapshot.services["new"].timeouts == Timeouts()

@@ -1,4 +1,4 @@
-"""The addresses that a service pool chooses, with a clock that the test turns."""
+"""The addresses that a service pool selects, with a fake clock."""
 
 from collections import Counter
 
@@ -76,7 +76,7 @@ def test_an_address_that_was_tried_is_not_chosen_again(weights: dict[str, int]) 
 
 @pytest.mark.parametrize("in_flight", [0, 4])
 def test_weighted_addresses_get_their_shares_of_the_requests(in_flight: int) -> None:
-    """However many requests are in flight, as long as all addresses are as fast."""
+    """This holds for any number of requests in flight if all addresses are equally fast."""
     three = Addresses(a=1, b=3, c=6)
     counts: Counter[str] = Counter()
     running: list[str] = []
@@ -126,7 +126,7 @@ def test_a_success_resets_the_failures_in_a_row() -> None:
     assert {two.choose(1), two.choose(1)} == {"a", "b"}
 
 
-def test_an_end_that_shows_nothing_does_not_reset_the_failures() -> None:
+def test_a_request_without_information_about_health_does_not_reset_the_failures() -> None:
     two = Addresses(a=1, b=1)
     two.fail("a")
     two.begin("a")
@@ -163,7 +163,7 @@ def test_the_last_available_address_is_never_ejected() -> None:
     assert two.choose(1) == "b"
 
 
-def test_an_address_that_health_checks_find_down_is_not_chosen() -> None:
+def test_an_address_that_health_checks_mark_as_down_is_not_chosen() -> None:
     two = Addresses(a=1, b=1)
     two["a"].down = True
     assert {two.choose(), two.choose()} == {"b"}
@@ -171,8 +171,8 @@ def test_an_address_that_health_checks_find_down_is_not_chosen() -> None:
     assert two.choose() is None
 
 
-def test_an_address_is_ejected_until_it_responds() -> None:
-    """Also once the time is over, while it is on trial or waits for one."""
+def test_an_address_is_reported_as_ejected_until_it_responds() -> None:
+    """This includes the time after the ejection, before and during the trial request."""
     two = Addresses(a=1, b=1)
     assert two.state("a") is None
     two.fail("a")
@@ -200,8 +200,8 @@ def test_the_last_available_address_is_reported_as_failing() -> None:
     assert (two.state("a", 10), two.state("b", 10)) == (None, "ejected")
 
 
-def test_an_address_without_requests_for_long_is_not_reported_as_failing() -> None:
-    """As on a worker that has had no client since."""
+def test_an_address_without_requests_for_a_long_time_is_not_reported_as_failing() -> None:
+    """An example is a worker that has had no client since the failure."""
     one, two = Addresses(a=1), Addresses(a=1, b=1)
     one.fail("a", 100, times=2)
     two.fail("a", 100, times=2)
@@ -209,7 +209,7 @@ def test_an_address_without_requests_for_long_is_not_reported_as_failing() -> No
     assert [two.state("a", now) for now in (410, 411)] == ["ejected", None]
 
 
-def test_an_address_that_health_checks_find_down_is_down_whatever_else_it_is() -> None:
+def test_an_address_marked_as_down_is_reported_as_down_even_if_it_is_ejected() -> None:
     one = Addresses(a=1)
     one["a"].down = True
     assert one.state("a") == "down"

@@ -1,4 +1,4 @@
-"""The connections to a target, and what a request without one waits for."""
+"""The connections to a target, and requests that wait for one."""
 
 import asyncio
 import errno
@@ -24,7 +24,7 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 
 
 class Service:
-    """A service: connections are opened when the test lets them, and answer when it says so."""
+    """A service whose connections open, and whose responses arrive, when the test says so."""
 
     def __init__(self, timeouts: Timeouts | None = None) -> None:
         self.asked: list[asyncio.Future[None]] = []
@@ -59,7 +59,7 @@ class Service:
         return asyncio.create_task(self.connections.send(request, self.timeouts))
 
     def open(self, error: Exception | None = None) -> None:
-        """Open the connection that was asked for first, or fail to."""
+        """Complete the oldest pending connection attempt, or make it fail."""
         allowed = self.asked.pop(0)
         if error is None:
             allowed.set_result(None)
@@ -68,12 +68,12 @@ class Service:
 
 
 async def settle() -> None:
-    """Let all that is ready run."""
+    """Let all tasks run that are ready."""
     for _ in range(10):
         await asyncio.sleep(0)
 
 
-async def test_a_free_connection_is_used_again() -> None:
+async def test_an_idle_connection_is_reused() -> None:
     service = Service()
     for number in range(3):
         response = service.send()
@@ -86,8 +86,8 @@ async def test_a_free_connection_is_used_again() -> None:
     assert (len(service.wires), service.asked) == (1, [])
 
 
-async def test_the_first_free_connection_ends_a_wait() -> None:
-    """A connection that another request is done with comes before the new one."""
+async def test_a_waiting_request_takes_the_first_idle_connection() -> None:
+    """A connection released by another request may be idle before the new one is open."""
     service = Service()
     first = service.send()
     await settle()
@@ -100,7 +100,7 @@ async def test_the_first_free_connection_ends_a_wait() -> None:
     await settle()
     service.wires[0].protocol.data_received(OK)
     assert ((await first).status, (await second).status) == (200, 200)
-    service.open()  # it is kept for the next one
+    service.open()  # it stays open for the next request
     await settle()
     third = service.send()
     await settle()
@@ -109,7 +109,7 @@ async def test_the_first_free_connection_ends_a_wait() -> None:
     assert service.asked == []
 
 
-async def test_a_burst_opens_some_connections_at_a_time() -> None:
+async def test_a_burst_opens_a_limited_number_of_connections_at_a_time() -> None:
     service = Service()
     responses = [service.send() for _ in range(40)]
     await settle()
@@ -127,7 +127,7 @@ async def test_a_burst_opens_some_connections_at_a_time() -> None:
     assert {response.status for response in await asyncio.gather(*responses)} == {200}
 
 
-async def test_a_service_that_is_gone_fails_every_request_that_waits() -> None:
+async def test_an_unreachable_service_makes_every_waiting_request_fail() -> None:
     service = Service()
     responses = [service.send() for _ in range(20)]
     await settle()
@@ -163,7 +163,7 @@ NO_PORT = OSError("Multiple exceptions: [Errno 99] No address, [Errno 99] No add
         (gaierror(EAI_NONAME, "Not known"), None),
     ],
 )
-async def test_an_error_of_this_machine_is_none_of_the_target(
+async def test_a_local_error_is_not_blamed_on_the_target(
     error: OSError, reason: str | None
 ) -> None:
     service = Service()
@@ -178,7 +178,7 @@ async def test_an_error_of_this_machine_is_none_of_the_target(
     assert service.reasons == ([] if reason is None else [reason])
 
 
-async def test_a_wait_ends() -> None:
+async def test_waiting_for_a_connection_ends_with_the_connect_timeout() -> None:
     service = Service(Timeouts(connect=0.02))
     responses = [service.send() for _ in range(20)]
     for response in responses:
@@ -190,7 +190,7 @@ async def test_a_wait_ends() -> None:
 
 
 @pytest.mark.parametrize("meanwhile", ["nothing", "opened", "refused"])
-async def test_a_client_that_leaves_takes_no_connection(meanwhile: str) -> None:
+async def test_a_client_that_leaves_while_waiting_takes_no_connection(meanwhile: str) -> None:
     service = Service()
     response = service.send()
     await settle()
@@ -219,8 +219,10 @@ async def test_a_client_that_leaves_takes_no_connection(meanwhile: str) -> None:
 
 
 @pytest.mark.parametrize("request_", [GET, POST], ids=["GET", "POST"])
-async def test_a_kept_connection_that_is_closed(request_: UpstreamRequest) -> None:
-    """A request that may be sent twice gets a new connection, never another kept one."""
+async def test_a_closed_kept_connection_is_replaced_by_a_new_one_if_the_request_is_repeatable(
+    request_: UpstreamRequest,
+) -> None:
+    """The replacement is never another kept connection."""
     service = Service()
     first = service.send()
     await settle()
@@ -243,7 +245,7 @@ async def test_a_kept_connection_that_is_closed(request_: UpstreamRequest) -> No
     assert (await again).status == 200
 
 
-async def test_a_connection_that_is_lost_before_its_request_resumes() -> None:
+async def test_a_connection_lost_before_its_request_is_sent_is_not_used() -> None:
     service = Service()
     first = service.send()
     await settle()
@@ -251,7 +253,7 @@ async def test_a_connection_that_is_lost_before_its_request_resumes() -> None:
     await settle()
     second = service.send()
     await settle()
-    service.wires[0].protocol.data_received(OK)  # frees it for the second request
+    service.wires[0].protocol.data_received(OK)  # frees the connection for the second request
     service.wires[0].protocol.connection_lost(None)
     assert (await first).status == 200
     service.open()
@@ -260,7 +262,7 @@ async def test_a_connection_that_is_lost_before_its_request_resumes() -> None:
     assert (await second).status == 200
 
 
-async def test_closing_ends_what_is_opened() -> None:
+async def test_closing_cancels_pending_connection_attempts() -> None:
     service = Service()
     response = service.send()
     await settle()
@@ -270,8 +272,8 @@ async def test_closing_ends_what_is_opened() -> None:
     response.cancel()
 
 
-async def test_networks_have_turns() -> None:
-    """However many requests one of them sends at once."""
+async def test_networks_take_turns() -> None:
+    """The number of requests that one network sends at once has no effect."""
     service = Service()
     many = [service.send(replace(GET, network=lambda: "a")) for _ in range(40)]
     one = service.send(replace(GET, network=lambda: "b"))
@@ -281,7 +283,7 @@ async def test_networks_have_turns() -> None:
         await settle()
     service.wires[1].protocol.data_received(OK)
     assert (await one).status == 200
-    service.connections.make_way("b")  # of which one waits for a place at the service
+    service.connections.make_way("b")  # a request of "b" waits for a place at the service
     with pytest.raises(FaultError, match="overloaded"):
         await many[-1]
     for each in many:

@@ -1,4 +1,4 @@
-"""One connection to a service, where the timing is too fine for a test over sockets."""
+"""One connection to a service, in cases whose timing is too fine for tests over sockets."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
@@ -20,7 +20,7 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
 class Wire(asyncio.Transport):
-    """The other end: notes what is sent, and how reading is paused and resumed."""
+    """The other end of the connection: records sent bytes, and pauses of reading."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ class Wire(asyncio.Transport):
 
 
 class Kept:
-    """A connection under test, and how often it was free again."""
+    """A connection under test; counts how often it became free."""
 
     def __init__(self) -> None:
         self.freed = 0
@@ -58,18 +58,17 @@ class Kept:
         self.connection.connection_made(self.wire)
 
     def free(self, _: UpstreamConnection) -> None:
-        """Count."""
         self.freed += 1
 
     def lost(self, _: UpstreamConnection) -> None:
-        """Count, once only."""
+        """Record the end, which must occur only once."""
         assert not self.gone
         self.gone = True
 
     async def ask(
         self, pieces: Iterable[bytes], request: UpstreamRequest = GET
     ) -> StreamedResponse:
-        """Send a request, let the pieces of an answer come, and return it."""
+        """Send a request, receive the pieces of a response, and return the response."""
         asked = asyncio.create_task(self.connection.send(request, Timeouts()).arrived())
         await asyncio.sleep(0)
         for piece in pieces:
@@ -85,7 +84,7 @@ async def whole(response: StreamedResponse) -> bytes:
     return b"".join(pieces)
 
 
-async def test_byte_by_byte() -> None:
+async def test_a_response_that_arrives_byte_by_byte_is_complete() -> None:
     kept = Kept()
     response = await kept.ask(bytes([byte]) for byte in OK)
     assert (response.status, response.reason, await whole(response)) == (200, b"OK", b"ok")
@@ -94,7 +93,7 @@ async def test_byte_by_byte() -> None:
 
 
 async def meaning(pieces: Iterable[bytes]) -> tuple[list[int], int, bytes | str]:
-    """Return the interim statuses, and the final one with the body or the code of the fault."""
+    """Return the interim statuses, and the final status with the body or the fault code."""
     kept, interim = Kept(), list[int]()
     request = UpstreamRequest(
         "GET", "/", [], informational=lambda status, _: interim.append(status)
@@ -113,20 +112,21 @@ async def meaning(pieces: Iterable[bytes]) -> tuple[list[int], int, bytes | str]
 
 
 @pytest.mark.parametrize("data", ODD.values(), ids=ODD)
-async def test_odd_answers_byte_by_byte(data: bytes) -> None:
-    """They mean the same as in one piece."""
+async def test_an_unusual_response_means_the_same_byte_by_byte_and_in_one_piece(
+    data: bytes,
+) -> None:
     assert await meaning(bytes([byte]) for byte in data) == await meaning([data])
 
 
-async def test_a_large_body_is_no_large_head() -> None:
-    """The bound on heads does not count the body that comes in the same piece."""
+async def test_a_large_body_does_not_count_as_a_large_head() -> None:
+    """This includes body bytes that arrive together with the head."""
     kept = Kept()
     start = b"HTTP/1.1 200 OK\r\nContent-Length: 250000\r\nA: " + b"a" * 20_000
     response = await kept.ask([start, b"\r\n\r\n" + bytes(250_000)])
     assert len(await whole(response)) == 250_000
 
 
-async def test_a_head_is_bounded() -> None:
+async def test_a_head_of_many_fields_is_limited() -> None:
     kept = Kept()
     pieces = [b"HTTP/1.1 200 OK\r\n", *[b"A: " + b"a" * 1000 + b"\r\n"] * 300]
     with pytest.raises(FaultError) as failed:
@@ -136,8 +136,8 @@ async def test_a_head_is_bounded() -> None:
 
 
 @pytest.mark.parametrize("size", [256 * 1024, 260 * 1024 + 1])
-async def test_a_head_is_bounded_however_it_comes(size: int) -> None:
-    """Also with a length at its begin, after which a body is read as it comes."""
+async def test_a_head_is_limited_however_it_is_split(size: int) -> None:
+    """The head begins with a length, after which a body would be read without slicing."""
     begin, end = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nA: ", b"\r\n\r\n"
     rest = b"a" * (size - len(begin) - len(end)) + end
     kept = Kept()
@@ -154,7 +154,9 @@ CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
 @pytest.mark.parametrize("behind", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nforged"])
-async def test_what_follows_a_response_that_is_parsed_in_slices(behind: bytes) -> None:
+async def test_bytes_after_a_response_that_is_parsed_in_slices_close_the_connection(
+    behind: bytes,
+) -> None:
     kept = Kept()
     rest = SLICE - len(CHUNKED) - len(b"XXX\r\n" + b"\r\n0\r\n\r\n")
     response = await kept.ask([CHUNKED + b"%x\r\n%b\r\n0\r\n\r\n" % (rest, bytes(rest)) + behind])
@@ -163,7 +165,7 @@ async def test_what_follows_a_response_that_is_parsed_in_slices(behind: bytes) -
     assert kept.wire.is_closing() is bool(behind)
 
 
-async def test_chunks_of_a_byte_have_turns() -> None:
+async def test_chunks_of_one_byte_are_parsed_over_several_iterations() -> None:
     kept = Kept()
     response = await kept.ask([CHUNKED + b"1\r\nx\r\n" * 10_000, b"1\r\ny\r\n0\r\n\r\n"])
     assert len(await response.read()) < SLICE
@@ -173,8 +175,8 @@ async def test_chunks_of_a_byte_have_turns() -> None:
 
 
 @pytest.mark.parametrize(("line", "most"), [(b"T:\r\n", 2048), (b"T: %b\r\n" % (b"t" * 507), 511)])
-async def test_trailer_fields_are_bounded_with_their_framing(line: bytes, most: int) -> None:
-    """A line of four bytes takes much more memory, and they have turns."""
+async def test_trailer_fields_including_their_framing_are_limited(line: bytes, most: int) -> None:
+    """A line of four bytes takes much more memory. The lines are parsed over several iterations."""
     for more, fails in ((0, False), (1, True)):
         kept = Kept()
         response = await kept.ask([CHUNKED])
@@ -188,13 +190,13 @@ async def test_trailer_fields_are_bounded_with_their_framing(line: bytes, most: 
         assert (response.error is not None) is fails
 
 
-async def test_what_waits_unread_pauses_the_service() -> None:
+async def test_unread_bytes_pause_reading_from_the_service() -> None:
     kept = Kept()
     piece = bytes(30_000)
     response = await kept.ask([b"HTTP/1.1 200 OK\r\nContent-Length: 120000\r\n\r\n", piece, piece])
     kept.connection.data_received(piece)
     assert len(await response.read()) == 90_000
-    assert kept.wire.flow == ["pause"]  # until the reader, who may have them for long, wants more
+    assert kept.wire.flow == ["pause"]  # until the reader reads again
     rest = asyncio.create_task(whole(response))
     await asyncio.sleep(0)
     assert kept.wire.flow == ["pause", "resume"]
@@ -203,7 +205,7 @@ async def test_what_waits_unread_pauses_the_service() -> None:
 
 
 async def test_a_pause_ends_with_its_response() -> None:
-    """However late it is read: the connection is another's by then."""
+    """The response may be read when the connection already serves another exchange."""
     kept = Kept()
     piece = bytes(50_000)
     response = await kept.ask([b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n", piece, piece])
@@ -219,7 +221,7 @@ async def slowly(seconds: float) -> AsyncIterator[bytes]:
 
 
 @pytest.mark.parametrize("length", [8, None], ids=["length", "chunked"])
-async def test_the_clock_of_an_idle_connection_stops_when_it_is_used(length: int | None) -> None:
+async def test_using_an_idle_connection_stops_its_idle_timeout(length: int | None) -> None:
     kept = Kept()
     await whole(await kept.ask([OK]))
     kept.connection.expire(0.05)
@@ -236,7 +238,7 @@ async def test_the_clock_of_an_idle_connection_stops_when_it_is_used(length: int
     assert await whole(await asked) == b"ok"
 
 
-async def test_an_idle_connection_is_closed_in_the_end() -> None:
+async def test_an_idle_connection_is_closed_after_its_idle_time() -> None:
     kept = Kept()
     await whole(await kept.ask([OK]))
     kept.connection.expire(0.05)
@@ -245,15 +247,15 @@ async def test_an_idle_connection_is_closed_in_the_end() -> None:
     assert not kept.connection.is_usable()
 
 
-async def test_an_answer_before_the_end_of_its_request_ends_the_connection() -> None:
+async def test_a_response_before_the_end_of_its_request_closes_the_connection() -> None:
     kept = Kept()
     response = await kept.ask([OK], UpstreamRequest("POST", "/", [], body=slowly(60), length=8))
     assert await whole(response) == b"ok"
     assert (kept.freed, kept.wire.is_closing()) == (0, True)
 
 
-async def test_a_closing_connection_asks_for_no_more_of_a_body() -> None:
-    """What waits for the service keeps the connection half open after the end that it has sent."""
+async def test_a_closing_connection_reads_no_more_of_a_request_body() -> None:
+    """Pieces that wait for the service would keep the connection half open after its end."""
     taken: list[bytes] = []
 
     async def body() -> AsyncIterator[bytes]:
@@ -269,14 +271,14 @@ async def test_a_closing_connection_asks_for_no_more_of_a_body() -> None:
     for _ in range(10):
         await asyncio.sleep(0)
     assert taken == [b"a", b"b"]
-    assert not kept.wire.sent.endswith(b"0\r\n\r\n")  # nor is the body said to be complete
+    assert not kept.wire.sent.endswith(b"0\r\n\r\n")  # the body is not marked as complete either
     kept.connection.connection_lost(None)
     with pytest.raises(FaultError):
         await response.arrived()
 
 
-async def test_a_body_that_fails_in_an_unforeseen_way_ends_the_exchange() -> None:
-    """Nobody else would: the service waits for the rest, and has all the time of `whole`."""
+async def test_an_unexpected_error_in_a_request_body_ends_the_exchange() -> None:
+    """Otherwise the service would wait for the rest of the body until the timeout `whole`."""
 
     async def body() -> AsyncIterator[bytes]:
         yield b"a"
@@ -290,8 +292,8 @@ async def test_a_body_that_fails_in_an_unforeseen_way_ends_the_exchange() -> Non
         await response.arrived()
 
 
-async def test_an_empty_piece_does_not_end_a_body() -> None:
-    """A chunk of no bytes would: the service would take those behind it for the next request."""
+async def test_an_empty_piece_does_not_end_a_chunked_body() -> None:
+    """An empty chunk would: the service would read the next chunks as another request."""
 
     async def body() -> AsyncIterator[bytes]:
         for piece in (b"", b"a", b"", b"bc"):
@@ -305,7 +307,7 @@ async def test_an_empty_piece_does_not_end_a_body() -> None:
     kept.connection.close()
 
 
-async def test_the_clock_for_the_answer_starts_when_the_request_is_sent() -> None:
+async def test_the_first_byte_timeout_starts_when_the_request_is_sent() -> None:
     kept = Kept()
     request = UpstreamRequest("POST", "/", [], body=slowly(0.2), length=8)
     asked = asyncio.create_task(kept.connection.send(request, Timeouts(first_byte=0.1)).arrived())
@@ -322,7 +324,9 @@ async def test_the_clock_for_the_answer_starts_when_the_request_is_sent() -> Non
     [(False, b"", FaultError), (True, b"", StaleConnectionError), (True, b"H", FaultError)],
     ids=["a new one", "a used one", "a used one that began to answer"],
 )
-async def test_a_connection_that_is_lost(used: bool, came: bytes, raised: type[Exception]) -> None:
+async def test_losing_a_connection_raises_the_error_for_its_state(
+    used: bool, came: bytes, raised: type[Exception]
+) -> None:
     kept = Kept()
     if used:
         await whole(await kept.ask([OK]))
@@ -340,7 +344,7 @@ async def test_a_connection_that_is_lost(used: bool, came: bytes, raised: type[E
 HALF = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nbo"
 
 
-async def test_a_small_body_is_awaited_with_its_head() -> None:
+async def test_a_small_body_is_awaited_together_with_its_head() -> None:
     kept = Kept()
     asked = asyncio.create_task(kept.connection.send(GET, Timeouts()).arrived())
     await asyncio.sleep(0)
@@ -353,7 +357,7 @@ async def test_a_small_body_is_awaited_with_its_head() -> None:
     assert await response.read() == b"body"
 
 
-async def test_a_small_body_is_not_awaited_for_long() -> None:
+async def test_a_small_body_is_awaited_only_briefly() -> None:
     kept = Kept()
     response = await kept.ask([HALF])
     assert (response.complete, await response.read()) == (False, b"bo")
@@ -361,7 +365,7 @@ async def test_a_small_body_is_not_awaited_for_long() -> None:
     assert await whole(response) == b"dy"
 
 
-async def test_a_small_body_that_breaks_off_is_handed_on_as_far_as_it_came() -> None:
+async def test_a_small_body_that_is_cut_off_is_returned_as_far_as_it_arrived() -> None:
     kept = Kept()
     asked = asyncio.create_task(kept.connection.send(GET, Timeouts()).arrived())
     await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""The states of a connection to a service: the whole table, and random orders of events."""
+"""The states of a connection to a service: the complete table, and random sequences of events."""
 
 from dataclasses import dataclass
 from itertools import product
@@ -24,7 +24,7 @@ FINAL = {E.FINAL_HEAD, E.FINAL_LAST_HEAD, E.FINAL_ENDLESS_HEAD}
 
 @dataclass
 class Flags:
-    """The same connection as independent facts, each of which some events change."""
+    """A model of the connection as independent flags that events change."""
 
     used: bool = False
     asked: bool = False
@@ -38,14 +38,14 @@ class Flags:
     lost: bool = False
 
     def allow(self, event: UpstreamEvent) -> bool:
-        """Whether an event can happen."""
+        """Return whether an event is legal."""
         if self.lost:
             return False
         reading = self.begun and not (self.head or self.switched)
         body = self.head and not self.complete
         if event in (E.SEND_ALL, E.SEND_HEAD):
             return not self.asked
-        if event is E.SENT:  # an endless or a last body may hide that all was sent already
+        if event is E.SENT:  # some states do not show whether all was sent
             hidden = body and not self.keep
             return self.asked and not self.complete and (not self.sent or hidden)
         if event is E.BEGIN:
@@ -56,7 +56,7 @@ class Flags:
             return reading
         if event is E.PIECE:
             return body
-        if event is E.CLOSING:  # trailers are fields behind the last chunk
+        if event is E.CLOSING:  # trailer fields follow the last chunk
             return body and not self.endless
         if event is E.END:
             return self.begun
@@ -65,7 +65,7 @@ class Flags:
         return True
 
     def take(self, event: UpstreamEvent) -> None:
-        """Note an event that can happen."""
+        """Apply a legal event."""
         if event in (E.SEND_ALL, E.SEND_HEAD):
             self.asked, self.sent = True, event is E.SEND_ALL
         elif event is E.SENT:
@@ -82,13 +82,13 @@ class Flags:
         elif event is E.END and self.head and not self.complete:
             self.complete, self.keep = True, self.keep and self.sent
         elif event is E.RELEASE:
-            self.__init__(used=True)  # type: ignore[misc]  # all of it anew
+            self.__init__(used=True)  # type: ignore[misc]  # reset all flags
         elif event is E.LOST:
             self.lost = True
 
     @property
     def loss(self) -> ConnectionEnd:
-        """What the end of the connection would mean."""
+        """Return what the end of the connection would mean."""
         if not self.asked or self.complete:
             return ConnectionEnd.NOTHING
         if self.switched or self.endless:
@@ -99,8 +99,10 @@ class Flags:
 
 
 @pytest.mark.parametrize(("state", "event"), list(product(S, E)), ids=lambda each: each.name)
-def test_every_pair(state: UpstreamState, event: UpstreamEvent) -> None:
-    """By the shortest way to the state, the table and the flags agree on the next event."""
+def test_each_pair_of_state_and_event_agrees_with_the_model(
+    state: UpstreamState, event: UpstreamEvent
+) -> None:
+    """The state is reached on the shortest path."""
     path = _paths()[state]
     at, flags = S.FRESH, Flags()
     for each in path:
@@ -115,7 +117,7 @@ def test_every_pair(state: UpstreamState, event: UpstreamEvent) -> None:
 
 
 @given(st.lists(st.sampled_from(E), max_size=60))
-def test_any_order_of_events(events: list[UpstreamEvent]) -> None:
+def test_any_sequence_of_events_agrees_with_the_model(events: list[UpstreamEvent]) -> None:
     state, flags = S.FRESH, Flags()
     for event in events:
         if not flags.allow(event):
@@ -134,7 +136,7 @@ def test_any_order_of_events(events: list[UpstreamEvent]) -> None:
 
 
 @pytest.mark.parametrize("state", S, ids=lambda state: state.name)
-def test_what_the_end_of_the_connection_means(state: UpstreamState) -> None:
+def test_each_open_state_defines_what_the_end_of_the_connection_means(state: UpstreamState) -> None:
     assert (state in AT_END) == (state is not S.CLOSED)
     assert S.CLOSED in {to for (at, _), to in UPSTREAM_TRANSITIONS.items() if at is state} | {state}
 

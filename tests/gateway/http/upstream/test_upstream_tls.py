@@ -1,4 +1,4 @@
-"""Services that are reached by TLS, over real sockets."""
+"""Services reached over TLS, with real sockets."""
 
 import asyncio
 import socket
@@ -50,10 +50,10 @@ async def failure(service: Service) -> str:
     return failed.value.cause.partition(": ")[2]
 
 
-async def test_a_certificate_has_the_absolute_name_of_a_target_without_its_last_dot(
+async def test_a_certificate_matches_an_absolute_target_name_without_its_last_dot(
     authority: Authority, upstream: StartUpstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As in SNI (RFC 6066, section 3); the dot only ends the search of domains."""
+    """As in SNI (RFC 6066, section 3); the dot only suppresses search domains."""
     scripted = await upstream(OK, tls=server_context(authority.issue("orders.test")))
     pool = Pool(lambda *_: None, [])
     context = client_context(ca=authority.pem)
@@ -63,7 +63,7 @@ async def test_a_certificate_has_the_absolute_name_of_a_target_without_its_last_
         pool.close()
 
 
-async def test_a_service_is_reached_by_tls_and_its_connection_is_kept(
+async def test_a_service_is_reached_over_tls_and_its_connection_is_kept(
     authority: Authority, upstream: StartUpstream
 ) -> None:
     scripted = await upstream(OK, tls=server_context(authority.issue("localhost")))
@@ -75,7 +75,9 @@ async def test_a_service_is_reached_by_tls_and_its_connection_is_kept(
     pool.close()
 
 
-async def test_large_bodies_arrive_whole(authority: Authority, upstream: StartUpstream) -> None:
+async def test_large_bodies_arrive_complete_over_tls(
+    authority: Authority, upstream: StartUpstream
+) -> None:
     large = b"x" * 3_000_000
     response = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(large), large)
     scripted = await upstream(response, tls=server_context(authority.issue("localhost")))
@@ -92,7 +94,7 @@ async def test_large_bodies_arrive_whole(authority: Authority, upstream: StartUp
         (("*.example.com",), "orders.example.com", "localhost"),
     ],
 )
-async def test_a_certificate_is_for_the_host_or_the_server_name(
+async def test_a_certificate_must_match_the_host_or_the_server_name(
     authority: Authority,
     upstream: StartUpstream,
     names: tuple[str, ...],
@@ -106,7 +108,7 @@ async def test_a_certificate_is_for_the_host_or_the_server_name(
     pool.close()
 
 
-async def test_the_cause_of_a_failed_connection_is_named(
+async def test_the_cause_of_a_failed_tls_connection_is_reported(
     authority: Authority, upstream: StartUpstream, tmp_path: Path
 ) -> None:
     issue, trusting = authority.issue, client_context(ca=authority.pem)
@@ -130,7 +132,7 @@ async def test_the_cause_of_a_failed_connection_is_named(
 
 
 def refuse(listener: socket.socket, context: ssl.SSLContext) -> None:
-    """Accept one connection with the blocking `ssl`, which sends alerts; asyncio's does not."""
+    """Accept one connection with the blocking `ssl`, which sends alerts, unlike asyncio's TLS."""
     connection, _ = listener.accept()
     with suppress(OSError), connection, context.wrap_socket(connection, True) as secured:
         secured.recv(1)
@@ -138,10 +140,10 @@ def refuse(listener: socket.socket, context: ssl.SSLContext) -> None:
 
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion.TLSv1")
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-async def test_the_cause_is_named_if_a_service_refuses_the_handshake(
+async def test_the_cause_is_reported_if_a_service_refuses_the_handshake(
     authority: Authority, tmp_path: Path, version: ssl.TLSVersion
 ) -> None:
-    """With TLS 1.3, the service does so after the gateway has sent its request."""
+    """With TLS 1.3, the service refuses only after the gateway has sent its request."""
     server = server_context(
         authority.issue("localhost"), client_ca=authority.pem, client_required=True
     )
@@ -151,7 +153,7 @@ async def test_the_cause_is_named_if_a_service_refuses_the_handshake(
     old.minimum_version, old.maximum_version = ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1
     old.set_ciphers("DEFAULT@SECLEVEL=0")
     missing = "it requires a client certificate"
-    if version is ssl.TLSVersion.TLSv1_2:  # its alert has no more precise reason
+    if version is ssl.TLSVersion.TLSv1_2:  # its alert gives no more precise reason
         missing = "it refused the handshake: no common cipher suite, or no client certificate"
     for service, pair, reason in (
         (server, None, missing),
@@ -166,7 +168,7 @@ async def test_the_cause_is_named_if_a_service_refuses_the_handshake(
             await refusal
 
 
-async def test_tls_where_the_gateway_expects_plain_http_is_named(
+async def test_tls_at_a_target_configured_as_plain_http_is_reported(
     authority: Authority, upstream: StartUpstream
 ) -> None:
     async def alert(_: Scripted, reader: Reader, writer: Writer) -> None:
@@ -183,7 +185,7 @@ async def _plain(_: Scripted, reader: Reader, writer: Writer) -> None:
     writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
 
 
-async def test_an_unchecked_certificate_may_be_any(
+async def test_without_verification_any_certificate_is_accepted(
     authority: Authority, upstream: StartUpstream
 ) -> None:
     scripted = await upstream(OK, tls=server_context(authority.issue("other", expired=True)))
@@ -192,7 +194,7 @@ async def test_an_unchecked_certificate_may_be_any(
     pool.close()
 
 
-async def test_a_service_may_ask_for_the_certificate_of_the_gateway(
+async def test_a_service_may_require_a_client_certificate_of_the_gateway(
     authority: Authority, upstream: StartUpstream
 ) -> None:
     server = server_context(
@@ -205,7 +207,7 @@ async def test_a_service_may_ask_for_the_certificate_of_the_gateway(
     pool.close()
 
 
-async def test_a_body_that_ends_without_a_close_notify_is_broken(
+async def test_a_body_that_ends_without_a_close_notify_counts_as_cut_off(
     authority: Authority, upstream: StartUpstream
 ) -> None:
     async def cut(scripted: Scripted, reader: Reader, writer: Writer) -> None:
