@@ -15,7 +15,7 @@ import users_service.settings
 from gateway.base.errors import FaultCode
 from gateway.cli import COMMANDS, command_named
 from gateway.cli.shared.arguments import CommandParser
-from gateway.conversion.changes.registry import CHANGES, PARAMETER_CHANGES
+from gateway.conversion.changes.registry import CHANGES, PARAMETER_CHANGES, ChangeConfig
 from gateway.observe.metric_table import METRICS, MetricRow
 from gateway.rules.editor_schema import descriptions, json_schema
 from gateway.versions.mechanisms import MECHANISMS
@@ -122,6 +122,9 @@ def changes_page() -> str:
         ),
         f"`changes` and `groups` take {_listed(CHANGES)}.",
         f"`query` and `headers` take {_listed(PARAMETER_CHANGES)}.",
+        "## Options of an entry",
+        "An entry has the name of one change. These keys may stand beside the name:",
+        _table(_rows_of_options()),
     ]
     for name, model in sorted({**PARAMETER_CHANGES, **CHANGES}.items()):
         of_body, of_parameter = CHANGES.get(name), PARAMETER_CHANGES.get(name)
@@ -133,6 +136,11 @@ def changes_page() -> str:
         elif not of_body:
             parts += ["Only in `query` and `headers`."]
     return "\n\n".join(parts) + "\n"
+
+
+def _rows_of_options() -> list[tuple[str, str, str]]:
+    rows = _rows_of_model(ChangeConfig.__name__)
+    return [row for row in rows if row[0].partition(".")[0] not in CHANGES]
 
 
 def bounds_page() -> str:

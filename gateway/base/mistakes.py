@@ -1,7 +1,7 @@
 """Mistakes in a configuration, each with its location and a suggested fix."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -19,6 +19,7 @@ _MAX_KNOWN, _NEAREST = 8, 5
 
 LOSSY = "warning: lossy towards"
 """The prefix of warnings about conversions that lose data."""
+_WARNING, _ALLOWED = "warning: ", "allowed: "
 
 
 class Issue(NamedTuple):
@@ -34,6 +35,11 @@ class Issue(NamedTuple):
     column: int
     place: str
     text: str
+
+    @property
+    def is_allowed(self) -> bool:
+        """Whether it is a loss of data that `allow_loss` allows."""
+        return self.text.startswith(_ALLOWED)
 
 
 class ConfigError(Exception):
@@ -61,8 +67,12 @@ class ConfigError(Exception):
 
 
 def in_order(issues: Iterable[Issue]) -> list[Issue]:
-    """Sort issues by position in the file, with warnings about lossy conversions last."""
-    return sorted(issues, key=lambda one: (one.text.startswith(LOSSY), one.line, one.column))
+    """Sort issues by position in the file, with lossy conversions and allowed losses last."""
+
+    def key(one: Issue) -> tuple[bool, bool, int, int]:
+        return one.is_allowed, one.text.startswith(LOSSY), one.line, one.column
+
+    return sorted(issues, key=key)
 
 
 def report(source: str, issues: Iterable[Issue]) -> Iterator[str]:
@@ -103,12 +113,12 @@ class Mistakes:
 
     def below(self, *location: str | int) -> "Mistakes":
         """Return a view on the same lists with locations relative to a part of the document."""
-        return Mistakes(self.found, self.warnings, (*self.at, *location))
+        return replace(self, at=(*self.at, *location))
 
     @property
     def root(self) -> "Mistakes":
         """A view on the same lists whose locations start from the root."""
-        return Mistakes(self.found, self.warnings)
+        return replace(self, at=())
 
     def add(self, text: str, *location: str | int) -> None:
         self.found.append(Mistake((*self.at, *location), text))
@@ -116,6 +126,17 @@ class Mistakes:
     def warn(self, text: str, *location: str | int) -> None:
         """Add a warning; the configuration can still be used."""
         self.warnings.append(Mistake((*self.at, *location), text))
+
+    def warn_of_loss(self, text: str, reason: str | None, *location: str | int) -> None:
+        """Add a warning about lost data, which is allowed if `allow_loss` has a reason.
+
+        A loss that was already added is ignored, since conversions may share a group.
+        """
+        if reason is not None:
+            text = f"{_ALLOWED}{text.removeprefix(_WARNING)} ({reason})"
+        loss = Mistake((*self.at, *location), text)
+        if loss not in self.warnings:
+            self.warnings.append(loss)
 
     def attempt(self, make: Callable[[], T], *location: str | int) -> T | None:
         """Return the result of `make`; on ValueError, add the mistake and return None."""

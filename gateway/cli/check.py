@@ -12,7 +12,10 @@ HELP = "list the mistakes in a configuration, and what its conversions lose"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.epilog = "Exit status: 0; 1 there are mistakes, or with --strict warnings."
+    parser.epilog = (
+        "Exit status: 0; 1 there are mistakes, or with --strict warnings. Losses with allow_loss"
+        " are listed and never change the exit status."
+    )
     parser.add_argument("--strict", action="store_true", help="treat warnings as mistakes")
     add_rules_file(parser)
 
@@ -26,8 +29,9 @@ def run(arguments: Namespace) -> int:
     file = rules_file(arguments)
     snapshot, warnings = check_file(file, os.environ)
     warnings += check_conversions(file, os.environ, snapshot)
-    if arguments.strict and warnings:
-        raise ConfigError(str(file), warnings)
+    refused = [warning for warning in warnings if not warning.is_allowed]
+    if arguments.strict and refused:
+        raise ConfigError(str(file), refused)
     for line in report(str(file), in_order(warnings)):
         print(line)
     print(f"{file}: {snapshot.summary}")

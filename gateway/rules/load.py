@@ -77,7 +77,8 @@ def check(
     return snapshot, in_order(warnings)
 
 
-def _validated(document: YamlDocument) -> Config:
+def validated(document: YamlDocument) -> Config:
+    """Return the configuration in a document. Raises ValidationError."""
     # Validated as JSON, so that strict models accept a list in place of a tuple.
     try:
         return Config.model_validate_json(json.dumps(document.data))
@@ -101,7 +102,7 @@ def _compile(
         look_in(folder)
     document = read(content, source, environment)
     try:
-        config = _validated(document)
+        config = validated(document)
     except ValidationError as error:
         raise ConfigError(source, explain(document, error)) from None
     mistakes = Mistakes()

@@ -1,7 +1,6 @@
 """Input of commands that need no running gateway: bodies, conversions and the store."""
 
 import asyncio
-import json
 import os
 import sys
 import time
@@ -18,8 +17,7 @@ from gateway.http.limits import Limits
 from gateway.rollout.decisions import overrides_of
 from gateway.routing.snapshot import Snapshot
 from gateway.rules.document import read
-from gateway.rules.load import read_rules
-from gateway.rules.root import Config
+from gateway.rules.load import read_rules, validated
 from gateway.store.state import LAG_SECONDS, StateView, extra_missing
 from gateway.store.state_location import parse_state
 from gateway.usage.history import HistoryQuery, HistoryView
@@ -28,8 +26,7 @@ from gateway.usage.totals import Totals
 
 def declared_parts(path: Path, snapshot: Snapshot) -> Mapping[str, Sequence[Part]]:
     """Return the declared parts of all conversions, by API name."""
-    data = read(read_rules(path), str(path), os.environ).data
-    config = Config.model_validate_json(json.dumps(data))
+    config = validated(read(read_rules(path), str(path), os.environ))
     return {api.name: config.apis[api.name].parts(api) for api in snapshot.apis}
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Final, Generic, TypeVar
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, TypeAdapter
 from pydantic_core import CoreSchema, core_schema
 
-from gateway.base.model import SectionModel
+from gateway.base.model import NonEmptyText, SectionModel
 from gateway.conversion import changes
 from gateway.conversion.changes.change_section import BodySection, ChangeSection, ParameterSection
 
@@ -63,11 +63,12 @@ class _Built:
 
 def _describe(schema: dict[str, Any], entry: "type[ChangeEntry[Any]]") -> None:
     for key, one in schema["properties"].items():
-        one["description"] = entry.changes[key].__doc__
+        if key in entry.changes:
+            one["description"] = entry.changes[key].__doc__
 
 
 class ChangeEntry(SectionModel, Generic[S]):
-    """An entry of a list of changes: a mapping whose only key is the name of the change.
+    """An entry of a list of changes: one change by its name, and options for it.
 
     Attributes:
         changes: The models of the changes that an entry can contain, by name.
@@ -75,6 +76,10 @@ class ChangeEntry(SectionModel, Generic[S]):
 
     model_config = ConfigDict(json_schema_extra=_describe)
     changes: ClassVar[Mapping[str, type[ChangeSection]]] = {}
+
+    allow_loss: NonEmptyText | None = None
+    """The reason why the change may lose data. `check` lists its losses with this reason instead of
+    warning about them. By default, `check` warns about them."""
 
     @classmethod
     def __get_pydantic_core_schema__(
@@ -90,16 +95,18 @@ class ChangeEntry(SectionModel, Generic[S]):
 
         fields = {key: field(model) for key, model in cls.changes.items()}
         made: Any = handler(source)
-        return {**made, "schema": core_schema.model_fields_schema(fields)}
+        options = made["schema"]["fields"]
+        return {**made, "schema": core_schema.model_fields_schema({**fields, **options})}
 
     def named(self) -> dict[str, S]:
         """Return the changes in the entry by name; a valid entry has exactly one."""
-        return {name: change for name, change in vars(self).items() if change is not None}
+        found = vars(self)
+        return {name: found[name] for name in self.changes if found.get(name) is not None}
 
 
 class ChangeConfig(ChangeEntry[BodySection]):
     """One change of bodies between two versions, described from the newer version to the older one
-    and applied in both directions. It has exactly one key.
+    and applied in both directions. It has the name of exactly one change.
     """  # noqa: D205
 
     changes = CHANGES
@@ -107,7 +114,8 @@ class ChangeConfig(ChangeEntry[BodySection]):
 
 class ParameterConfig(ChangeEntry[ParameterSection]):
     """One change of query parameters or header fields between two versions, described from the
-    newer version to the older one and applied in both directions. It has exactly one key.
+    newer version to the older one and applied in both directions. It has the name of exactly one
+    change.
     """  # noqa: D205
 
     changes = PARAMETER_CHANGES

@@ -17,8 +17,16 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from gateway.base.mistakes import LOSSY, Location, Mistake, Mistakes
-from gateway.base.model import Method, NumberText, OneOrSome, SectionModel, Some, matching
+from gateway.base.mistakes import LOSSY, Location, Mistakes
+from gateway.base.model import (
+    Method,
+    NonEmptyText,
+    NumberText,
+    OneOrSome,
+    SectionModel,
+    Some,
+    matching,
+)
 from gateway.conversion.changes.change_section import BuildContext
 from gateway.conversion.changes.registry import ChangeConfig, ParameterConfig
 from gateway.conversion.declared.groups import (
@@ -232,6 +240,9 @@ class ConversionConfig(SectionModel):
     """The reaction to a value in the body or query of a request that a change cannot convert: the
     gateway refuses the request (`refuse`), or forwards the unchanged value, which the service may
     refuse (`keep`). The default is refuse."""
+    allow_loss: NonEmptyText | None = None
+    """The reason why the conversion may lose data. `check` lists the losses of all its changes with
+    this reason instead of warning about them. By default, `check` warns about them."""
     examples: tuple[ExampleConfig, ...] = ()
     """Example bodies in both versions. `check` converts each of them and compares the results."""
 
@@ -276,7 +287,7 @@ class ConversionConfig(SectionModel):
             query=tuple(one.keeping_unfit() for one in query) if keeps else query,
             headers=_parameters(self.headers, (*at, "headers"), mistakes),
             operations=operations,
-            status=compile_statuses(self.status, (*at, "status"), mistakes),
+            status=compile_statuses(self.status, (*at, "status"), mistakes, self.allow_loss),
             maps_links=any(change.maps_links for change in sections),
             digest=self._digest(groups.configs, [change.code for change in sections]),
             varies=any(change.varies for change in sections),
@@ -309,18 +320,17 @@ class ConversionConfig(SectionModel):
     def _warn(self, at: Location, mistakes: Mistakes, groups: GroupConfigs) -> None:
         """Warn once about each change that loses data, including changes of groups."""
         parameters = (
-            DeclaredChange((*at, key, index, name), section)
+            DeclaredChange((*at, key, index, name), section, allow_loss=entry.allow_loss)
             for key, entries in (("query", self.query), ("headers", self.headers))
             for index, entry in enumerate(entries)
             for name, section in entry.named().items()
         )
         changes = listed_changes(self.changes, (*at, "changes"), groups, (*at[:-2], "groups"))
         for change in (*changes, *parameters):
+            reason = change.allow_loss or self.allow_loss
             for loss in change.section.losses():
                 lossy = f"{LOSSY} version {self.between[loss.newer]}: {loss.text}"
-                # The same group may be used by several conversions between the same versions.
-                if Mistake(change.at, lossy) not in mistakes.warnings:
-                    mistakes.warn(lossy, *change.at)
+                mistakes.warn_of_loss(lossy, reason, *change.at)
 
     def _digest(self, groups: GroupConfigs, code: list[str]) -> str:
         rules = json.dumps(_written((self, groups)), sort_keys=True, default=str) + "".join(code)
@@ -374,7 +384,10 @@ def _statuses(text: str) -> range:
 
 
 def compile_statuses(
-    configured: StatusConfig | Sequence[StatusConfig] | None, at: Location, mistakes: Mistakes
+    configured: StatusConfig | Sequence[StatusConfig] | None,
+    at: Location,
+    mistakes: Mistakes,
+    allow_loss: str | None = None,
 ) -> dict[int, int]:
     """Return a map from the newer to the older version's statuses, and warn of lost statuses."""
     several = configured if isinstance(configured, Sequence) else (configured,)
@@ -385,9 +398,10 @@ def compile_statuses(
     for older in dict.fromkeys(statuses.values()):
         same = [str(newer) for newer, each in statuses.items() if each == older]
         if len(same) > 1:
-            mistakes.warn(
+            mistakes.warn_of_loss(
                 f"{LOSSY} the newer version: status {older} becomes {same[0]},"
                 f" whichever of {', '.join(same)} it was",
+                allow_loss,
                 *at,
             )
     return statuses

@@ -21,12 +21,14 @@ class DeclaredChange(NamedTuple):
         at: The location of the declaration in gateway.yaml.
         place: The path to the object that the change applies to; empty for the body itself.
         used: The location of the `use` of the group; empty for a change outside groups.
+        allow_loss: The reason why the change may lose data; None if it may not.
     """
 
     at: Location
     section: ChangeSection
     place: str = ""
     used: Location = ()
+    allow_loss: str | None = None
 
     @property
     def use(self) -> str:
@@ -54,7 +56,7 @@ def declared_changes(
     """
     for index, entry in enumerate(entries):
         for name, section in entry.named().items():
-            one = DeclaredChange((*at, index, name), section)
+            one = DeclaredChange((*at, index, name), section, allow_loss=entry.allow_loss)
             yield from _expanded(one, groups, groups_at, frozenset())
 
 
@@ -69,12 +71,13 @@ def _expanded(
     for where in use.at or ("",):
         outer = ".".join(part for part in (one.place, where) if part)
         if use.group in inside:
-            yield DeclaredChange(one.at, use, outer, used)
+            yield one._replace(place=outer, used=used)
             continue
         for index, entry in enumerate(groups.get(use.group, ())):
             for name, section in entry.named().items():
                 at = (*groups_at, use.group, index, name)
-                inner = DeclaredChange(at, section, outer, used)
+                reason = entry.allow_loss or one.allow_loss
+                inner = DeclaredChange(at, section, outer, used, reason)
                 yield from _expanded(inner, groups, groups_at, inside | {use.group})
 
 
@@ -82,16 +85,18 @@ def listed_changes(
     entries: Sequence[ChangeConfig], at: Location, groups: GroupConfigs, groups_at: Location
 ) -> Iterator[DeclaredChange]:
     """Yield the changes of a list, and of the groups that it uses, once for each declaration."""
-    waiting, seen = [(entries, at)], set[str]()
+    waiting: list[tuple[Sequence[ChangeConfig], Location, str | None]] = [(entries, at, None)]
+    seen = set[tuple[str, str | None]]()
     while waiting:
-        some, here = waiting.pop(0)
+        some, here, outer = waiting.pop(0)
         for index, entry in enumerate(some):
+            reason = entry.allow_loss or outer
             for name, section in entry.named().items():
-                yield DeclaredChange((*here, index, name), section)
-                if isinstance(section, Use) and section.group not in seen:
-                    seen.add(section.group)
+                yield DeclaredChange((*here, index, name), section, allow_loss=reason)
+                if isinstance(section, Use) and (section.group, reason) not in seen:
+                    seen.add((section.group, reason))
                     inner = groups.get(section.group, ())
-                    waiting.append((inner, (*groups_at, section.group)))
+                    waiting.append((inner, (*groups_at, section.group), reason))
 
 
 def endless(groups: GroupConfigs) -> Iterator[str]:

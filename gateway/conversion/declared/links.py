@@ -59,7 +59,7 @@ class DeclaredOperations:
         for config, at in conversions:
             for here, entry in _entries(config, at):
                 if isinstance(entry, OperationConfig):
-                    self._declare(entry, config.between, here)
+                    self._declare(entry, config, here)
         for config, at in conversions:
             for here, entry in _entries(config, at):
                 if isinstance(entry, str):
@@ -137,7 +137,7 @@ class DeclaredOperations:
                 yield operation
                 yield from self._further.get(operation, ())
 
-    def _declare(self, config: OperationConfig, pair: _Pair, at: Location) -> None:
+    def _declare(self, config: OperationConfig, conversion: ConversionConfig, at: Location) -> None:
         sides = {
             key: self._mistakes.attempt(partial(parse_operation, text), *at, key)
             for key, text in (("newer", config.newer), ("older", config.older))
@@ -152,12 +152,14 @@ class DeclaredOperations:
             lacking = newer is None or older is None
             self._check_body(None if lacking else sides[config.request_body], at)
         substitute = self._substitute(config, at)
-        statuses = compile_statuses(config.status, (*at, "status"), self._mistakes)
+        statuses = compile_statuses(
+            config.status, (*at, "status"), self._mistakes, conversion.allow_loss
+        )
         body_in_newer = None if config.request_body is None else config.request_body == "newer"
         operation = MappedOperation(newer, older, statuses, substitute, body_in_newer)
         for pattern, is_newer in ((newer, True), (older, False)):
             if pattern is not None:
-                self._keep(pattern, operation, pair, at, newer=is_newer)
+                self._keep(pattern, operation, conversion.between, at, newer=is_newer)
         self._built[at] = operation
 
     def _keep(

@@ -1,6 +1,5 @@
 """The checks of conversions in the command `check`: fields, lost data and examples."""
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -29,6 +28,7 @@ from gateway.rules.checks.fields import DocumentFolder, described_versions, warn
 from gateway.rules.checks.moved_path_check import warn_of_left_out
 from gateway.rules.checks.overwriting_check import warn_of_overwriting
 from gateway.rules.document import read
+from gateway.rules.load import validated
 from gateway.rules.root import Config
 from gateway.versions.version import Version
 
@@ -43,7 +43,7 @@ def check_conversions(
             different result.
     """
     rules = read(path.read_bytes(), str(path), environment)
-    config = Config.model_validate_json(json.dumps(rules.data))
+    config = validated(rules)
     mistakes, documents = Mistakes(), DocumentFolder(path.absolute().parent)
     for api in snapshot.apis:
         _look_up_fields(api, config.apis[api.name].parts(api), documents, mistakes)

@@ -39,18 +39,22 @@ def warn_of_overwriting(
     for index, endpoint in enumerate(api.endpoints):
         for client, service in _pairs(endpoint):
             check = _Check(api, endpoint, client, service, parts, described)
-            methods_of: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+            methods_of: dict[tuple[str, str | None, tuple[str, ...]], list[str]] = {}
             for method in _OVERWRITING:
-                for path, lost in check.losses(method).items():
-                    methods_of.setdefault((path, tuple(lost)), []).append(method)
-            for (path, losses), methods in methods_of.items():
+                for (path, reason), lost in check.losses(method).items():
+                    methods_of.setdefault((path, reason, tuple(lost)), []).append(method)
+            for (path, reason, losses), methods in methods_of.items():
                 more = f"; and {len(losses) - _LISTED} more" if losses[_LISTED:] else ""
                 named = " or ".join(methods)
-                mistakes.warn(
+                remedy = (
+                    f". Let version {client} see it, as by keep: true, or refuse {named} of version"
+                    f" {client} here"
+                )
+                mistakes.warn_of_loss(
                     f"warning: a {named} to {path} by a client of version"
                     f" {client} destroys data of version {service}: {'; '.join(losses[:_LISTED])}"
-                    f"{more}. Let version {client} see it, as by keep: true, or refuse {named} of"
-                    f" version {client} here",
+                    f"{more}{remedy if reason is None else ''}",
+                    reason,
                     *("apis", api.name, "endpoints", index),
                 )
 
@@ -75,8 +79,11 @@ class _Check(NamedTuple):
     parts: Sequence[Part]
     described: Mapping[Version, Sequence[LocatedOperation]]
 
-    def losses(self, method: str) -> dict[str, list[str]]:
-        """Return descriptions of the data that a method can lose, by path."""
+    def losses(self, method: str) -> dict[tuple[str, str | None], list[str]]:
+        """Return descriptions of the data that a method can lose.
+
+        The keys are a path, and the reason for which the data may be lost or None.
+        """
         if self.endpoint.methods is not None and method not in self.endpoint.methods:
             return {}
         here = self.endpoint.template
@@ -89,12 +96,15 @@ class _Check(NamedTuple):
         parts = [(part, by) for part, by in sent if by]
         if service_bodies is None or any(part.link.operations for part in self.parts):
             service_bodies = [(here.text, None)]
-        found: dict[str, list[str]] = {}
+        found: dict[tuple[str, str | None], list[str]] = {}
         for path, schema in service_bodies:
             # An endpoint with a tail capture may have many operations, so each path is listed.
-            lost = found.setdefault(path if here.segments[-1].tail else here.text, [])
-            lost += [text for text in self._lost(parts, schema) if text not in lost]
-        return {path: lost for path, lost in found.items() if lost}
+            shown = path if here.segments[-1].tail else here.text
+            for text, reason in self._lost(parts, schema):
+                lost = found.setdefault((shown, reason), [])
+                if text not in lost:
+                    lost.append(text)
+        return found
 
     @property
     def _between(self) -> list[Part]:
@@ -139,7 +149,9 @@ class _Check(NamedTuple):
                 return other.method or method
         return ""
 
-    def _lost(self, parts: Iterable[tuple[Part, str]], schema: Schema | None) -> Iterator[str]:
+    def _lost(
+        self, parts: Iterable[tuple[Part, str]], schema: Schema | None
+    ) -> Iterator[tuple[str, str | None]]:
         body = None if schema is None else BodyFields(schema)
         for part, sent in parts:
             changes = list(part.changes())
@@ -153,7 +165,9 @@ class _Check(NamedTuple):
                     for loss in change.section.overwritten():
                         whole = sent != "PATCH" or loss.in_patch or in_array
                         if loss.newer == self._upwards and whole:
-                            yield f"{loss.text} in {change.place}" if change.place else loss.text
+                            where = f" in {change.place}" if change.place else ""
+                            reason = change.allow_loss or part.config.allow_loss
+                            yield f"{loss.text}{where}", reason
                 if body is not None:
                     body.apply(change.change(part.link), change.place, upwards=self._upwards)
 

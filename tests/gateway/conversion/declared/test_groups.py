@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from gateway.conversion.changes.registry import ChangeConfig
 from gateway.conversion.declared.groups import declared_changes, endless, listed_changes
 from gateway.rules.load import check
@@ -100,3 +102,43 @@ def test_a_lossy_change_in_a_group_gives_one_warning_per_pair_of_versions() -> N
         f"warning: lossy towards version {version}: 'a' is left out" for version in (1, 2)
     ]
     assert {issue.place for issue in lost} == {"apis.shop.groups.item[0].default"}
+
+
+@pytest.mark.parametrize(
+    ("item", "used", "conversion", "allowed"),
+    [
+        ("", "", "", False),
+        (", allow_loss: no use", "", "", True),
+        ("", ", allow_loss: no use", "", True),
+        ("", "", "allow_loss: no use, ", True),
+    ],
+)
+def test_allow_loss_at_a_change_a_use_or_a_conversion_replaces_the_warning(
+    item: str, used: str, conversion: str, allowed: bool
+) -> None:
+    text = f"""\
+services: {{ s: {{ targets: ["http://127.0.0.1:9"] }} }}
+apis:
+  shop:
+    endpoints: [ {{ path: /a, version: {{ in: query, name: v }} }} ]
+    versions: {{ "1": {{ via: "2" }}, "2": {{ service: s }} }}
+    groups: {{ item: [ {{ default: {{ field: a, value: 1 }}{item} }} ] }}
+    conversions:
+      - {{ between: ["1", "2"], {conversion}changes: [ {{ use: {{ group: item }}{used} }} ] }}
+"""
+    _, (issue,) = check(text.encode(), "gateway.yaml", {})
+    assert issue.is_allowed == allowed
+    lost = "lossy towards version 1: 'a' is left out"
+    assert issue.text == (f"allowed: {lost} (no use)" if allowed else f"warning: {lost}")
+
+
+def test_a_loss_is_a_warning_if_one_use_of_the_group_does_not_allow_it() -> None:
+    text = GROUPED.replace("group: item, at", "group: item }, allow_loss: no use } ]#").replace(
+        "use: { group: item } } ] }", "use: { group: item } } ] }"
+    )
+    _, issues = check(text.encode(), "gateway.yaml", {})
+    lost = [issue.text for issue in issues if "lossy towards version 1" in issue.text]
+    assert lost == [
+        "warning: lossy towards version 1: 'a' is left out",
+        "allowed: lossy towards version 1: 'a' is left out (no use)",
+    ]

@@ -49,6 +49,18 @@ def warning(methods: str, *lost: str, old: int = 1, new: int = 2, path: str = OR
     )
 
 
+def test_data_that_a_change_may_lose_is_not_warned_about(tmp_path: Path) -> None:
+    changes = (
+        f"changes: [ {{ {DEFAULT}, allow_loss: only the web shop writes }},"
+        " default: { field: state, value: open } ]"
+    )
+    allowed = (
+        f"allowed: a PUT to {ORDERS} by a client of version 1 destroys data of version 2:"
+        " 'channel' is left out (only the web shop writes)"
+    )
+    assert warned(tmp_path, changes) == [warning("PUT", "'state' is left out"), allowed]
+
+
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
