@@ -138,11 +138,23 @@ def _load(context: ssl.SSLContext, pair: KeyPair) -> None:
             # terminal.
             context.load_cert_chain(path, password="")
         except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
-            reason = getattr(error, "reason", None) or error
             raise ValueError(
-                f"the certificate and the key cannot be used: {reason}; use PEM files of a"
-                " certificate and of its key, which is not encrypted"
+                f"the certificate and the key cannot be used: {_mistake(pair, error)}; use PEM"
+                " files of a certificate and of its key, which is not encrypted"
             ) from None
+
+
+def _mistake(pair: KeyPair, error: Exception) -> str:
+    # The texts of OpenSSL, such as "PEM lib", do not name the file.
+    if b"-----BEGIN CERTIFICATE-----" not in pair.certificate:
+        return "the file of the certificate has none"
+    if b"PRIVATE KEY-----" not in pair.key:
+        return "the file of the key has none"
+    if b"ENCRYPTED" in pair.key:
+        return "the key is encrypted"
+    if getattr(error, "reason", None) == "KEY_VALUES_MISMATCH":
+        return "the key belongs to another certificate"
+    return f"a file is damaged ({getattr(error, 'reason', None) or error})"
 
 
 @contextmanager

@@ -171,18 +171,20 @@ class ServicePool:
         addresses = self.addresses
         if len(addresses) == 1:
             only = addresses[0]
-            return only if not tried and only.available(now) else None
+            return only if only not in tried and only.available(now) else None
         if self.weighted:
             return self._by_weight(now, tried)
-        self._next += 1
+        # From the one after the last selection: an address that is busy or failing would otherwise
+        # pass all of its turns to the same neighbour.
+        first, count = self._next + 1, len(addresses)
         best: TargetAddress | None = None
         least = 0
-        for step in range(len(addresses)):
-            address = addresses[(self._next + step) % len(addresses)]
+        for step in range(first, first + count):
+            address = addresses[step % count]
             if address in tried or not address.available(now):
                 continue
             if best is None or address.in_flight < least:
-                best, least = address, address.in_flight
+                best, least, self._next = address, address.in_flight, step % count
         return best
 
     def _by_weight(self, now: float, tried: Collection[TargetAddress]) -> TargetAddress | None:

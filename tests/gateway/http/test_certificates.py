@@ -54,10 +54,11 @@ def test_equal_settings_return_the_same_client_context(authority: Authority) -> 
 @pytest.mark.parametrize(
     ("certificate", "key", "reason"),
     [
-        ("a.crt", "b.key", "KEY_VALUES_MISMATCH"),
-        ("a.key", "a.key", "PEM"),
-        ("a.crt", "secret.key", "cannot be used"),
-        ("a.crt", "none.key", "PEM"),
+        ("a.crt", "b.key", "the key belongs to another certificate; use PEM files"),
+        ("a.key", "a.key", "the file of the certificate has none"),
+        ("a.crt", "secret.key", "the key is encrypted"),
+        ("a.crt", "none.key", "the file of the key has none"),
+        ("cut.crt", "a.key", "a file is damaged"),
     ],
 )
 def test_a_certificate_and_a_key_that_do_not_match_are_refused(
@@ -66,6 +67,7 @@ def test_a_certificate_and_a_key_that_do_not_match_are_refused(
     for name, password in (("a", b""), ("b", b""), ("secret", b"secret")):
         write_certificate(tmp_path, name, password)
     (tmp_path / "none.key").write_bytes(b"")
+    (tmp_path / "cut.crt").write_bytes((tmp_path / "a.crt").read_bytes()[:300])
     pair = KeyPair((tmp_path / certificate).read_bytes(), (tmp_path / key).read_bytes())
     with pytest.raises(ValueError, match=reason):
         server_context(pair)

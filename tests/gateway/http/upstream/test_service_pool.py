@@ -8,6 +8,7 @@ from gateway.http.bounds import ConcurrencyLimiter
 from gateway.http.upstream.pool import ServicePool, TargetAddress, TargetState
 from gateway.http.upstream.service import Ejection, Service, Target
 from gateway.http.upstream.target_connections import TargetConnections
+from gateway.http.upstream.upstream import UpstreamRequest
 
 
 class Addresses:
@@ -67,11 +68,33 @@ def test_the_least_busy_address_is_chosen() -> None:
     assert [three.choose() for _ in range(3)] == ["b", "b", "b"]
 
 
+@pytest.mark.parametrize("state", ["busy", "down"])
+def test_the_turns_of_a_busy_or_failing_address_are_shared_by_all_others(state: str) -> None:
+    """They do not all go to the address that follows it."""
+    five = Addresses(a=1, b=1, c=1, d=1, e=1)
+    if state == "busy":
+        five.begin("b")
+    else:
+        five["b"].down = True
+    chosen = Counter(five.choose() for _ in range(400))
+    assert chosen == dict.fromkeys("acde", 100)
+
+
 @pytest.mark.parametrize("weights", [{"a": 1, "b": 1}, {"a": 1, "b": 3}])
 def test_an_address_that_was_tried_is_not_chosen_again(weights: dict[str, int]) -> None:
     two = Addresses(**weights)
     assert two.choose(0, "a") == "b"
     assert two.choose(0, "a", "b") is None
+
+
+def test_a_request_to_a_removed_address_is_retried_at_the_remaining_one() -> None:
+    """As when a service is scaled down while the gateway connects to a container that is gone."""
+    two = Addresses(a=1, b=1)
+    removed, remaining = two.pool.addresses
+    two.pool.addresses = (remaining,)
+    post = UpstreamRequest("POST", "/", [])
+    assert two.pool.retry(0, post, (removed,), "connect") is remaining
+    assert two.pool.retry(0, post, (removed, remaining), "connect") is None
 
 
 @pytest.mark.parametrize("in_flight", [0, 4])
