@@ -88,7 +88,7 @@ def test_a_key_without_the_extra_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setitem(sys.modules, "jwt", None)
     config = Jwt(claim="sub", key="secret", algorithms=("HS256",))
     with pytest.raises(ValueError, match=r"install version-gateway\[jwt\]"):
-        config.compile(ConfigFiles(ROOT))
+        config.compile(ConfigFiles(ROOT), str)
 
 
 @pytest.fixture(scope="module")

@@ -6,67 +6,32 @@ is never used as a name.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from enum import Enum
 from functools import lru_cache, partial
 from hashlib import blake2b
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, Tag
 
+from gateway.access.api_keys import ApiKey
 from gateway.access.jwt import Jwt
+from gateway.access.name_source import Certificate, NameReader, NameSource
 from gateway.base.addresses import Network, client_network
-from gateway.base.client_names import ANONYMOUS, LONGEST, UNVERIFIED, digest
+from gateway.base.client_names import (
+    CREDENTIALS,
+    LONGEST,
+    NOBODY,
+    UNVERIFIED,
+    Credential,
+    Identity,
+    digest,
+)
 from gateway.base.files import ConfigFiles
 from gateway.base.mistakes import Location, Mistakes
-from gateway.base.model import (
-    ClientName,
-    FieldName,
-    NonEmptyText,
-    NumberText,
-    Secret,
-    SectionModel,
-    Some,
-)
+from gateway.base.model import FieldName, NumberText, Secret, SectionModel, Some
 from gateway.base.request import RequestHead
-from gateway.base.urls import parameter_values
-
-
-class ApiKey(SectionModel):
-    """An API key gives the client its name. The key itself is never shown."""
-
-    header: FieldName | None = None
-    """The request header that holds the API key. An API key is in either a header or the query."""
-    query: NonEmptyText | None = None
-    """The query parameter that holds the API key."""
-    keys: dict[ClientName, Secret] = Field(default_factory=dict)
-    """The API keys by the names of their owners. The name for an unlisted key is a short hash of
-    it. By default, none is listed."""
-
-    def compile(
-        self, hash_key: bytes, at: Location, mistakes: Mistakes
-    ) -> Callable[[str], str] | None:
-        if (self.header is None) == (self.query is None):
-            mistakes.add(
-                "an API key is in either a header or the query; write { header: X-Api-Key } or"
-                " { query: key }",
-                *at,
-            )
-            return None
-        owners: dict[str, str] = {}
-        for owner, secret in self.keys.items():
-            other = owners.setdefault(digest(secret, hash_key), owner)
-            if other != owner:
-                text = f"has the same key as {other}; one key has one owner"
-                mistakes.add(text, *at, "keys", owner)
-
-        def name(secret: str) -> str:
-            hashed = digest(secret, hash_key)
-            return owners.get(hashed, hashed)
-
-        return name
-
+from gateway.base.urls import with_hidden
 
 # Texts that tables show in place of a name.
 _RESERVED = frozenset({"(anonymous)", "(others)"})
@@ -124,21 +89,13 @@ class ClientSource(SectionModel):
             mistakes.add(f"needs exactly one of {', '.join(known)}", *at)
             return None
         if self.header is not None:
-            return NameSource(header_value(self.header), Proof.CLAIM)
+            return NameSource(header_value(self.header), claimed=True, field=self.header)
         if self.api_key is not None:
-            header, query = self.api_key.header, self.api_key.query
-            owner = self.api_key.compile(hash_key, (*at, "api_key"), mistakes)
-            if owner is None:
-                return None
-            place = header_value(header) if header else query_value(query or "")
-            proof = Proof.CREDENTIAL if self.api_key.keys else Proof.POSSESSION
-            return NameSource(_converted(place, owner), proof)
+            here = Mistakes(mistakes.found, mistakes.warnings, (*at, "api_key"))
+            return self.api_key.compile(hash_key, files, partial(_shown, key=hash_key), here)
         if self.jwt is not None:
-            claim = mistakes.attempt(partial(self.jwt.compile, files), *at, "jwt")
-            if claim is None:
-                return None
-            proof = Proof.CREDENTIAL if self.jwt.is_verified else Proof.CLAIM
-            return NameSource(_converted(header_value(self.jwt.header), claim), proof)
+            shown = partial(_shown, key=hash_key)
+            return mistakes.attempt(partial(self.jwt.compile, files, shown), *at, "jwt")
         if isinstance(self.address, ClientAddress):
             return address_source(trusted, self.address.ipv4, self.address.ipv6)
         return address_source(trusted)
@@ -159,9 +116,12 @@ class Clients(SectionModel):
         """The request headers that give names; `*` stands for the address."""
         names: dict[str, None] = {}
         for source in self.by:
-            for place in (source.api_key, source.jwt, source):
-                if place is not None and place.header is not None:
-                    names[place.header] = None
+            given = (
+                source.header,
+                source.jwt and source.jwt.header,
+                source.api_key and source.api_key.field,
+            )
+            names |= {name: None for name in given if name}
             if source.address is not None:
                 names["*"] = None  # no header field has it (RFC 9110, section 12.5.5)
         return tuple(names)
@@ -177,7 +137,7 @@ class Clients(SectionModel):
         ]
         naming = ClientNaming(tuple(source for source in sources if source is not None), key)
         for index, source in enumerate(sources):
-            if source is None or source.proof is not Proof.CLAIM:
+            if source is None or not source.claimed:
                 continue
             if naming.verifies:
                 mistakes.warn(
@@ -195,39 +155,14 @@ class Clients(SectionModel):
         return naming
 
 
-class Proof(Enum):
-    CREDENTIAL = "the credential of a known owner"
-    POSSESSION = "an API key whose owner is unknown"
-    NETWORK = "the network of the connection"
-    CLAIM = "nothing but the claim of the client"
-
-
-NameReader = Callable[[RequestHead, str], str | None]
-"""Returns a name, or None, from the head of a request and the address that it came from.
-
-The address is empty where it is unknown.
-"""
-
-
-class NameSource(NamedTuple):
-    """A source of client names, such as a header field, and the proof of the names in it."""
-
-    read: NameReader
-    proof: Proof
-
-
 def header_value(name: str) -> NameReader:
     """Return the reader of the first line of a header field, without surrounding white space."""
 
-    def read(head: RequestHead, peer: str) -> str | None:
+    def read(head: RequestHead, peer: str, certificate: Certificate | None) -> str | None:
         values = head.fields.getall(name, ())
         return values[0].strip(" \t") if values else None
 
     return read
-
-
-def query_value(parameter: str) -> NameReader:
-    return lambda head, peer: next(iter(parameter_values(head.query, parameter)), None)
 
 
 def address_source(
@@ -237,50 +172,107 @@ def address_source(
 
     `ipv4` and `ipv6` are the lengths, in bits, of the prefixes that are kept of an address.
     """
-    return NameSource(
-        lambda head, peer: client_network(head, peer, ipv4, ipv6, trusted), Proof.NETWORK
-    )
-
-
-def _converted(place: NameReader, name: Callable[[str], str | None]) -> NameReader:
-    def read(head: RequestHead, peer: str) -> str | None:
-        text = place(head, peer)
-        return name(text) if text else None
-
-    return read
+    return NameSource(lambda head, peer, _: client_network(head, peer, ipv4, ipv6, trusted))
 
 
 @dataclass(frozen=True, slots=True)
 class ClientNaming:
     """The rules by which clients are named: the first source that finds a name decides.
 
-    Where any source checks a credential, a name that a client only claims is marked as UNVERIFIED,
+    Where any source verifies credentials, a name that a client only claims is marked as UNVERIFIED,
     so that it never counts as the name of a client that proved it.
 
     Attributes:
         key: The key by which every name is replaced by its hash; empty keeps plain names.
-        verifies: Whether any source checks credentials.
+        verifies: Whether any source verifies credentials.
+        verified: The clients that each kind of credential can prove; None if they are not known.
+        fields: The lower-case names of the header fields that contain credentials.
+        parameters: The names of the query parameters that contain credentials.
     """
 
     sources: tuple[NameSource, ...]
     key: bytes = field(default=b"", repr=False)
     verifies: bool = field(init=False, repr=False, compare=False)
+    verified: Mapping[Credential, tuple[Identity, ...] | None] = field(
+        init=False, repr=False, compare=False
+    )
+    fields: frozenset[bytes] = field(init=False, repr=False, compare=False)
+    parameters: tuple[str, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        verifies = any(source.proof is Proof.CREDENTIAL for source in self.sources)
-        object.__setattr__(self, "verifies", verifies)
+        verified: dict[Credential, tuple[Identity, ...] | None] = {}
+        for kind in CREDENTIALS:
+            owners = [source.owners for source in self.sources if source.credential == kind]
+            known = [owner for each in owners for owner in each or ()]
+            if owners:
+                verified[kind] = None if None in owners else tuple(known)
+        parameters = tuple(one.parameter for one in self.sources if one.parameter is not None)
+        fields = {
+            one.field.lower().encode() for one in self.sources if one.field and one.credential
+        }
+        object.__setattr__(self, "verified", verified)
+        object.__setattr__(self, "verifies", bool(verified))
+        object.__setattr__(self, "fields", frozenset(fields))
+        object.__setattr__(self, "parameters", parameters)
 
-    def name(self, head: RequestHead, peer: str) -> str:
-        for read, proof in self.sources:
-            found = read(head, peer)
-            if found:
-                claimed = proof is Proof.CLAIM
+    def identify(
+        self, head: RequestHead, peer: str, certificate: Certificate | None = None
+    ) -> Identity:
+        """Return the client of a request, by the first source that has a name or a credential.
+
+        An invalid credential does not end the search: a later source may verify it, such as a
+        token of another issuer, or give the client a name. The rejection of the credential remains
+        in the result unless a source for the same place verifies it.
+
+        Args:
+            peer: The IP address of the connection; empty if it is unknown.
+        """
+        rejected = None
+        for source in self.sources:
+            found = source.read(head, peer, certificate)
+            if not found:
+                continue
+            if isinstance(found, str):
                 # Clients send the same few names over and over.
-                shown = _cached_shown if len(found) <= LONGEST else _shown
-                name = shown(found.strip(" "), self.key, claimed)
-                if name:
-                    return UNVERIFIED + name if claimed and self.verifies else name
-        return ANONYMOUS
+                named = _cached_identity if len(found) <= LONGEST else _identity
+                found = named(found, self.key, source.claimed, self.verifies)
+            if found.pending is not None:
+                return found
+            if rejected is None:
+                if found.rejection is None:
+                    if found.name:
+                        return found
+                    continue
+                rejected = found
+            elif found.rejection is None:
+                assert rejected.rejection is not None
+                if found.proof and source.place == rejected.rejection.place:
+                    return found
+                if not rejected.name:
+                    rejected = found._replace(rejection=rejected.rejection)
+        return rejected or NOBODY
+
+    def challenges(
+        self, realm: str, kinds: Collection[Credential]
+    ) -> tuple[tuple[Credential, str], ...]:
+        """Return the kinds of credentials with the challenges of WWW-Authenticate for them."""
+        found = {
+            (source.credential, f'{source.challenge[0]} realm="{realm}"{source.challenge[1]}'): None
+            for source in self.sources
+            if source.credential is not None and source.credential in kinds
+        }
+        return tuple(found)
+
+    def vary_of(self, kinds: Collection[Credential]) -> tuple[str, ...]:
+        """Return the request header fields that contain credentials; `*` for a certificate."""
+        found = [one for one in self.sources if one.credential in kinds and not one.parameter]
+        return tuple(dict.fromkeys(source.field or "*" for source in found))
+
+    def redacted(self, query: str | None) -> str | None:
+        """Return a query without the values of credentials."""
+        for name in self.parameters:
+            query = with_hidden(query, name)
+        return query
 
     def known_as(self, name: str) -> str:
         """Return the name, as requests have it, of a client that an operator names.
@@ -314,4 +306,9 @@ def _shown(name: str, key: bytes, claimed: bool = False) -> str:
     return digest(name, key)
 
 
-_cached_shown = lru_cache(maxsize=1024)(_shown)
+def _identity(found: str, key: bytes, claimed: bool, verifies: bool) -> Identity:
+    name = _shown(found.strip(" "), key, claimed)
+    return Identity(UNVERIFIED + name if name and claimed and verifies else name)
+
+
+_cached_identity = lru_cache(maxsize=1024)(_identity)

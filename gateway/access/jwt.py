@@ -10,8 +10,11 @@ from math import inf
 from types import ModuleType
 from typing import Any, Literal, get_args
 
+from gateway.access.name_source import Certificate, NameSource
+from gateway.base.client_names import Identity, Rejection
 from gateway.base.files import ConfigFiles
 from gateway.base.model import FieldName, NonEmptyText, Secret, SectionModel
+from gateway.base.request import RequestHead
 
 Claims = Mapping[str, object]
 _Shared = Literal["HS256", "HS384", "HS512"]
@@ -52,25 +55,39 @@ class Jwt(SectionModel):
     def is_verified(self) -> bool:
         return self.key is not None or self.key_file is not None
 
-    def compile(self, files: ConfigFiles) -> Callable[[str], str | None]:
-        """Return the function from the value of the header to the value of the claim, or to None.
+    def compile(self, files: ConfigFiles, shown: Callable[[str], str]) -> NameSource:
+        """Return the source of names.
+
+        Args:
+            shown: returns the name of a client as logs and tables show it.
 
         Raises:
             ValueError: The key and the algorithms cannot be used; the text is the mistake.
         """
-        claim, claims = self.claim, self._claims(files)
+        claim, claims, verified = self.claim, self._claims(files), self.is_verified
+        header, place = self.header, f"the {self.header} header"
+        rejected = Identity(rejection=Rejection("jwt", place, "is not valid"))
 
-        def name(value: str) -> str | None:
-            scheme, _, token = value.rpartition(" ")
+        def read(
+            head: RequestHead, peer: str, certificate: Certificate | None
+        ) -> Identity | str | None:
+            values = head.fields.getall(header, ())
+            if not values:
+                return None
+            scheme, _, token = values[0].strip(" \t").rpartition(" ")
             if scheme.rstrip(" ").lower() not in ("", "bearer"):  # RFC 6750, section 2.1
                 return None
             found = claims(token) if len(token) <= _MAX_LENGTH else None
             value_of_claim = None if found is None else found.get(claim)
             if isinstance(value_of_claim, bool) or not isinstance(value_of_claim, str | int):
-                return None
-            return str(value_of_claim)
+                return rejected if verified else None
+            if not verified:
+                return str(value_of_claim)
+            return Identity(shown(str(value_of_claim)), "jwt")
 
-        return name
+        if not verified:
+            return NameSource(read, claimed=True, field=header)
+        return NameSource(read, "jwt", place, False, header, None, ("Bearer", ""))
 
     def _claims(self, files: ConfigFiles) -> Callable[[str], Claims | None]:
         if self.is_verified:

@@ -7,7 +7,7 @@ from ipaddress import ip_address
 from multidict import CIMultiDict
 
 from gateway.admin.body_trace import ExplainedBody, explain_body
-from gateway.base.client_names import ANONYMOUS
+from gateway.base.client_names import ANONYMOUS, ASSUMED, UNVERIFIED, Identity
 from gateway.base.headers import FieldLines, HeaderFields
 from gateway.base.overrides import NO_OVERRIDES, Overrides
 from gateway.base.request import RequestContext, RequestHead
@@ -122,7 +122,8 @@ def explain(
     See `facts` for the arguments.
     """
     found = facts(snapshot, head, now, peer, client, body)
-    target = head.path if head.query is None else f"{head.path}?{head.query}"
+    query = head.query if snapshot.naming is None else snapshot.naming.redacted(head.query)
+    target = head.path if query is None else f"{head.path}?{query}"
     lines = [f"{head.method} {target}", *(f"  {name:<9} {fact}" for name, fact in found)]
     return "\n".join(lines)
 
@@ -145,8 +146,10 @@ def facts(
         body: a body of the request or of its response whose conversion to explain; or None.
     """
     found: list[Fact] = []
-    name = _client(snapshot, head, peer, client)
-    context = RequestContext(name, now, overrides)
+    identity = _identity(snapshot, head, peer, client)
+    if snapshot.naming is not None:
+        head = head._replace(query=snapshot.naming.redacted(head.query))
+    context = RequestContext(identity.name, now, overrides, identity=identity)
     if context.client or snapshot.naming is not None:
         found.append(("client", context.client or "nobody is named"))
     outcome = plan(snapshot, head, context)
@@ -181,10 +184,14 @@ def facts(
 Readings = list[tuple[Reader, tuple[str, ...]]]
 
 
-def _client(snapshot: Snapshot, head: RequestHead, peer: str, client: str | None) -> str:
+def _identity(snapshot: Snapshot, head: RequestHead, peer: str, client: str | None) -> Identity:
+    """Return the client of a request; a client that is given by name counts as proven."""
     if snapshot.naming is None:
-        return client or ANONYMOUS
-    return snapshot.naming.name(head, peer) if client is None else snapshot.naming.known_as(client)
+        return Identity(client or ANONYMOUS)
+    if client is None:
+        return snapshot.naming.identify(head, peer)
+    name = snapshot.naming.known_as(client)
+    return Identity(name, None if name.startswith(UNVERIFIED) else ASSUMED)
 
 
 def _readings(snapshot: Snapshot, head: RequestHead, outcome: Decision) -> Readings:

@@ -1,6 +1,8 @@
-"""Formats of client names."""
+"""Names of clients, and how a client proves its name."""
 
+from collections.abc import Awaitable, Callable
 from hashlib import blake2b
+from typing import Literal, NamedTuple
 
 ANONYMOUS = ""
 """The name of a client that no source of names identifies."""
@@ -10,6 +12,53 @@ LONGEST = 64
 
 UNVERIFIED = "unverified:"
 """The prefix of an unverified name, if another source of names can verify them."""
+
+Credential = Literal["api_key", "jwt", "certificate"]
+"""The kinds of credentials that prove a name."""
+
+ASSUMED: Literal["assumed"] = "assumed"
+"""The proof of a name that `explain` gets from the user; it counts as every kind of credential."""
+
+CREDENTIALS: tuple[Credential, ...] = ("api_key", "jwt", "certificate")
+
+
+class Rejection(NamedTuple):
+    """A credential of a request that proves nothing.
+
+    Attributes:
+        place: The place of the credential in the request, such as `the X-Api-Key header`.
+        reason: The second half of a sentence about the credential, without the credential itself.
+        retry_after: The seconds until the gateway may have the keys that verify the credential;
+            None if the credential itself is invalid.
+    """
+
+    credential: Credential
+    place: str
+    reason: str
+    retry_after: int | None = None
+
+
+class Identity(NamedTuple):
+    """The name of the client of a request, and its proof.
+
+    Attributes:
+        name: The name; empty where the client has none.
+        proof: The credential that proves the name, or ASSUMED; None for a name without proof.
+        scopes: The scopes that the credential grants (RFC 6749, section 3.3).
+        rejection: The first credential of the request that proves nothing; None without one.
+        pending: A function to await before the client is identified again: it fetches the keys
+            that verify the credential. None if the result is final.
+    """
+
+    name: str = ANONYMOUS
+    proof: Credential | Literal["assumed"] | None = None
+    scopes: frozenset[str] = frozenset()
+    rejection: Rejection | None = None
+    pending: Callable[[], Awaitable[None]] | None = None
+
+
+NOBODY = Identity()
+"""The identity of a client without a name."""
 
 
 def digest(text: str, key: bytes = b"") -> str:

@@ -115,6 +115,23 @@ class FaultCode(StrEnum):
         "version_retired", Blame.CLIENT, 410, "Version retired",
         "The sunset of the version has passed; `successor` names the version to use instead.",
     )
+    UNAUTHENTICATED = (
+        "unauthenticated", Blame.CLIENT, 401, "Credential missing or invalid",
+        ("`access` requires a credential, and the request has none or an invalid one; the detail "
+        "says which. WWW-Authenticate names the accepted kinds."),
+    )
+    INSUFFICIENT_SCOPE = (
+        "insufficient_scope", Blame.CLIENT, 403, "Scope missing",
+        "The credential is valid, but lacks a scope that `access` requires.",
+    )
+    ACCESS_DENIED = (
+        "access_denied", Blame.CLIENT, 403, "Access denied",
+        "The credential is valid, but `access` does not list its client.",
+    )
+    KEYS_UNAVAILABLE = (
+        "keys_unavailable", Blame.GATEWAY, 503, "Token cannot be verified",
+        "The keys that verify a token could not be fetched yet; Retry-After is set.",
+    )
     VERSION_BROWNOUT = (
         "version_brownout", Blame.GATEWAY, 503, "Version browned out",
         ("A brownout refuses the request; Retry-After covers adjacent windows. The status may be "

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
 
+from gateway.base.client_names import NOBODY, Identity
 from gateway.base.overrides import NO_OVERRIDES, Overrides
 
 
@@ -38,6 +39,7 @@ class RequestContext(NamedTuple):
 
     Attributes:
         client: The name of the client; empty if the client has no name.
+        identity: The proof of that name.
         brownout_draw: Decides whether a brownout of a percentage of requests refuses this one.
         cutover_draw: Decides whether a cutover of a percentage of requests moves this one.
         shadow_draw: Decides whether a shadow of a percentage of requests copies this one.
@@ -52,6 +54,7 @@ class RequestContext(NamedTuple):
     brownout_draw: float = 1.0
     cutover_draw: float = 1.0
     shadow_draw: float = 0.0
+    identity: Identity = NOBODY
 
 
 ANONYMOUS_CONTEXT = RequestContext()

@@ -45,6 +45,18 @@ def parameter_values(query: str | None, name: str) -> tuple[str, ...]:
     return tuple(found)
 
 
+def without_parameter(query: str | None, name: str) -> str | None:
+    """Return a query without a parameter; the rest keeps its spelling."""
+    if not query or not parameter_values(query, name):
+        return query
+    return parameters(name).sub("", query).removeprefix("&") or None
+
+
+def with_hidden(query: str | None, name: str) -> str | None:
+    """Return a query with `***` in place of the values of a parameter."""
+    return query and parameters(name).sub(r"\1\2=***", query)
+
+
 @lru_cache(maxsize=1024)
 def parameters(name: str) -> re.Pattern[str]:
     """Return a pattern that finds a parameter in a query, whatever the encoding of its name.

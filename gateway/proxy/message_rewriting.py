@@ -119,8 +119,9 @@ async def rewrite_request(  # noqa: C901  # one walk in one frame, for speed
         raise FaultError(unconvertible(_WEBSOCKET))
     tagged, traced = route.tag_key is not None, exchange.trace_fields != ()
     actions = snapshot.passed_in_trace if traced else snapshot.passed
-    if tagged or converts:
-        actions = _request_filter(actions.names, converts, tagged)
+    withheld = None if route.access is None else route.access.withheld
+    if tagged or converts or withheld:
+        actions = _request_filter(actions.names, withheld, converts, tagged)
     fields, watched = filtered(message.raw_headers, actions)
     conversion: BodyConversion | None = None
     target, streamed = plan.target, body is not None and not isinstance(body, bytes)
@@ -403,8 +404,11 @@ def _date(second: int) -> tuple[bytes, bytes]:
     return b"Date", formatdate(second, usegmt=True).encode()
 
 
-@lru_cache(maxsize=16)
-def _request_filter(drop: frozenset[bytes], converted: bool, tags: bool) -> FieldNames:
+@lru_cache(maxsize=64)
+def _request_filter(
+    drop: frozenset[bytes], withheld: frozenset[bytes] | None, converted: bool, tags: bool
+) -> FieldNames:
+    drop |= withheld or frozenset()
     # Drop header fields that select bytes of the unconverted response.
     drop |= headers.SELECTION_FIELDS if converted else frozenset()
     return watching_filter(drop, CONDITIONS if tags else frozenset())

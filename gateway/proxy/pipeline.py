@@ -3,8 +3,8 @@
 | Phase | Function | Purpose |
 | --- | --- | --- |
 | accept | `_accept` | check the head, and continue or begin its trace |
-| authorise | `_authorise` | determine the client's name |
-| select version, plan | `_plan` | find the version and the route, or refuse (`routing.plan`) |
+| identify | `_identify` | determine the client's name and its proof |
+| select version, authorise, plan | `_plan` | find version and route, or refuse (`routing.plan`) |
 | convert request | `rewrite_request` | convert header fields, query and body for the service |
 | send | `Upstream.send` | send the request, directly or through `Shadows`, which keep a copy |
 | convert response | `rewrite_response` | convert status, header fields and body for the client |
@@ -25,6 +25,7 @@ from typing import ClassVar
 
 import msgspec
 
+from gateway.access.clients import ClientNaming
 from gateway.base import headers
 from gateway.base.errors import Fault, FaultCode, FaultError
 from gateway.base.headers import FieldLines, HeaderFields
@@ -123,7 +124,9 @@ class Pipeline:
         try:
             head = self._accept(exchange)
             if head is not None:
-                self._authorise(exchange, head)
+                naming = snapshot.naming
+                if naming is not None:
+                    await self._identify(exchange, head, naming)
                 planned = self._plan(exchange, head)
                 if planned is not None:
                     await self._forward(exchange, planned, room)
@@ -171,11 +174,13 @@ class Pipeline:
             return None
         return head
 
-    def _authorise(self, exchange: Exchange, head: RequestHead) -> None:
-        """Determine the client's name. A check of the client's rights would belong here."""
-        naming = exchange.snapshot.naming
-        if naming is not None:
-            exchange.client = naming.name(head, exchange.peer)
+    async def _identify(self, exchange: Exchange, head: RequestHead, naming: ClientNaming) -> None:
+        """Determine the client's name and its proof; this waits only for keys of tokens."""
+        identity = naming.identify(head, exchange.peer)
+        while identity.pending is not None:
+            await identity.pending()
+            identity = naming.identify(head, exchange.peer)
+        exchange.client, exchange.identity = identity.name, identity
 
     def _plan(self, exchange: Exchange, head: RequestHead) -> Plan | None:
         """Select the version and the route of a request.
@@ -193,7 +198,8 @@ class Pipeline:
         # selects a shadow.
         shadow_draw = self._shadows.load.thin(draw) if self._shadowed else draw
         now = time() + self.ahead
-        given = (exchange.client, now, self.overrides, random(), random(), shadow_draw)  # noqa: S311
+        draws = random(), random(), shadow_draw  # noqa: S311
+        given = (exchange.client, now, self.overrides, *draws, exchange.identity)
         # `tuple.__new__` takes a fifth of the time of RequestContext(...).
         outcome = plan(snapshot, head, tuple.__new__(RequestContext, given))
         exchange.endpoint = outcome.endpoint

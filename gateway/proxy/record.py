@@ -18,7 +18,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from gateway.base.addresses import Network
-from gateway.base.client_names import ANONYMOUS
+from gateway.base.client_names import ANONYMOUS, NOBODY, Identity
 from gateway.base.errors import Blame, FaultCode
 from gateway.base.headers import DIGESTS, FieldLines, HeaderFields
 from gateway.base.overrides import VersionKey
@@ -56,6 +56,8 @@ class Exchange(ClientExchange):
     """The snapshot that is used for the request."""
     client: str = ANONYMOUS
     """The name of the client; empty without a name."""
+    identity: Identity = NOBODY
+    """The name of the client, and its proof."""
     endpoint: Endpoint | None = None
     """The endpoint that matches the path; None if no endpoint matches."""
     version: Version | None = None

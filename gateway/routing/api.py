@@ -5,6 +5,8 @@ from typing import Annotated
 
 from pydantic import Field
 
+from gateway.access.access import AccessRule, AnyAccess, compile_access
+from gateway.access.clients import ClientNaming
 from gateway.base.mistakes import Location, Mistakes
 from gateway.base.model import BodyTypes, Name, Reading, Some
 from gateway.conversion.changes.registry import ChangeConfig
@@ -43,6 +45,9 @@ class ApiModel(VersionChoice):
     cors: ApiCors | None = None
     """The browser scripts that may use the API. The gateway responds to preflights, and replaces
     the CORS fields of the services. Without it, the services handle CORS."""
+    access: AnyAccess | None = None
+    """The clients that may use the API, or `open` for every client. The default is access at the
+    top."""
     upstream_path: str | None = None
     """The path of requests to services. `{version}` stands for the service's version. The default
     is the path of the client's request."""
@@ -54,11 +59,13 @@ class ApiModel(VersionChoice):
         defaults: ChoiceDefaults,
         now: float,
         mistakes: Mistakes,
+        access: AnyAccess | None = None,
     ) -> tuple[Api, dict[Location, Endpoint]] | None:
         """Return the API, and its endpoints by their locations in gateway.yaml.
 
         Args:
             now: the time in seconds since 1970, used to determine which versions have ended.
+            access: the access of APIs without their own; its mistakes are reported elsewhere.
 
         Returns:
             None if the API has versions but all their labels are invalid.
@@ -103,6 +110,8 @@ class ApiModel(VersionChoice):
             endings,
             self._errors(versions, here),
             None if self.cors is None else self.cors.compile(here.below("cors")),
+            self._access(versions, access, defaults.naming, here),
+            defaults.naming,
         )
         endpoints: dict[Location, Endpoint] = {}
         for index, model in enumerate(self.endpoints):
@@ -166,6 +175,26 @@ class ApiModel(VersionChoice):
             if model.shadow is not None and model.shadow.dry_run is not None:
                 paths = model.shadow.dry_run.paths or ()
                 self._check_paths(paths, here.below("shadow", "dry_run"))
+        return found
+
+    def _access(
+        self,
+        versions: Mapping[str, Version],
+        common: AnyAccess | None,
+        naming: ClientNaming | None,
+        mistakes: Mistakes,
+    ) -> dict[Version | None, AccessRule | None]:
+        """Return the access of each version, and of the API without versions."""
+        if self.access is None:
+            rule = compile_access(common, mistakes.at[-1], naming, Mistakes())
+        else:
+            rule = compile_access(self.access, mistakes.at[-1], naming, mistakes)
+        found: dict[Version | None, AccessRule | None] = {None: rule}
+        for label, version in versions.items():
+            own, here = (self.versions or {})[label].access, mistakes.below("versions", label)
+            found[version] = rule
+            if own is not None:
+                found[version] = compile_access(own, mistakes.at[-1], naming, here)
         return found
 
     def _unversioned(self, services: Mapping[str, Service], mistakes: Mistakes) -> Routes:

@@ -9,6 +9,8 @@ from typing import Annotated, NamedTuple
 from pydantic import Discriminator, Field, Tag
 
 from gateway import __version__
+from gateway.access.access import AccessRule, AnyAccess, compile_access
+from gateway.access.clients import ClientNaming
 from gateway.base.headers import LIFECYCLE_FIELDS
 from gateway.base.mistakes import Mistakes, place
 from gateway.base.model import BodyTypes, Bytes, Method, NonEmptyText, Reading, SectionModel, Some
@@ -44,6 +46,8 @@ class ApiParts(NamedTuple):
     endings: Mapping[Version, VersionLifecycle]
     errors: Mapping[Version | None, ErrorTemplate]
     cors: CorsRules | None
+    access: Mapping[Version | None, AccessRule | None]
+    naming: ClientNaming | None
 
     def conversion(self, source: Version, target: Version, path: str) -> Conversion:
         """Return the conversion between two versions at an endpoint.
@@ -83,6 +87,9 @@ class EndpointModel(SectionModel):
     default is media_types of the API."""
     max_body: Bytes | None = None
     """The maximum size of a request body at the endpoint, in bytes. The default is limits.body."""
+    access: AnyAccess | None = None
+    """The clients that may use the endpoint, or `open` for every client. The default is access of
+    the version, of the API, or at the top."""
 
     def compile(self, api: ApiParts, mistakes: Mistakes) -> Endpoint | None:
         """Return the endpoint, or None if its path is invalid."""
@@ -104,6 +111,9 @@ class EndpointModel(SectionModel):
                     partial(self._operations_between, api),
                     own.values(),
                 )
+        if self.access is not None:
+            own_access = compile_access(self.access, api.name, api.naming, mistakes)
+            api = api._replace(access=dict.fromkeys(api.routes, own_access))
         here = partial(self._route_here, api, template, readers, upstream, lifecycles)
         left_out = {*api.versions.values()} - {*own.values()}
         routes = {one: here(route) for one, route in api.routes.items() if one not in left_out}
@@ -118,7 +128,7 @@ class EndpointModel(SectionModel):
         vary += () if api.cors is None else api.cors.vary
         by_client: dict[Version | None, tuple[str, ...]] = {
             version: _vary((*vary, *names))
-            for version in own.values()
+            for version in (*own.values(), *(() if own else (None,)))
             if (names := _client_fields(api, routes.get(version), lifecycles.get(version)))
         }
         media_types = api.media_types if self.media_types is None else self.media_types
@@ -286,6 +296,7 @@ class EndpointModel(SectionModel):
             response=response,
             error_type=None if errors is None or response is None else errors.content_type,
             tag_key=_tag_key(route, response),
+            access=api.access.get(version),
             request_rewrite=rewrite,
             unnamed_rewrite=rewrite and rewrite.adding(),
             response_rewrite=(
@@ -392,14 +403,16 @@ def _client_fields(
     Only headers that identify the client are returned, and only if the responses depend on them.
     """
     brownout = None if route is None else route.brownout
+    access = None if route is None else api.access.get(route.version)
+    needed = () if access is None else access.vary
     if (lifecycle is not None and lifecycle.exempt) or (brownout and brownout.exempt):
-        return api.choice.vary
+        return (*api.choice.vary, *needed)
     if route is None or route.cutover is None:
-        return ()
+        return needed
     # Both routes of a cutover return responses in the same version. So caches may store a response
     # even if no header field identifies the client. `*`, which forbids caching, is omitted.
     sticky = route.cutover.rule.sticky is StickyBy.CLIENT
-    return tuple(name for name in api.choice.vary if sticky and name != "*")
+    return (*needed, *(name for name in api.choice.vary if sticky and name != "*"))
 
 
 def _content_type(readers: tuple[Reader, ...], version: Version | None) -> str | None:

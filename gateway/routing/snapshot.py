@@ -11,6 +11,7 @@ from functools import lru_cache
 from math import inf
 from typing import NamedTuple
 
+from gateway.access.access import AccessRule
 from gateway.access.admin import OPEN_ACCESS, AdminAccess
 from gateway.access.clients import ClientNaming
 from gateway.base import headers
@@ -88,6 +89,7 @@ class Route:
             the service.
         link_form: The form of links to clients; None keeps the form of the service.
         tag_key: The key of entity tags; None if responses are not converted.
+        access: The clients that may send requests; None accepts every request.
         fields: The header fields of every response, including the gateway's own errors.
         overrules: The lower-case names of the service's header fields that the gateway replaces
             with its own fields.
@@ -122,6 +124,7 @@ class Route:
     shadow: "ShadowAlternative | None" = None
     cutover: "CutoverAlternative | None" = None
     check: SchemaCheck | None = None
+    access: AccessRule | None = None
     steady_fields: FieldLines = field(init=False, repr=False, compare=False)
     refuses_from: float = field(init=False, repr=False, compare=False)
     passed: FieldNames = field(init=False, repr=False, compare=False)

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
+from gateway.access.access import AnyAccess
 from gateway.access.clients import ClientNaming
 from gateway.base.dates import format_date
 from gateway.base.mistakes import Mistakes
@@ -65,6 +66,9 @@ class VersionModel(SectionModel):
     """The form of links to the gateway for clients of the version, if another version's service
     serves it: with scheme and host (absolute), or only the path (relative). Without this setting,
     links keep the form that the service uses."""
+    access: AnyAccess | None = None
+    """The clients that may use the version, or `open` for every client. The default is access of
+    the API."""
     check: Check | None = None
     """The validation of converted responses against the OpenAPI document, in the background.
     Without this setting, responses are not validated."""

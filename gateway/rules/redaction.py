@@ -21,6 +21,8 @@ _HIDDEN = "(hidden)"
 # Keys whose value is a secret, and keys below which every string is a secret.
 _SECRET = frozenset({"hash", "key", "password", "secret", "token"})
 _SECRETS = frozenset({"keys"})
+# Keys below `keys` whose value is public.
+_NOT_SECRET = frozenset({"expires", "scopes", "sha256"})
 # Sections where keys have a different meaning: the URL of a webhook is a secret, `key` in TLS is a
 # path, and `key` of a change is the name of a field.
 _WEBHOOKS, _TLS, _CHANGES = "webhooks", "tls", "changes"
@@ -101,6 +103,7 @@ def _secrets(root: Node) -> Iterator[ScalarNode]:
                 name = key.text if isinstance(key, ScalarNode) else ""
                 below = _place(section, name)
                 found = inside or (name in _SECRETS and section != _CHANGES)
+                found = found and not (inside and name in _NOT_SECRET)
                 if isinstance(value, ScalarNode):
                     found |= name in _SECRET and section not in (_TLS, _CHANGES)
                     found |= name == "url" and section == _WEBHOOKS
@@ -170,8 +173,8 @@ def _options(allowed: Iterable[_Schema], whole: _Schema) -> Iterator[_Schema]:
     for one in allowed:
         if "$ref" in one:
             yield from _options([whole["$defs"][one["$ref"].rpartition("/")[2]]], whole)
-        elif "anyOf" in one:
-            yield from _options(one["anyOf"], whole)
+        elif "anyOf" in one or "oneOf" in one:
+            yield from _options(one.get("anyOf") or one.get("oneOf", ()), whole)
         else:
             yield one
 

@@ -11,6 +11,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from gateway.access.access import AnyAccess, compile_access
 from gateway.access.admin import OPEN_ACCESS, Admin
 from gateway.access.clients import ClientNaming, Clients, address_source
 from gateway.base import headers
@@ -63,6 +64,9 @@ class Config(SectionModel):
     are sent."""
     clients: Clients | None = None
     """The sources of client names. Without it, clients have no names."""
+    access: AnyAccess | None = None
+    """The clients that may use the APIs without their own `access`, or `open` for every client.
+    Without it, every client may use them, and a credential only names its client."""
     default_version: str | None = None
     """The version to serve for requests that name no version, in each API without its own
     default_version. Without it, such requests are refused."""
@@ -119,10 +123,11 @@ class Config(SectionModel):
             naming = self.clients.compile(trusted, files, mistakes)
             client_fields = self.clients.vary
         defaults = ChoiceDefaults(self.default_version, self.version_header, client_fields, naming)
+        compile_access(self.access, "", naming, mistakes)
         apis: list[Api] = []
         endpoints: dict[Location, Endpoint] = {}
         for name, model in self.apis.items():
-            compiled = model.compile(name, services, defaults, now, mistakes)
+            compiled = model.compile(name, services, defaults, now, mistakes, self.access)
             if compiled is not None:
                 apis.append(compiled[0])
                 endpoints |= compiled[1]

@@ -14,7 +14,7 @@ def naming(by: str, more: str = "", **environment: str) -> ClientNaming:
 
 def named(names: ClientNaming, *fields: tuple[str, str], target: str = "/", peer: str = "") -> str:
     """Return the name of the client that sends a request with header fields."""
-    return names.name(head(target, *fields), peer)
+    return names.identify(head(target, *fields), peer).name
 
 
 def bearer(names: ClientNaming, token: str) -> str:

@@ -13,7 +13,7 @@ from gateway.base.client_names import ANONYMOUS, LONGEST, digest
 from gateway.rules.load import check
 from tests.gateway.access.named import bearer, named, naming
 from tests.gateway.rules.rules import RULES, edited, loaded
-from tests.gateway.world import LAW, head
+from tests.gateway.world import LAW
 
 BY_HEADER = naming("{ header: X-Client }")
 BY_KEY = naming("{ api_key: { header: X-Key, keys: { acme: s3cret } } }")
@@ -272,7 +272,7 @@ def test_an_operator_may_write_the_name_of_a_client_that_only_claims() -> None:
 @LAW
 @given(st.text(st.characters(codec=None), max_size=80), st.sampled_from((BY_HEADER, HASHED)))
 def test_a_name_is_short_and_printable(text: str, names: ClientNaming) -> None:
-    shown = names.name(head("/", ("X-Client", text)), "")
+    shown = named(names, ("X-Client", text))
     assert len(shown) <= LONGEST
     assert shown.isprintable()
     assert bool(shown) == bool(text.strip(" \t").strip(" "))

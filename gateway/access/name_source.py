@@ -1,0 +1,40 @@
+"""A source of client names: a place of a request, and the proof of the names in it."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from gateway.base.client_names import Credential, Identity
+from gateway.base.request import RequestHead
+
+Certificate = Mapping[str, Any]
+"""A verified client certificate, as `ssl.SSLObject.getpeercert` returns it."""
+
+NameReader = Callable[[RequestHead, str, Certificate | None], Identity | str | None]
+"""Returns the client, from the head of a request, its peer's address and its certificate.
+
+The result is a text where nothing proves the name, and None where the source has no name. The
+address is empty where it is unknown.
+"""
+
+
+class NameSource(NamedTuple):
+    """A source of client names, such as a header field.
+
+    Attributes:
+        credential: The kind of credential that the source verifies; None if it verifies none.
+        place: The place of the credential in the request, for messages.
+        claimed: Whether a name is nothing but the claim of the client.
+        field: The name of the header field that is read; None without one.
+        parameter: The name of the query parameter that is read; None without one.
+        challenge: The scheme and the parameters of WWW-Authenticate, without a realm.
+        owners: The clients that the source can prove; None if they are not known.
+    """
+
+    read: NameReader
+    credential: Credential | None = None
+    place: str = ""
+    claimed: bool = False
+    field: str | None = None
+    parameter: str | None = None
+    challenge: tuple[str, str] = ("", "")
+    owners: tuple[Identity, ...] | None = None

@@ -1,0 +1,290 @@
+"""`access` over sockets: who gets a response of the service, who a refusal, and what it says."""
+
+import json
+from base64 import b64encode
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+from aiohttp import ClientSession
+
+from tests.gateway.kit import Program, StartGateway, StartUpstream, run_command
+from tests.gateway.talk import OK, Answer, get, logged, soon
+
+CLIENTS = f"""\
+clients:
+  by:
+    - api_key:
+        header: X-Api-Key
+        keys:
+          acme: key-of-acme
+          moving:
+            - {{ key: old-key, expires: 2020-01-01 }}
+            - {{ sha256: {sha256(b"new-key").hexdigest()}, scopes: [orders] }}
+    - api_key: {{ query: key, keys: {{ beta: key-of-beta }} }}
+    - api_key: {{ basic: password, keys: {{ gamma: key-of-gamma }} }}
+    - header: X-Client
+"""
+APIS = """\
+services: {{ s: {{ targets: ["http://127.0.0.1:{port}"] }} }}
+apis:
+  plain:
+    service: s
+    access: {{ by: [api_key] }}
+    endpoints:
+      - {{ path: /plain }}
+      - {{ path: /open, access: open }}
+      - {{ path: /acme, access: {{ clients: [acme] }} }}
+      - {{ path: /orders, access: {{ scopes: [orders] }} }}
+      - {{ path: /secret, access: {{ forward: false }} }}
+  person:
+    access: {{ clients: [acme] }}
+    upstream_path: /person
+    endpoints:
+      - {{ path: "/v{{version}}/person", version: {{ in: path }} }}
+      - {{ path: "/v{{version}}/get", version: {{ in: path }}, methods: [GET], access: {{}} }}
+    versions:
+      "1": {{ service: s, access: open }}
+      "2":
+        service: s
+        errors:
+          body: {{ error: "{{code}}", status: "{{status}}" }}
+          codes: {{ unauthenticated: auth, default: other }}
+      "3": {{ service: s, lifecycle: {{ sunset: 2020-01-01 }} }}
+      "4":
+        service: s
+        lifecycle: {{ sunset: 2020-01-01, exempt: [{{ client: acme, until: 2999-01-01 }}] }}
+    conversions: []
+"""
+BASIC = "Authorization: Basic " + b64encode(b"anybody:key-of-gamma").decode()
+
+
+@pytest.fixture
+async def program(upstream: StartUpstream, configured: StartGateway) -> Program:
+    service = await upstream(OK)
+    return configured(CLIENTS + APIS.format(port=service.port))
+
+
+def problem(answer: Answer) -> tuple[int, str, str]:
+    found = json.loads(answer.body)
+    return answer.status, found["code"], found["detail"]
+
+
+@pytest.mark.parametrize(
+    ("line", "fields", "status"),
+    [
+        ("GET /plain", ["X-Api-Key: key-of-acme"], 200),
+        ("GET /plain", ["X-Api-Key: new-key"], 200),
+        ("GET /plain?key=key-of-beta", [], 200),
+        ("GET /plain?a=1&%6bey=key%2Dof-beta", [], 200),
+        ("GET /plain", [BASIC], 200),
+        ("GET /open", [], 200),
+        ("GET /open", ["X-Api-Key: wrong"], 200),
+        ("GET /acme", ["X-Api-Key: key-of-acme"], 200),
+        ("GET /orders", ["X-Api-Key: new-key"], 200),
+        ("GET /v1/person", [], 200),
+        ("GET /v2/person", ["X-Api-Key: key-of-acme"], 200),
+        ("GET /v4/person", ["X-Api-Key: key-of-acme"], 200),
+        ("GET /v2/get", ["X-Api-Key: new-key"], 200),
+        ("GET /v9/person", [], 404),
+        ("GET /nowhere", [], 404),
+        ("GET /v3/person", [], 410),
+        ("GET /v4/person", [], 401),
+        ("GET /v4/person", ["X-Client: acme"], 401),
+        ("POST /v2/get", [], 401),
+        ("POST /v2/get", ["X-Api-Key: new-key"], 405),
+    ],
+)
+async def test_the_innermost_access_decides(
+    program: Program, line: str, fields: list[str], status: int
+) -> None:
+    assert (await get(program, line, *fields)).status == status
+
+
+@pytest.mark.parametrize(
+    ("line", "fields", "refusal"),
+    [
+        (
+            "GET /plain",
+            [],
+            (401, "unauthenticated", "This resource needs an API key, and the request has none."),
+        ),
+        (
+            "GET /plain",
+            ["X-Client: acme"],
+            (401, "unauthenticated", "This resource needs an API key, and the request has none."),
+        ),
+        (
+            "GET /plain",
+            ["X-Api-Key: wrong"],
+            (401, "unauthenticated", "The API key in the X-Api-Key header is unknown."),
+        ),
+        (
+            "GET /plain?key=key-of-beta",
+            ["X-Api-Key: wrong"],
+            (401, "unauthenticated", "The API key in the X-Api-Key header is unknown."),
+        ),
+        (
+            "GET /plain",
+            ["X-Api-Key: old-key"],
+            (401, "unauthenticated", "The API key in the X-Api-Key header expired at 2020-01-01."),
+        ),
+        (
+            "GET /plain",
+            ["X-Api-Key: key-of-acme", "X-Api-Key: other"],
+            (401, "unauthenticated", "The API key in the X-Api-Key header occurs more than once."),
+        ),
+        (
+            "GET /plain?key=key-of-beta&k%65y=other",
+            [],
+            (
+                401,
+                "unauthenticated",
+                "The API key in the query parameter 'key' occurs more than once.",
+            ),
+        ),
+        *(
+            (
+                "GET /plain",
+                [f"Authorization: Basic {value}"],
+                (
+                    401,
+                    "unauthenticated",
+                    "The API key in the Authorization header is not Basic credentials (RFC 7617).",
+                ),
+            )
+            for value in ("bm9jb2xvbg==", "***", "", "gA==")
+        ),
+        (
+            "GET /acme",
+            ["X-Api-Key: new-key"],
+            (
+                403,
+                "access_denied",
+                "The credential is valid, but its client may not use this resource.",
+            ),
+        ),
+        (
+            "GET /orders",
+            ["X-Api-Key: key-of-acme"],
+            (403, "insufficient_scope", "The credential lacks the scope orders."),
+        ),
+    ],
+)
+async def test_a_refusal_names_its_reason(
+    program: Program, line: str, fields: list[str], refusal: tuple[int, str, str]
+) -> None:
+    assert problem(await get(program, line, *fields)) == refusal
+
+
+async def test_a_refusal_names_the_accepted_credentials(program: Program) -> None:
+    answer = await get(program, "GET /plain")
+    assert answer.all("www-authenticate") == [
+        'ApiKey realm="plain", in="header", name="X-Api-Key"',
+        'ApiKey realm="plain", in="query"',
+        'Basic realm="plain", charset="UTF-8"',
+    ]
+    assert answer["cache-control"] == "no-store"
+    assert {"X-Api-Key", "Authorization"} <= {*answer["vary"].split(", ")}
+
+
+async def test_a_refusal_has_the_error_shape_of_its_version(program: Program) -> None:
+    answer = await get(program, "GET /v2/person")
+    assert (answer.status, json.loads(answer.body)) == (401, {"error": "auth", "status": 401})
+    assert answer.all("www-authenticate")
+    answer = await get(program, "GET /v2/person", "X-Api-Key: new-key")
+    assert (answer.status, json.loads(answer.body)) == (403, {"error": "other", "status": 403})
+
+
+async def test_a_preflight_needs_no_credential(program: Program) -> None:
+    asked = ["Origin: https://app.test", "Access-Control-Request-Method: GET"]
+    assert (await get(program, "OPTIONS /plain", *asked)).status == 200
+    assert (await get(program, "OPTIONS /plain")).status == 401
+
+
+async def test_a_service_does_not_get_a_credential_without_forward(
+    upstream: StartUpstream, configured: StartGateway
+) -> None:
+    service = await upstream(OK)
+    program = configured(CLIENTS + APIS.format(port=service.port))
+    fields = ["X-Api-Key: key-of-acme", BASIC, "X_Api_Key: key-of-acme", "X-Other: x"]
+    await get(program, "GET /secret?a=1&k%65y=key-of-beta&b=2&key", *fields[:1], fields[2])
+    await get(program, "GET /secret?key=key-of-beta")
+    await get(program, "GET /secret", fields[1], fields[3])
+    await get(program, "GET /plain?key=key-of-beta")
+    first, second, third, last = service.requests
+    assert first.startswith(b"GET /secret?a=1&b=2 HTTP/1.1\r\n")
+    assert second.startswith(b"GET /secret HTTP/1.1\r\n")
+    assert b"key-of" not in first + second + third
+    assert b"Authorization" not in third
+    assert b"X-Other: x" in third
+    assert last.startswith(b"GET /plain?key=key-of-beta HTTP/1.1\r\n")
+
+
+@pytest.mark.parametrize("access", ["", "access: { forward: false }\n"], ids=["names", "access"])
+async def test_no_output_contains_a_key(
+    access: str, upstream: StartUpstream, gateway: StartGateway
+) -> None:
+    """Nothing that the gateway writes contains a key, also where no `access` is configured."""
+    service = await upstream(OK)
+    tracing = "tracing: { ratio: 1, endpoint: 'http://127.0.0.1:1/' }\n"
+    program = gateway(f"""{CLIENTS}{access}{tracing}
+services: {{ s: {{ targets: ["http://127.0.0.1:{service.port}"] }} }}
+apis:
+  plain:
+    endpoints:
+      - {{ path: "/v{{version}}/plain", version: {{ in: path }} }}
+      - {{ path: "/v{{version}}/post", version: {{ in: path }}, methods: [POST] }}
+    versions: {{ "1": {{ service: s, shadow: {{ via: "2" }} }}, "2": {{ service: s }} }}
+    conversions: [ {{ between: ["1", "2"], changes: [] }} ]
+""")
+    keys = "key-of-acme", "key-of-beta", "key-of-gamma", "wrong-key", "old-key"
+    said = ""
+    for key in keys:
+        for path in ("/v1/plain", "/v1/post", "/none"):
+            answer = await get(program, f"GET {path}?key={key}", f"X-Api-Key: {key}", BASIC)
+            said += str(answer.fields) + answer.body.decode()
+        asked = f"'GET /v1/plain?a=1&key={key}' -H 'X-Api-Key: {key}'"
+        explained = run_command(program, f"explain {program.config} {asked}")[1]
+        assert "GET /v1/plain?a=1&key=***" in explained
+        said += explained
+    await get(program, "GET /v1/plain", "X-Request-Id: last")
+    await logged(program, "last")
+    async with ClientSession(program.admin_url) as session:
+        for path in ("/status", "/versions", "/usage", "/metrics", "/page"):
+            async with session.get(path) as response:
+                said += await response.text()
+    said += program.output.read_text()
+    assert "plain" in said
+    assert [key for key in keys if key in said] == []
+
+
+async def test_a_changed_key_file_takes_effect(
+    upstream: StartUpstream, gateway: StartGateway, tmp_path: Path
+) -> None:
+    service = await upstream(OK)
+    keys = tmp_path / "keys.yaml"
+    keys.write_text("acme: first\nbeta: [ { key: 12345, expires: 2999-01-01 } ]\n")
+    program = gateway(f"""
+clients: {{ by: [ {{ api_key: {{ header: X-Api-Key, keys_file: {keys} }} }} ] }}
+access: {{}}
+services: {{ s: {{ targets: ["http://127.0.0.1:{service.port}"] }} }}
+apis: {{ plain: {{ service: s, endpoints: [ {{ path: /plain }} ] }} }}
+""")
+
+    async def statuses() -> list[int]:
+        keys = ("first", "second", "12345")
+        return [(await get(program, "GET /plain", f"X-Api-Key: {key}")).status for key in keys]
+
+    assert await statuses() == [200, 401, 200]
+    keys.write_text(f"acme: [first, {{ sha256: {sha256(b'second').hexdigest()} }}]")
+    while await statuses() != [200, 200, 401]:
+        assert not program.log("config_rejected")
+    keys.write_text("acme: { first: second }")
+    (rejected,) = await _rejected(program)
+    assert "second" not in json.dumps(rejected)
+    assert await statuses() == [200, 200, 401]
+
+
+async def _rejected(program: Program) -> list[dict[str, object]]:
+    return await soon(lambda: program.log("config_rejected"))
