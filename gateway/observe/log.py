@@ -222,7 +222,7 @@ def look_up(host: str, failure: str | None) -> None:
     if failure is None:
         event("host_resolved", host=host)
     else:
-        reason = f"{failure}; its last addresses stay in use"
+        reason = f"{failure}; addresses of earlier look-ups stay in use"
         event("host_unresolved", "warning", host=host, reason=reason)
 
 

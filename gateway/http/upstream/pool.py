@@ -127,8 +127,8 @@ class TargetAddress:
         return "ejected" if self.ejected_until else "failing"
 
 
-# The retries that a service always has, even if its retry budget is used up (as in Envoy). If all
-# targets fail, trying each of them would only add load.
+# The retries that a service always has, even if its retry budget is used up (as in Envoy). Retries
+# after `connect` are not charged: the service gets each of these requests once.
 _RETRY_RESERVE: Final = 10.0
 # The share of a service's places for bodies that are still arriving and are not read ahead, if they
 # began to arrive while half of the places were occupied. The other places remain for complete
@@ -228,15 +228,14 @@ class ServicePool:
         retries = self.service.retries
         if (
             cause not in retries.on
-            or (cause != "connect" and not request.repeatable)
+            or (cause != "connect" and not (request.repeatable and self.retries >= 1))
             or (retries.attempts is not None and len(tried) > retries.attempts)
-            or self.retries < 1
         ):
             return None
         address = self.choose(now, tried)
         if address is None and retries.attempts is not None:
             address = self.choose(now)
-        if address is not None:
+        if address is not None and cause != "connect":
             self.retries -= 1
         return address
 

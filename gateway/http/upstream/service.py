@@ -153,7 +153,7 @@ class Retries:
     and 504. The default is connect."""
     budget: Percent = 20.0
     """The largest share of a service's requests that may be retries, in percent. Ten retries are
-    always possible. The default is 20."""
+    always possible, and retries after connect do not count. The default is 20."""
 
 
 @dataclass(frozen=True, slots=True)

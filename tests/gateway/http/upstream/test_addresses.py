@@ -129,6 +129,20 @@ async def test_an_unreachable_address_makes_no_request_fail(
     names.pool.close()
 
 
+@pytest.mark.parametrize("request_", [GET, POST], ids=["GET", "POST"])
+async def test_several_dead_addresses_cost_no_request(
+    three: dict[str, Scripted], request_: UpstreamRequest
+) -> None:
+    """As when a service is scaled down: the retry budget is not for requests that were not sent."""
+    dead = [f"127.0.0.{number}" for number in range(10, 20)]
+    names, service = Names(*dead, "127.0.0.1"), named(three)
+    for _ in range(20):
+        found = await asyncio.gather(*(get(names.pool, service, request_) for _ in range(4)))
+        assert found == [200] * 4
+    assert names.counted["retries", "s", "connect"] > 10
+    names.pool.close()
+
+
 async def test_addresses_stay_in_use_while_lookups_fail(
     three: dict[str, Scripted],
 ) -> None:
