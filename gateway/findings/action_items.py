@@ -20,11 +20,11 @@ from gateway.store.state import FleetView
 from gateway.usage.totals import Totals
 
 DAY = 86_400.0
-# A sunset counts as near from this number of days before it.
+# A sunset is treated as near from this number of days before it.
 _NEAR = 30
-# A gate is near its limit from this share of the limit.
+# A gate is treated as near its limit from this share of the limit.
 _PRESSED = 0.8
-# A step of a cutover is stuck after this multiple of its configured time.
+# A cutover step is treated as stuck after this multiple of its configured time.
 _STUCK = 2
 
 _ORDER = {finding: place for place, finding in enumerate(Finding)}
@@ -42,16 +42,16 @@ class ActionItem(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """The state of a gateway from which action items follow.
+    """The state of a gateway, from which action items are computed.
 
     Attributes:
         now: the current time, in seconds since 1970.
         refused: the mistakes in the configuration on disk; empty if it is in force.
         unready: why the gateway cannot serve requests; None if it can.
         failing: the names of the tasks that failed within the last minute.
-        stale_since: the time since when the store is unreachable; None if it is reachable.
-        changes: the audit log, latest last. It is needed only if an operator has set a cutover or
-            paused brownouts.
+        stale_since: the time since which the store is unreachable; None if it is reachable.
+        changes: the audit log, latest entry last. It is needed only if an operator has set a
+            cutover or paused brownouts.
         certificates: the expiry of each certificate in seconds since 1970, by its file.
     """
 
@@ -131,7 +131,7 @@ def _gateway(seen: Situation) -> Iterator[ActionItem]:
 
 
 def _refused(seen: Situation) -> Iterator[ActionItem]:
-    """Yield an item for each refused configuration; replicas with equal mistakes share one."""
+    """Yield an item for each refused configuration; replicas with equal mistakes share an item."""
     found: dict[str, list[str]] = {seen.refused: [seen.replica]} if seen.refused else {}
     for each in seen.fleet.replicas:
         if each.refused and each.presence == "heard" and each.replica != seen.replica:
@@ -158,7 +158,7 @@ def _replicas(seen: Situation) -> Iterator[ActionItem]:
             yield _item(Finding.REPLICAS_DIFFER, "The replicas", sentence(warning))
 
 
-# Certificates are usually renewed a month before they expire (Let's Encrypt), so a certificate that
+# Certificates are usually renewed a month before they expire (Let's Encrypt). So a certificate that
 # expires within this time was not renewed as planned.
 _EXPIRES_SOON = 21 * 86_400.0
 
@@ -299,7 +299,7 @@ def _retirable(seen: Situation) -> Iterator[ActionItem]:
         yield _of_version(Finding.RETIRABLE, key, reason)
 
 
-# The maximum number of replica names in a subject.
+# The maximum number of replicas that a subject names.
 _NAMED = 3
 
 
@@ -307,7 +307,7 @@ class ServiceFailure(NamedTuple):
     """A service with failing targets.
 
     Attributes:
-        subject: the service, in a fleet also the replicas that see the failures.
+        subject: the service. In a fleet, it is followed by the replicas that see the failures.
         whole: whether all targets fail.
         since: the time of the first failure, in seconds since 1970.
     """

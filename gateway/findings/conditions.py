@@ -1,6 +1,6 @@
-"""Tables of the conditions that need attention and of the answers on retirement.
+"""Tables of the conditions that need attention, and of the answers on retirement.
 
-Action items, notifications and the exit status of `usage --retire` are made from these tables.
+Action items, notifications and the exit status of `usage --retire` are derived from these tables.
 """
 
 from enum import Enum
@@ -23,7 +23,7 @@ class Finding(Enum):
         urgency: when somebody has to act.
         tone: the color of the action item on the page.
         action: the remedy, as the label of a button.
-        link: the path where the button leads, or a fragment of the version's view.
+        link: the path to which the button leads, or a fragment of the version's view.
         event: the kind of the notification; None if the condition does not cause a notification.
     """
 
@@ -89,4 +89,5 @@ ANSWERS: dict[VerdictAnswer, Answer] = {
     "unknown": Answer(2, "cannot be judged"),
     "yes": Answer(0, "can be retired"),
 }
-"""The answers to whether a version can be retired. If reasons differ, the first answer applies."""
+"""The answers to whether a version can be retired. If the reasons differ, the first answer applies.
+"""

@@ -1,4 +1,7 @@
-"""The events that notifications report, found by comparing the state with its last check."""
+"""The events that notifications report.
+
+They are found by comparing the state with the last check.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
@@ -17,8 +20,9 @@ from gateway.store.state import FailoverRank, FleetView
 from gateway.usage.history import DistinctSketch, Interval, Resolution
 
 _DAY = 86_400.0
-# The seconds after which an unreachable store is reported: the first value for the leader (a
-# restart of the store takes less), the second for other replicas, in case the leader is lost, too.
+# The number of seconds after which an unreachable store is reported. The first value is for the
+# leader; a restart of the store takes less time. The second value is for other replicas, in case
+# the leader is also lost.
 _STALE_SECONDS, _ALONE_SECONDS = 30.0, 300.0
 # The events that are not findings, each with the part of the version's view that shows it.
 _STEPPED: tuple[EventKind, str] = "cutover.stepped", "#cutover"
@@ -51,8 +55,8 @@ def event(
 def own_events(operator: Operator, now: float) -> Iterator[Notification]:
     """Yield the events of this replica.
 
-    They are a refused configuration, failed tasks (at most once an hour for each task) and, on the
-    leader, an unreachable store.
+    The events are a refused configuration, failed tasks (at most once an hour for each task) and,
+    on the leader, an unreachable store.
     """
     state, refused = operator.state, operator.reloader.refused
     if refused is not None:
@@ -77,7 +81,7 @@ def state_stale(
     """Yield an event if the store has been unreachable for long enough.
 
     Args:
-        since: the time since when the store is unreachable; None if it is reachable.
+        since: the time since which the store is unreachable; None if it is reachable.
     """
     if since is not None and now - since >= (_ALONE_SECONDS if rank.rank else _STALE_SECONDS):
         text = (
@@ -85,7 +89,7 @@ def state_stale(
             f" {replica}); requests are served, counts wait, and no cutover moves."
         )
         # Without the store, replicas cannot agree on an id. They compute the same id from the term,
-        # which changes with the leader, and from the day, because a term may be long.
+        # which changes with the leader, and from the day, since a term may be long.
         dedup_key = f"{rank.term} {since // _DAY:.0f}" if rank.term else f"{since // 3600:.0f}"
         yield event(Finding.STATE_STALE, "the state", dedup_key, text)
 
@@ -105,7 +109,7 @@ def cutover_events(
 ) -> Iterator[Notification]:
     """Yield the steps, holds and rollbacks of cutovers since the last call.
 
-    A percentage set by an operator is not an event. A cutover that starts again is not one either.
+    A percentage set by an operator is not an event. Neither is a cutover that starts again.
     """
     before = dict(document.cutovers)
     document.cutovers = [(key, (one.percent, one.decided_by.value)) for key, one in states.items()]
@@ -132,9 +136,9 @@ def brownout_begins(
     overrides: Overrides,
     now: float,
 ) -> Iterator[Notification]:
-    """Yield the brownouts that began since the last call.
+    """Yield the brownouts that have begun since the last call.
 
-    Remove ended brownouts from the document.
+    This function also removes ended brownouts from the document.
     """
     known = {key: one for key, one in document.brownouts if one[1] > now}
     for key, version in versions.items():
@@ -142,7 +146,7 @@ def brownout_begins(
         if key in overrides.paused or key in known or first is None or first.begins > now:
             continue
         begins = max(first.begins, 0.0)
-        # If the window has no configured begin, its length is counted from now.
+        # If the window has no configured beginning, its length is counted from now.
         known[key] = (begins or now, min(first.ends, 1e12), first.percent)
         until = "" if first.ends == inf else f" until {moment_text(first.ends)}"
         text = (
@@ -158,8 +162,8 @@ def brownout_ended(
 ) -> Notification:
     """Return the event for the end of a brownout.
 
-    If the history by minute is long enough, the text has the number of refused requests and of
-    clients.
+    If the history by minute is long enough, the text contains the number of refused requests and
+    the number of clients.
     """
 
     def summed(begins: float, ends: float) -> Interval:
@@ -194,7 +198,7 @@ def version_events(
     """Yield events for versions near their sunset and for retirable versions.
 
     A version with clients causes an event 30 days, 7 days and one day before its sunset. A
-    retirable version causes another event if it has served a request since the previous one.
+    retirable version causes another event if it has served a request since the previous event.
     """
     for key, version in versions.items():
         sunset = inf if version.terms is None else version.terms.sunset

@@ -13,7 +13,7 @@ ANONYMOUS_TEXT = "(anonymous)"
 def columns(rows: Sequence[Sequence[str]], right: Container[int] = ()) -> Iterator[str]:
     """Yield lines of aligned columns; the columns in `right` are right-aligned.
 
-    Unprintable characters are escaped, because cells may contain field names from responses of
+    Unprintable characters are escaped, since cells may contain field names from responses of
     services.
     """
     rows = [[printable(text) for text in row] for row in rows]
@@ -52,7 +52,7 @@ _PERIODS = ((86_400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
 def period_text(seconds: float) -> str:
     """Return a period in its largest unit, such as `3 days`.
 
-    If the period is less than two of a unit (and not exactly one), the next smaller unit is used.
+    A unit is used if the period has at least two of it, or exactly one.
     """
     for size, unit in _PERIODS:
         number = int(seconds / size)
@@ -72,7 +72,7 @@ def plural(count: float, noun: str) -> str:
 
 
 def compared_text(compared: int, differing: int) -> str:
-    """Return the numbers of compared and of differing responses as text."""
+    """Return the numbers of compared and differing responses as text."""
     verb = "differs" if differing == 1 else "differ"
     return f"{compared} {plural(compared, 'response')} compared, {differing} {verb}"
 

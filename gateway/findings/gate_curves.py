@@ -40,7 +40,7 @@ class GateCurves:
     """The curves of all gates since this process started.
 
     At 0 percent, the new route has no requests. The curves of a cutover then stay unchanged, to
-    show why it was rolled back. They are cleared when its percentage rises again.
+    show why the cutover was rolled back. They are cleared when its percentage rises again.
     """
 
     def __init__(self) -> None:
@@ -48,11 +48,11 @@ class GateCurves:
         self._still: set[VersionKey] = set()
 
     def of(self, key: VersionKey) -> Mapping[GateName, Sequence[GatePoint]]:
-        """Return the curves for a cutover's gates, latest points last."""
+        """Return the curves for a cutover's gates, the latest points last."""
         return self._curves.get(key, {})
 
     async def run(self, state: State, rules: Callable[[], Snapshot]) -> None:
-        """Add points to the curves until cancelled."""
+        """Add points to the curves until the task is cancelled."""
         while True:
             await self.look(state, rules(), time.monotonic())
             await asyncio.sleep(_INTERVAL)

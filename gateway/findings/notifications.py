@@ -2,11 +2,11 @@
 
 -   Each replica reports its refused configuration, its failed tasks and an unreachable store. The
     leader reports cutovers, brownouts, sunsets, retirable versions and lost replicas.
--   The id of an event is a hash of its kind, subject and deduplication key. It is the same on every
-    replica, and the document accepts an id only once.
+-   The id of an event is a hash of its kind, subject and deduplication key. The id is the same on
+    every replica, and the document accepts each id only once.
 -   One document in the state has the latest events and their deliveries. The leader sends due
-    messages and records the outcomes (`notifier.py`). If it dies in between, the next leader sends
-    the message again with the same id, so that receivers can detect the duplicate.
+    messages and records the outcomes (`notifier.py`). If the leader dies in between, the next
+    leader sends the message again with the same id, so that receivers can detect the duplicate.
 -   Retries follow Standard Webhooks. They end when the last retry fails or the receiver returns
     410.
 """
@@ -21,12 +21,12 @@ from gateway.base.overrides import VersionKey
 from gateway.findings.formatting import format_time, moment_text
 
 DOCUMENT = "notifications"
-"""The name of the notifications' document in the state."""
+"""The name of the document in the state that contains the notifications."""
 RETRIES = (5.0, 300.0, 1800.0, 7200.0, 18_000.0, 36_000.0, 36_000.0)
 """The seconds before each retry (Standard Webhooks, "Deliverability and reliability")."""
 _MAX_ITEMS, _MAX_KNOWN = 100, 2000
-# A webhook counts as failing after this number of failed attempts. The third attempt is five
-# minutes after the first, and a restart of the receiver takes less.
+# A webhook is treated as failing after this number of failed attempts. The third attempt is five
+# minutes after the first, and a restart of the receiver takes less time.
 _FAILING_ATTEMPTS = 3
 
 
@@ -35,8 +35,8 @@ class Delivery(msgspec.Struct):
 
     Attributes:
         due: the time of the next attempt, in seconds since 1970.
-        error: the error of the latest attempt; empty without one.
-        tried: the time of the latest attempt, in seconds since 1970; 0 for never.
+        error: the error of the latest attempt; empty without an error.
+        tried: the time of the latest attempt, in seconds since 1970; 0 without an attempt.
     """
 
     state: Literal["waiting", "sent", "failed"] = "waiting"
@@ -87,7 +87,7 @@ class NotifyDocument(msgspec.Struct):
         items: the latest events with their deliveries.
         known: the ids of all events that were added.
         cutovers: the last known percentage of each cutover, and what set it.
-        brownouts: the begin, the end and the percentage of each current brownout.
+        brownouts: the beginning, the end and the percentage of each current brownout.
         taken: when each webhook last accepted a message, in seconds since 1970.
     """
 
@@ -130,7 +130,8 @@ class NotifyDocument(msgspec.Struct):
     def waits(self, webhook: str, now: float) -> dict[str, float]:
         """Return the seconds until the next attempt, by the id of the event.
 
-        No value exceeds the interval of the retry, even if the clock was set back meanwhile.
+        No value exceeds the interval before the retry, even if the clock was set back in the
+        meantime.
         """
         return {
             one.id: min(max(found.due - now, 0.0), (0.0, *RETRIES)[found.attempts])
@@ -175,7 +176,7 @@ class NotifyDocument(msgspec.Struct):
     def failing(self, names: Iterable[str]) -> Iterator[FailingWebhook]:
         """Yield the failing webhooks among `names`.
 
-        A webhook stops failing when it accepts a message or a test message.
+        A webhook no longer counts as failing when it accepts a message or a test message.
         """
         for name in names:
             found = [(one.at, each) for one in self.items if (each := one.deliveries.get(name))]
@@ -210,7 +211,7 @@ class NotifyDocument(msgspec.Struct):
 def read_document(document: object) -> NotifyDocument:
     """Parse the document; return an empty document if it is missing or cannot be parsed.
 
-    The document of another release may have another format.
+    A document of another release may have another format.
     """
     try:
         return msgspec.convert(document or {}, NotifyDocument)

@@ -28,14 +28,15 @@ from gateway.observe import log
 from gateway.store.state import State, StateError
 from gateway.usage.history import whole_history
 
-# Seconds between two rounds. Versions are examined less often because reading their usage takes
-# long.
+# Seconds between two rounds. Versions are examined less often, since reading their usage takes a
+# long time.
 _INTERVAL = 5.0
 _VERSIONS_INTERVAL = 600.0
-# The maximum number of messages sent to a webhook, one after the other, before their outcomes are
-# recorded.
+# The maximum number of messages that are sent to a webhook, one after the other, before their
+# outcomes are recorded.
 _BATCH = 10
-# The seconds that a round waits for responses. Later responses are processed in the next round.
+# The number of seconds that a round waits for responses. Later responses are processed in the next
+# round.
 _PATIENCE = 2.0
 
 
@@ -63,8 +64,9 @@ class Notifier:
         self._examined = -_VERSIONS_INTERVAL
         self._unstored = NotifyDocument()  # events while the store is unreachable
         self._sending: dict[str, asyncio.Task[dict[str, Attempt]]] = {}
-        # When messages are due, by webhook and id, in monotonic seconds. If the wall clock of the
-        # document was set, all messages would be due at once, or none for a long time.
+        # When messages are due, by webhook and id, in monotonic seconds. The document has
+        # wall-clock times. If the wall clock was set, all messages would be due at once, or none
+        # for a long time.
         self._due: dict[str, dict[str, float]] = {}
 
     async def run(self) -> None:
@@ -128,10 +130,10 @@ class Notifier:
                 self._forget_sent(outcomes)
 
     async def deliver_unstored(self) -> None:
-        """Notify webhooks of an unreachable store: first from the leader, later from others.
+        """Notify webhooks of an unreachable store, first as the leader, later as any replica.
 
-        Only the leader and its deputy send to chats, because chats would show duplicates. `round`
-        adds the event to the store when it is reachable again, and retries failed deliveries.
+        Only the leader and its deputy send to chats, since chats would show duplicates. When the
+        store is reachable again, `round` adds the event to the store and retries failed deliveries.
         """
         state, notify, document = self._operator.state, self._operator.rules.notify, self._unstored
         now = state.now
@@ -149,7 +151,7 @@ class Notifier:
     ) -> dict[str, dict[str, Attempt]]:
         """Send due messages; return the outcomes by webhook and event id.
 
-        Outcomes are returned again by the next call unless `_forget_sent` is called for them.
+        The next call returns the outcomes again, unless `_forget_sent` is called for them.
         """
         for name, webhook in webhooks.items():
             if name in self._sending:
@@ -204,10 +206,10 @@ class Notifier:
 
 
 def chosen(notify: Notify, name: str | None) -> dict[str, Webhook]:
-    """Return the webhook with a name; all webhooks if `name` is None.
+    """Return the webhook with this name; all webhooks if `name` is None.
 
     Raises:
-        LookupError: there is no such webhook. The message is for the operator.
+        LookupError: the webhook does not exist. The message is for the operator.
     """
     if name is not None and name not in notify.webhooks:
         raise LookupError(f"no webhook is called '{name}'; {suggest(name, notify.webhooks)}")
@@ -219,7 +221,7 @@ def chosen(notify: Notify, name: str | None) -> dict[str, Webhook]:
 async def send_test(
     operator: Operator, webhooks: Mapping[str, Webhook], who: str
 ) -> dict[str, str]:
-    """Send a test message to webhooks; return the error of each, empty if it succeeded.
+    """Send a test message to webhooks; return the error for each webhook, empty after a success.
 
     A webhook that accepts the test message no longer counts as failing.
     """

@@ -44,7 +44,8 @@ class Operator:
         workers: returns the number of workers.
         unready: returns why the gateway cannot serve requests, or None if it can.
         targets: returns the targets that fail in this gateway.
-        webhooks: whether each webhook fails. It is empty unless this gateway sends notifications.
+        webhooks: whether each webhook fails, by name. Empty unless this gateway sends
+            notifications.
     """
 
     state: State
@@ -87,7 +88,7 @@ class Operator:
         return cast(dict[str, float], self.rules.derived.get("certificate_expiries", {}))
 
     async def uncompared(self, key: VersionKey, totals: Totals) -> list[str]:
-        """Return the operations of a version that were never compared."""
+        """Return the operations of a version for which no responses were ever compared."""
         documented = await self.documented.find(self.rules, key)
         return uncompared_operations(key, totals, self.rules, documented)
 

@@ -1,4 +1,4 @@
-"""The verdict whether a version can be retired, with reasons and remedies."""
+"""The verdict on whether a version can be retired, with reasons and remedies."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -26,7 +26,7 @@ _PERIOD = re.compile(r"([0-9]{1,5})([smhd])", re.ASCII)
 _UNITS = {"s": (1, "second"), "m": (60, "minute"), "h": (3600, "hour"), "d": (86_400, "day")}
 # The latest time that can be formatted as a date, in seconds since 1970.
 _FOREVER = 253_402_300_799.0
-# The maximum number of clients or fields that a line names. Further ones are only counted.
+# The maximum number of clients or fields that a line names. Any further ones are only counted.
 _MAX_NAMED = 5
 
 _ORDER = (*ANSWERS, "note")
@@ -36,9 +36,10 @@ class Reason(msgspec.Struct, frozen=True):
     """A reason for or against retiring a version.
 
     Attributes:
-        answer: the answer that follows from the reason; `note` if the reason does not decide.
-        remedy: the suggested fix; empty if none is needed. A mentioned `within` is the parameter
-            of this name in the command, in the admin API and on the page.
+        answer: the answer that follows from the reason; `note` if the reason does not affect the
+            answer.
+        remedy: the suggested fix; empty if none is needed. If the fix mentions `within`, it means
+            the parameter of this name in the command, in the admin API and on the page.
     """
 
     answer: Literal["yes", "no", "unknown", "note"]
@@ -67,11 +68,11 @@ def verdict(
     within: str,
     documented: Collection[OperationName] | None = None,
 ) -> Verdict:
-    """Return whether a version can be retired.
+    """Return the verdict on whether a version can be retired.
 
     Args:
-        within: the period of the evidence, such as 30d, 12h, 5m or 30s. It ends at the time up to
-            which all requests are counted.
+        within: the period of the evidence, such as 30d, 12h, 5m or 30s. The period ends at the time
+            up to which all requests are counted.
         documented: the operations in the version's OpenAPI document; None without a document.
 
     Raises:
@@ -153,7 +154,7 @@ def _callers(
         yield Reason("yes", f"{nobody} {window}")
     if refused:
         # Before the sunset, a refused client may still depend on the version. After the sunset,
-        # retiring the version changes nothing for the client.
+        # retiring the version does not affect the client.
         yield Reason(
             "note" if is_over else "no",
             f"{_number_of(refused)} called it {window} and got only refusals: {_latest(refused)}",
@@ -277,7 +278,7 @@ class _Uses(NamedTuple):
 def _uses(rules: Snapshot) -> _Uses:
     """Return which versions use which services and versions.
 
-    The result is cached because computing it takes 0.1 s for 10,000 endpoints.
+    The result is cached, since computing it takes 0.1 s for 10,000 endpoints.
     """
     known = rules.derived.get(__name__)
     if isinstance(known, _Uses):
@@ -306,7 +307,7 @@ def _cutover(key: VersionKey, rules: Snapshot, overrides: Overrides) -> Iterator
         yield Reason("no", f"its cutover is at {percent:g}%", "raise it to 100%")
 
 
-# The alternative fix, for the case that the conversion is correct.
+# The alternative fix, in case the conversion is correct.
 _OTHER_REMEDY = {"differences": "ignore known differences", "violations": "the document"}
 
 

@@ -30,8 +30,9 @@ class VersionSummary:
     Attributes:
         key: the API and the version's label, which is empty if the API has no versions.
         terms: the version's lifecycle, or None.
-        via: the label of the version whose service responds; None for the version's own service.
-        services: the names of the services that respond; empty after the sunset.
+        via: the label of the version whose service serves the version; None for the version's own
+            service.
+        services: the names of the services that serve the version; empty after the sunset.
         brownout: the version's brownouts, or None.
         shadow: the version's shadow, or None.
         shadowed_by_newer: whether the shadow uses the service of a newer version.
@@ -50,10 +51,10 @@ class VersionSummary:
     _upcoming: list[WindowOccurrence] = field(default_factory=list)
 
     def upcoming(self, now: float) -> list[WindowOccurrence]:
-        """Return the next ten brownout windows, including the current ones.
+        """Return the next ten brownout windows, including current windows.
 
-        Windows end at the version's sunset at the latest. The result is cached until the first
-        window is over, because computing a schedule is slow.
+        All windows end no later than the version's sunset. The result is cached until the first
+        window is over, since computing a schedule is slow.
         """
         end = inf if self.terms is None else self.terms.sunset
         if self.brownout is None or end <= now:
@@ -67,7 +68,7 @@ class VersionSummary:
 
 
 def version_summaries(rules: Snapshot) -> Mapping[VersionKey, VersionSummary]:
-    """Return the summaries of all versions, grouped by API, oldest version first."""
+    """Return the summaries of all versions, grouped by API, the oldest version first."""
     found: dict[VersionKey, VersionSummary] = {}
 
     def version(api: str, label: object) -> VersionSummary:
@@ -97,12 +98,12 @@ def version_summaries(rules: Snapshot) -> Mapping[VersionKey, VersionSummary]:
 
 DAYS = 30
 """The number of days that a usage summary covers, including today."""
-# The seconds that a view waits for new summaries before it shows the previous ones.
+# The number of seconds that a view waits for new summaries before it shows the previous ones.
 _PATIENCE = 0.01
 # Past days are read again after this number of seconds. They change only if counts arrive late.
 _WHOLE = 600.0
-# Summaries are replaced at the earliest after _AGE seconds and after _TIMES times the time to make
-# them. Making summaries thus takes at most a twentieth of the time.
+# Summaries are replaced after at least _AGE seconds, and after at least _TIMES times the time that
+# it took to compute them. So computing summaries takes at most a twentieth of the time.
 _AGE, _TIMES = 2.0, 20.0
 _RECENT = 7
 
@@ -114,9 +115,9 @@ class UsageSummary:
     Attributes:
         quick: the 95th percentile of request durations in seconds; None if unknown.
         callers: the highest number of clients on one of the last seven days.
-        trend: the number of requests on each day, latest last.
-        last: the time of the latest request, in seconds since 1970; 0 for never.
-        served: the time of the latest request that was not refused; 0 for never.
+        trend: the number of requests on each day, the latest day last.
+        last: the time of the latest request, in seconds since 1970; 0 without requests.
+        served: the time of the latest request that was not refused; 0 without such a request.
     """
 
     requests: int = 0
@@ -166,15 +167,15 @@ class UsageSummaries:
                 self._making = None
                 if making.exception() is not None and self._known is None:
                     making.result()
-        assert self._known is not None  # set by the task, which otherwise raised
+        assert self._known is not None  # the task has either set the summaries or raised
         return self._known
 
     async def _make(self) -> None:
         began = time.monotonic()
         view = await self.operator.state.view(clients=False)
         if self._known is not None and any(gap.replica is None for gap in view.gaps):
-            # The store is unreachable, so the previous summaries with the counts of other replicas
-            # are kept.
+            # The store is unreachable, so the previous summaries are kept, which include the counts
+            # of other replicas.
             self._known = view, self._known[1]
             self._until = time.monotonic() + _AGE
             return
@@ -191,7 +192,7 @@ class UsageSummaries:
         self._until = time.monotonic() + max(_AGE, _TIMES * (time.monotonic() - began))
 
     async def _latest_days(self, began: float) -> Mapping[VersionKey, Mapping[int, Interval]]:
-        """Return the history by day of each version. Only days that may have changed are read."""
+        """Return the history of each version by day. Only days that may have changed are read."""
         day = Resolution.DAY.seconds
         whole = began >= self._whole_until
         query = HistoryQuery(
@@ -200,8 +201,8 @@ class UsageSummaries:
         read = await self.operator.state.history(query)
         if whole:
             self._days = {}
-            # While the store is unreachable, the days only have this replica's counts. They are
-            # then read again at the next call.
+            # While the store is unreachable, the days contain only this replica's counts. Then they
+            # are read again at the next call.
             self._whole_until = 0.0 if read.replica is not None else began + _WHOLE
         for key, found in read.series.items():
             self._days.setdefault(key, {}).update(found)

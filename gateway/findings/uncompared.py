@@ -1,8 +1,8 @@
 """Uncompared operations: operations of a version for which no response was ever compared.
 
-The operations are those in the version's OpenAPI document or, without a document, those that
-clients have used. HEAD counts as GET. OPTIONS and TRACE are ignored because they do not concern a
-version's resources.
+The operations are taken from the version's OpenAPI document. Without a document, they are the
+operations that clients have used. HEAD counts as GET. OPTIONS and TRACE are ignored, since they do
+not concern a version's resources.
 """
 
 from collections.abc import Collection
@@ -13,7 +13,7 @@ from gateway.usage.delta import OTHER, OperationName
 from gateway.usage.totals import Totals
 
 _LEFT_OUT = frozenset({"OPTIONS", "TRACE", OTHER})
-# The maximum number of operations that a text names. Further ones are only counted.
+# The maximum number of operations that a text names. Any further operations are only counted.
 _MAX_NAMED = 5
 
 
@@ -40,7 +40,7 @@ def uncompared_operations(
 
 
 def is_served_elsewhere(key: VersionKey, totals: Totals, rules: Snapshot) -> bool:
-    """Return whether another version's service responds to a version's clients, or may later."""
+    """Return whether another version's service serves a version's clients, or may do so later."""
     return any(
         route.version != route.service_version or route.cutover or route.shadow
         for route in rules.routes(key)
@@ -48,7 +48,7 @@ def is_served_elsewhere(key: VersionKey, totals: Totals, rules: Snapshot) -> boo
 
 
 def listed(operations: Collection[str]) -> str:
-    """Return a list of operations as text. Only the first few are named."""
+    """Return a list of operations as text. Only the first operations are named."""
     named = ", ".join([*operations][:_MAX_NAMED])
     more = len(operations) - _MAX_NAMED
     return f"{named}, and {more} more" if more > 0 else named

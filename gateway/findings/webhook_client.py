@@ -27,13 +27,13 @@ _SLACK = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
 class _TooLongError(aiohttp.ClientError):
-    """The response head, with interim responses before it, exceeds the bound."""
+    """The response head and the interim responses before it exceed the size limit."""
 
 
 class _BoundedHandler(ResponseHandler):
-    """Bounds the size of the response head together with interim responses (1xx).
+    """Limits the size of the response head together with interim responses (1xx).
 
-    aiohttp does not bound the number of interim responses.
+    aiohttp does not limit the number of interim responses.
     """
 
     _left = _BYTES
@@ -52,8 +52,8 @@ class _BoundedHandler(ResponseHandler):
 
 
 def webhook_session() -> aiohttp.ClientSession:
-    """Return a session for `post`. It uses the proxies in the environment, such as HTTPS_PROXY."""
-    # A new context, because aiohttp's default context was created without certificate authorities.
+    """Return a session for `post` that uses the proxies of the environment, such as HTTPS_PROXY."""
+    # A new context, since aiohttp creates its default context without certificate authorities.
     connector = aiohttp.TCPConnector(ssl=ssl.create_default_context())
     kind = cast(type[ResponseHandler], _BoundedHandler)
     connector._factory = partial(kind, loop=asyncio.get_running_loop())  # noqa: SLF001
@@ -90,7 +90,7 @@ async def post(
 def _reason(error: Exception, correct: str) -> str:
     """Return why a webhook could not be reached.
 
-    The message of `error` is not used because it contains the URL.
+    The message of `error` is not used, since it contains the URL.
     """
     match error:
         case aiohttp.ClientProxyConnectionError() | aiohttp.ClientHttpProxyError():

@@ -1,7 +1,7 @@
 """gateway.yaml as a document: its values, with variables replaced, and the position of each part.
 
 `compose` parses the text into nodes with positions; `read` converts nodes to values of YAML 1.2.
-Positions are looked up only for messages.
+Positions are needed only for messages, so they are looked up on demand.
 """
 
 import re
@@ -11,8 +11,8 @@ from decimal import Decimal
 from math import isfinite
 from typing import NamedTuple, NoReturn, Protocol, TypeVar
 
-# PyYAML: libyaml's events have positions, and its C scanner reads 10,000 endpoints in a second.
-# ruamel.yaml and yamlium scan in Python, which takes ten times as long.
+# PyYAML: the events of libyaml have positions, and its C scanner reads 10,000 endpoints in a
+# second. ruamel.yaml and yamlium scan in Python, which takes ten times as long.
 import yaml
 from yaml.reader import ReaderError
 
@@ -21,12 +21,12 @@ from gateway.rules.variables import UnsetVariablesError, fill, hide, hide_values
 
 MAX_DEPTH = 64
 MAX_NODES = 500_000
-"""The maximum number of keys and values in a file. 10,000 routes need a fifth of it."""
+"""The maximum number of keys and values in a file. 10,000 routes need a fifth of this number."""
 # The maximum number of values after aliases are expanded. Aliases can multiply values, and can
 # contain themselves.
 _MAX_UNFOLDED = 250_000
 Position = tuple[int, int]
-"""Line and column, both counted from 1; (0, 0) if libyaml gives no position."""
+"""Line and column, both counted from 1; (0, 0) if libyaml reports no position."""
 Data = dict[str, "Data"] | list["Data"] | str | int | float | bool | None
 """A mapping, a list or a scalar of the document."""
 
@@ -47,7 +47,7 @@ _REMEDIES = {
 
 
 class ScalarNode(NamedTuple):
-    """A scalar as a string. `plain` means that it has no quotes, so that it may be a number."""
+    """A scalar as a string. `plain` means that it is not quoted, so it may be a number."""
 
     position: Position
     tag: str | None
@@ -62,7 +62,7 @@ class SequenceNode(NamedTuple):
 
 
 class MappingNode(NamedTuple):
-    """Keys with values in the order of the file; a key may occur twice."""
+    """Keys with values in the order of the file. A key may occur twice."""
 
     position: Position
     tag: str | None
@@ -76,7 +76,7 @@ AnyNode = TypeVar("AnyNode", ScalarNode, SequenceNode, MappingNode)
 
 
 class YamlError(Exception):
-    """The file cannot be parsed; `issue` has the reason."""
+    """The file cannot be parsed; `issue` contains the reason."""
 
     def __init__(self, position: Position, text: str) -> None:
         self.issue = Issue(*position, "", text)
@@ -116,8 +116,8 @@ def extents(content: bytes) -> dict[Position, tuple[int, int]]:
 
 
 class _Composer:
-    # PyYAML's composer in C recurses, so deep nesting crashes the process. Its composer in Python
-    # takes 40 % more time and memory. Both refuse repeated anchors.
+    # PyYAML's composer in C recurses, so deep nesting crashes the process. PyYAML's composer in
+    # Python takes 40 % more time and memory. Both refuse repeated anchors.
 
     def __init__(self, events: Iterator[yaml.Event]) -> None:
         self._events = events
@@ -125,11 +125,11 @@ class _Composer:
         self._nodes_left = MAX_NODES
 
     def document(self) -> Node | None:
-        next(self._events)  # the stream start
+        next(self._events)  # the start of the stream
         if isinstance(next(self._events), yaml.StreamEndEvent):
             return None
         root = self._node(next(self._events), 0)
-        next(self._events)  # the document end
+        next(self._events)  # the end of the document
         event = next(self._events)
         if not isinstance(event, yaml.StreamEndEvent):
             _refuse(event, "the file has a second document; keep one, without ---")
@@ -151,7 +151,7 @@ class _Composer:
             case yaml.ScalarEvent(tag=tag, value=text, style=style):
                 node = self._anchored(event, ScalarNode(position, tag, text, plain=not style))
             case yaml.SequenceStartEvent(tag=tag):
-                # Stored before its elements, since one of them may be an alias of it.
+                # Stored before its elements, since an element may be an alias of the sequence.
                 node = self._anchored(event, SequenceNode(position, tag, []))
                 node.items.extend(self._nodes(depth + 1))
             case _:
@@ -172,7 +172,7 @@ class _Composer:
 
 
 class _Mark(Protocol):
-    # The common interface of PyYAML's two classes of marks.
+    # The common interface of PyYAML's two mark classes.
     @property
     def line(self) -> int: ...
 
@@ -202,7 +202,7 @@ def _float(text: str) -> Data:
     number = float(text)
     if not isfinite(number):
         raise ValueError("the number is too large; write it in quotes if it is a text")
-    if Decimal(text) != Decimal(repr(number)):  # bodies would get a different number
+    if Decimal(text) != Decimal(repr(number)):  # bodies would contain a different number
         raise ValueError("the number has too many digits; write it in quotes if it is a text")
     return number
 
@@ -216,7 +216,7 @@ _PLAIN: tuple[tuple[re.Pattern[str], Callable[[str], Data]], ...] = (
     (re.compile(r"[-+]?[0-9]+\Z", re.ASCII), _integer),
     (re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z", re.ASCII), _float),
 )
-# The tags that are accepted and have no effect.
+# The tags that are accepted but have no effect.
 _STANDARD = "tag:yaml.org,2002:"
 _TAGS = (None, f"{_STANDARD}map", f"{_STANDARD}seq", f"{_STANDARD}str")
 
@@ -234,7 +234,8 @@ class YamlDocument:
         texts: for each string with variables: the string with their values, and the string in the
             file.
         values: the variables, such as `${NAME}`, by their values.
-        content: the content of the file. It is parsed again if positions are needed, which is rare.
+        content: the content of the file, which is parsed again in the rare case that positions are
+            needed.
     """
 
     data: Data

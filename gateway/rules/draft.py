@@ -1,7 +1,7 @@
 """Drafts: configurations that are checked like the file but never take effect.
 
-Anyone who can read the page may send a draft, so a draft runs no new code: it may name only
-functions that the configuration in force names.
+Anyone who can read the page may send a draft, so a draft must not run new code. It may name only
+functions that the configuration in force also names.
 """
 
 import asyncio
@@ -22,15 +22,15 @@ from gateway.rules.load import check
 
 SOURCE = "draft"
 MAX_BYTES = 256 * 1024
-"""The maximum size of a draft; larger files need the command `check`."""
+"""The maximum size of a draft. Larger files can be checked only with the command `check`."""
 
 
 class DraftReport(NamedTuple):
     """The result of checking a draft.
 
     Attributes:
-        warnings: the warnings, such as about a conversion that loses data.
-        summary: a short summary of the draft; empty if it has mistakes.
+        warnings: the warnings, for example about a conversion that loses data.
+        summary: a short summary of the draft; empty if the draft has mistakes.
     """
 
     mistakes: list[Issue]
@@ -80,7 +80,7 @@ def _functions(data: Data, at: Location) -> Iterator[tuple[Location, str]]:
 SECONDS = 10
 """The maximum duration of a check, in seconds."""
 _MEMORY = 512 * 2**20
-# The maximum number of mistakes and of warnings in a report.
+# The maximum number of mistakes, and of warnings, in a report.
 _MOST_ISSUES = 100
 
 

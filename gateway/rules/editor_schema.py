@@ -20,8 +20,8 @@ _ANNOTATIONS = ("title", "description", "default")
 def json_schema() -> dict[str, object]:
     """Return the JSON Schema (draft 2020-12) of gateway.yaml.
 
-    Editors read the file before variables are replaced. So the schema accepts a variable in place
-    of a number or of a string with a pattern.
+    Editors read the file before variables are replaced. So wherever the schema requires a number or
+    a string with a pattern, it also accepts a variable.
     """
     described = Config.model_json_schema()
     models = {model.__name__: model for model in _models(SectionModel)}
@@ -60,14 +60,14 @@ def _dataclasses(model: type[SectionModel]) -> Iterator[type]:
 def descriptions(model: type) -> Iterator[tuple[str, str]]:
     """Yield each key of a model with the docstring of its field.
 
-    pydantic could read the docstrings when it defines the models. But that would take time and
+    pydantic could read the docstrings when it defines the models. But this would take time and
     memory in every process, and only this schema needs the docstrings.
     """
     for part in reversed(model.__mro__):
         if part is BaseModel or not (issubclass(part, BaseModel) or is_dataclass(part)):
             continue
         definition = _classes(part.__module__).get(part.__name__)
-        if definition is None:  # the model is created from a table with its descriptions
+        if definition is None:  # the model is created from a table that contains the descriptions
             continue
         for field, text in zip(definition.body, definition.body[1:], strict=False):
             match field, text:
@@ -96,7 +96,7 @@ def _for_editors(schema: Any) -> Any:
     if isinstance(schema.get("description"), str):
         schema["description"] = " ".join(schema["description"].split())
     if "patternProperties" in schema:
-        schema["additionalProperties"] = False  # names of any other form are mistakes
+        schema["additionalProperties"] = False  # names in any other form are mistakes
     if "pattern" in schema or schema.get("type") in ("integer", "number"):
         about = {key: schema.pop(key) for key in _ANNOTATIONS if key in schema}
         return {**about, "anyOf": [schema, {"$ref": "#/$defs/Variable"}]}

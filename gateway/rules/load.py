@@ -1,4 +1,4 @@
-"""Functions that load a file into a Snapshot, for the start, reloads and commands."""
+"""Functions that load a file into a Snapshot, at the start, at reloads and for commands."""
 
 import json
 import time
@@ -21,13 +21,13 @@ def load_file(path: Path, environment: Mapping[str, str]) -> Snapshot:
     """Return the Snapshot of a file.
 
     Raises:
-        ConfigError: the file cannot be read or used; the error has every mistake with its line.
+        ConfigError: the file cannot be read or used. The error has every mistake with its line.
     """
     return load(read_rules(path), str(path), environment, path.absolute().parent)
 
 
 def check_file(path: Path, environment: Mapping[str, str]) -> tuple[Snapshot, list[Issue]]:
-    """Return the Snapshot of a file, and the warnings. Raises ConfigError."""
+    """Return the Snapshot of a file, and the warnings; raises ConfigError."""
     return check(read_rules(path), str(path), environment, path.absolute().parent)
 
 
@@ -57,13 +57,13 @@ def load(
 
     Args:
         source: the name of the file in reports.
-        folder: the folder that relative paths start from; without it, files are not checked.
+        folder: the folder to which paths are relative; without it, files are not checked.
         documents: whether the OpenAPI documents of versions are checked.
-        files: the contents of files that the configuration names, used instead of the files on the
+        files: the contents of files that the configuration names, which replace the files on the
             disk.
 
     Raises:
-        ConfigError: the content cannot be used; the error has every mistake with its line.
+        ConfigError: the content cannot be used. The error has every mistake with its line.
     """
     return _compile(content, source, environment, folder, documents=documents, given=files)[0]
 
@@ -71,7 +71,7 @@ def load(
 def check(
     content: bytes, source: str, environment: Mapping[str, str], folder: Path | None = None
 ) -> tuple[Snapshot, list[Issue]]:
-    """Return the Snapshot of a file's content, and the warnings. Raises ConfigError."""
+    """Return the Snapshot of a file's content, and the warnings; raises ConfigError."""
     snapshot, document, mistakes = _compile(content, source, environment, folder)
     warnings = (document.issue(warning.location, warning.text) for warning in mistakes.warnings)
     return snapshot, in_order(warnings)

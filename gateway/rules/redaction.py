@@ -21,10 +21,10 @@ _HIDDEN = "(hidden)"
 # Keys whose value is a secret, and keys below which every string is a secret.
 _SECRET = frozenset({"hash", "key", "password", "secret", "token"})
 _SECRETS = frozenset({"keys"})
-# Keys below `keys` whose value is public.
+# Keys below `keys` whose values are public.
 _NOT_SECRET = frozenset({"expires", "scopes", "sha256"})
-# Sections where keys have a different meaning: the URL of a webhook is a secret, `key` in TLS is a
-# path, and `key` of a change is the name of a field.
+# Sections in which keys have a different meaning: the URL of a webhook is a secret, `key` in TLS is
+# a path, and `key` of a change is the name of a field.
 _WEBHOOKS, _TLS, _CHANGES = "webhooks", "tls", "changes"
 _API, _ELSEWHERE = "api", "elsewhere"
 _PLACES = {
@@ -35,17 +35,17 @@ _PLACES = {
     (_API, "groups"): _CHANGES,
     (_CHANGES, "examples"): _ELSEWHERE,
 }
-# A secret of at least this length is hidden everywhere in the file.
+# A secret of at least this length is hidden wherever it occurs in the file.
 _SHORTEST = 4
 _VARIABLE = re.compile(r"\$\{[A-Za-z0-9_]+\}\Z")
-# The user and password before the @ of a URL, unless the password is a variable, or a database has
-# only a user. A database password may contain a slash, a quote or a blank by mistake.
+# The user and password before the @ of a URL, unless the password is a variable, or a database URL
+# has only a user. A database password may contain a slash, a quote or a blank by mistake.
 _USER = re.compile(
     r"(?<=://)(?!(?:[^/\s:]*:)?\$\{[A-Za-z0-9_]+\}@)"
     r"(?:(?<=sql://)(?=[^@\n]{0,999}:)(?:(?! #).){1,999}|(?<!sql://)[^/\s\"']+)(?=@)"
 )
 _QUERY = re.compile(r"(?i)([?&](?:api_?key|key|password|secret|sig|token)=)[^&\s\"'#]+")
-# A key in a commented-out line; matched from the first #, so that many # take linear time.
+# A key in a commented-out line. Matching begins at the first #, so many # take linear time.
 _COMMENT = re.compile(r"(?m)(^[^#\n]*#.*?\b(?:hash|keys?|password|secret|token|url)[\"']?:\s+)\S.*")
 _LINE = re.compile(r"(?m)^([ \t]*)\S.*$")
 
@@ -66,8 +66,8 @@ def _without(content: bytes) -> str:
     root = compose(content)
     found = [] if root is None else [*_secrets(root)]
     text, places = content.decode("utf-8-sig"), extents(content)
-    # By position, since quoted strings may contain escapes. From the end of the file, so that
-    # positions stay valid.
+    # Secrets are replaced by position, since quoted strings may contain escapes. The replacement
+    # begins at the end of the file, so that positions stay valid.
     for begin, end in sorted({places[node.position] for node in found}, reverse=True):
         text = text[:begin] + _masked(text[begin:end]) + text[end:]
     parts = {part.strip() for node in found for part in node.text.splitlines()}
@@ -78,7 +78,7 @@ def _without(content: bytes) -> str:
 
 
 def _masked(written: str) -> str:
-    """Return a scalar with its value hidden, but with its quotes, block indicator and line ends."""
+    """Return a scalar whose value is hidden, but with its quotes, block indicator and line ends."""
     if written.startswith(("|", ">")):
         sign, _, lines = written.partition("\n")
         return f"{sign}\n" + _LINE.sub(rf"\1{_HIDDEN}", lines)
@@ -186,7 +186,7 @@ def _member(option: _Schema, key: str) -> _Schema:
 
 
 def _literal(text: str) -> str:
-    """Return a string with each variable replaced by its default, or removed."""
+    """Return a string in which each variable is replaced by its default, or removed."""
     try:
         return fill(text, {})
     except UnsetVariablesError as error:

@@ -38,22 +38,22 @@ class Config(SectionModel):
     """The configuration of a version gateway, gateway.yaml."""
 
     services: dict[Name, ServiceModel]
-    """The backends that requests go to, by name."""
+    """The backends to which requests are forwarded, by name."""
     apis: dict[Name, ApiModel]
     """The APIs that the gateway serves, by name."""
     workers: Annotated[int, Field(ge=1, le=256), NumberText] | None = None
     """The number of worker processes. Without it, one process runs for each CPU core. A change
     takes effect at a restart."""
     listen: tuple[Listen, ...] = ()
-    """The addresses that clients connect to. Without it, that is the address of GATEWAY_HOST and
-    GATEWAY_PORT, by plain HTTP."""
+    """The addresses on which clients connect. Without it, clients connect to GATEWAY_HOST and
+    GATEWAY_PORT over plain HTTP."""
     limits: Limits = Limits()
     """The limits on what clients send and on how long they take."""
     state: str | None = None
     """The store that preserves usage, overrides, cutovers and the audit log across restarts. It is
     a file (its path, or sqlite:///PATH) or a database that several gateways share
-    (postgresql://USER:PASSWORD@HOST:PORT/DATABASE). Without it, or if it is empty, this data is in
-    memory only. A change takes effect at a restart."""
+    (postgresql://USER:PASSWORD@HOST:PORT/DATABASE). Without it, or if it is empty, this data is
+    stored in memory only. A change takes effect at a restart."""
     fleet: Fleet = Fleet()
     """The settings for gateways that share their state in PostgreSQL."""
     admin: Admin | None = None
@@ -68,24 +68,24 @@ class Config(SectionModel):
     """The clients that may use the APIs without their own `access`, or `open` for every client.
     Without it, every client may use them, and a credential only names its client."""
     default_version: str | None = None
-    """The version to serve for requests that name no version, in each API without its own
-    default_version. Without it, such requests are refused."""
+    """The version for requests that name no version, in each API without its own default_version.
+    Without it, such requests are refused."""
     version_header: FieldName | None = None
     """The response header that names the served version, in each API without its own
     version_header. Without it, responses have no such header."""
     cors: Cors | None = None
     """The browser scripts that may read the gateway's own responses, such as refusals, for each API
-    without its own `cors`. Services handle CORS themselves. Without it, scripts get a network error
-    instead."""
+    without its own `cors`. Without it, scripts get a network error instead. For responses of
+    services, the services themselves handle CORS."""
     compress: bool = True
-    """Whether converted responses are compressed as the client accepts: zstd, gzip or br. The
-    default is true."""
+    """Whether converted responses are compressed with a coding that the client accepts: zstd, gzip
+    or br. The default is true."""
     tracing: TracingModel | None = None
-    """The traced requests and the collector of their spans, by OpenTelemetry. Without it, no
+    """The requests to trace, and the collector for their spans, by OpenTelemetry. Without it, no
     request is traced, unless OTEL_EXPORTER_OTLP_ENDPOINT is set."""
     trusted_proxies: tuple[str, ...] = ()
-    """The networks (CIDR) of trusted proxies. Their Forwarded and X-Forwarded-* fields are used
-    and passed on. By default, no proxy is trusted."""
+    """The networks (CIDR) of trusted proxies. Their Forwarded and X-Forwarded-* fields are used and
+    forwarded. By default, no proxy is trusted."""
 
     def compile(
         self, mistakes: Mistakes, now: float, files: ConfigFiles, environment: Mapping[str, str]
@@ -93,7 +93,7 @@ class Config(SectionModel):
         """Return the Snapshot of the configuration, which must not be used if there are mistakes.
 
         Args:
-            now: the time in seconds since 1970; it determines which versions have ended. A
+            now: the time in seconds since 1970, which determines the versions that have ended. A
                 configuration that is valid now is valid at any later time.
             files: the files that the configuration names.
         """

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 # A default may contain pairs of braces, such as `/v{version}` or other variables.
 _BALANCED = r"(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*"
 _NAME = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)")
-# Shorter values are not treated as secrets, since they occur in messages by chance.
+# Shorter values are not treated as secrets, since they may occur in messages by chance.
 _SHORTEST_SECRET = 4
 _VARIABLE = re.compile(
     rf"\$(?:(?P<dollar>\$)"
@@ -32,12 +32,12 @@ def fill(text: str, environment: Mapping[str, str]) -> str:
     """Return a string with its variables replaced by their values.
 
     `${NAME}` is the value of a variable. `${NAME:-default}` is the default if the variable is unset
-    or empty, and `${NAME-default}` is the default only if the variable is unset. `$$` is a dollar
-    sign. Variables within values are not replaced.
+    or empty. `${NAME-default}` is the default only if the variable is unset. `$$` is a dollar sign.
+    Variables within values are not replaced.
 
     Raises:
-        UnsetVariablesError: variables are not set; the error has all their names.
-        ValueError: a variable is malformed; the message is for the operator.
+        UnsetVariablesError: variables are not set. The error has all their names.
+        ValueError: a variable is malformed. The message is for the operator.
     """
     unset: list[str] = []
 
@@ -110,7 +110,7 @@ def secrets(texts: Iterable[str], environment: Mapping[str, str]) -> dict[str, s
 
 
 def hide_values(message: str, values: Mapping[str, str]) -> str:
-    """Return a message with variables in place of their values, which `secrets` returns."""
+    """Return a message in which variables replace their values; for `values`, see `secrets`."""
     if not any(value in message for value in values):
         return message
     longest_first = sorted(values, key=len, reverse=True)
@@ -125,11 +125,11 @@ _MEANINGS = {"n": "\n", **{letter: letter for letter in '"\\$`'}}
 
 
 class EnvironmentFileError(ValueError):
-    """An invalid environment file; the message has the line but no value."""
+    """An invalid environment file. The message has the line number but no value."""
 
 
 def parse_environment(content: bytes, source: str) -> dict[str, str]:
-    """Return the variables of an environment file. The last value of a name counts.
+    """Return the variables of an environment file. If a name is repeated, its last value is used.
 
     Raises:
         EnvironmentFileError: a line is neither a variable nor a comment, or is not UTF-8.

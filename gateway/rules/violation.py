@@ -98,7 +98,7 @@ def _text(error: ErrorDetails, value: Data) -> str | None:
         case "too_long":
             return f"expected {context['max_length']} elements"
         case "too_short" if isinstance(value, dict | list) and len(value) >= context["min_length"]:
-            return None  # its elements have their own mistakes
+            return None  # the elements have their own mistakes
         case "too_short" | "string_too_short" if context["min_length"] == 1:
             return "must not be empty"
         case "too_short":
@@ -156,7 +156,7 @@ def _schemas(location: Location) -> list[dict[str, Any]]:
             for part in _inside(schema, step)
             for member in _members(part)
         ]
-        schemas = inner or schemas  # a union member's name is not a step in the schema
+        schemas = inner or schemas  # the name of a union member is not a step in the schema
     return schemas
 
 

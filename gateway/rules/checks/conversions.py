@@ -1,4 +1,4 @@
-"""The checks of conversions in the command `check`: fields, lost data and examples."""
+"""Checks of conversions by the command `check`: fields, lost data and examples."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -36,11 +36,11 @@ from gateway.versions.version import Version
 def check_conversions(
     path: Path, environment: Mapping[str, str], snapshot: Snapshot
 ) -> list[Issue]:
-    """Return the warnings about the conversions of a file; documents at URLs are not fetched.
+    """Return the warnings about the conversions in a file. Documents at URLs are not fetched.
 
     Raises:
-        ConfigError: a change names a field that a document forbids, or an example is converted to a
-            different result.
+        ConfigError: a change names a field that a document forbids, or the conversion of an example
+            has an unexpected result.
     """
     rules = read(path.read_bytes(), str(path), environment)
     config = validated(rules)
@@ -69,7 +69,7 @@ def _look_up_fields(
 
 
 def _warn_of_large(snapshot: Snapshot, documents: DocumentFolder, mistakes: Mistakes) -> None:
-    """Warn about documents that are too large to validate live messages."""
+    """Warn about documents that are too large for the validation of live messages."""
     for api in snapshot.apis:
         used = set()
         for version in api.versions.values():
@@ -127,7 +127,8 @@ class _Applied(NamedTuple):
 
     Attributes:
         conversion: the upgrade.
-        method: the method in the newer version; None for an example of all changes.
+        method: the method in the newer version; None for an example without an operation, to which
+            all changes apply.
         status: the status in the newer version; None for a request.
     """
 
@@ -183,7 +184,7 @@ def _applied(
 
 
 def _complaint(example: ExampleConfig, applied: _Applied, direction: Direction) -> str | None:
-    """Return the first difference between a converted example and the expected one, or None."""
+    """Return the first difference between a converted example and the expected result, or None."""
     given, wanted = (example.older, example.older_message), (example.newer, example.newer_message)
     if direction is Direction.DOWN:
         given, wanted = wanted, given
@@ -227,7 +228,7 @@ def _beside(message: Message, wanted: ExampleMessageConfig) -> str | None:
 
 
 def _different(body: bytes, wanted: object) -> str | None:
-    """Return the first difference between a converted body and the expected one, or None."""
+    """Return the first difference between a converted body and the expected body, or None."""
     found, expected = (
         ComparedAnswer(200, {}, json_body.parse(one)) for one in (body, msgspec.json.encode(wanted))
     )

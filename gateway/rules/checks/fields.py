@@ -39,11 +39,11 @@ _LISTED = 5
 
 @dataclass(frozen=True, slots=True)
 class AskedOperation:
-    """An operation of a document, at one endpoint that routes to it.
+    """An operation of a document, at one of the endpoints that route to it.
 
     Attributes:
-        mapped: the operations that the configuration declares for it in the steps to the
-            neighbouring versions.
+        mapped: the declared operations in the configuration that match this operation, in the
+            version steps to the neighbouring versions.
     """
 
     operation: Operation
@@ -107,7 +107,7 @@ def warn_of_unreached(
         mistakes.warn(f"warning: no endpoint leads to {listed}{more} of this document", *at)
 
 
-# Unlike the path of a field, the place of a group may end in members of members.
+# Unlike the path of a field, the location of a group may end with several `[]` or `.*`.
 _OBJECTS = re.compile(r"(?:\[\]|(?<!\\)\.\*)+\Z")
 _LAST = re.compile(r"(?:\\.|[^.\\])+\Z", re.DOTALL)
 
@@ -125,7 +125,7 @@ def presence_of(one: SoughtField, fields: BodyFields) -> Presence | None:
 
 
 def assume(one: SoughtField, fields: BodyFields) -> None:
-    """Add a field to bodies, so that later changes do not report it as missing again."""
+    """Add a field to bodies, so that later changes do not report the field as missing again."""
     path = _path(one.name)
     if path is not None and one.prefix is None and not one.anywhere:
         fields.assume(path)
@@ -141,7 +141,7 @@ def sought(use: FieldUse, *, upwards: bool) -> Iterator[SoughtField]:
 
 
 class LostField(NamedTuple):
-    """A field that is lost because another field, `source`, is moved to `target` in its place."""
+    """The field `name`, which is lost because `source` is moved to `target` in its place."""
 
     name: str
     source: str
@@ -178,13 +178,13 @@ def renamed(use: FieldUse, *, upwards: bool) -> str:
 
 
 def swapped(missing: str, there: str, *, upwards: bool) -> str:
-    """Return the remedy if `field` and `to` are swapped."""
+    """Return the remedy for a change in which `field` and `to` are swapped."""
     other = "newer" if upwards else "older"
     return f"it has '{there}', and the {other} version has '{missing}': swap 'field' and 'to'"
 
 
 _TERMS = {"query": "parameter", "header": "field"}
-# Declarations of these header fields have no meaning (OpenAPI 3.1.0, sections 4.8.12.1 and
+# Declarations of these header fields have no effect (OpenAPI 3.1.0, sections 4.8.12.1 and
 # 4.8.17.1).
 _UNDECLARED = frozenset({"accept", "content-type", "authorization"})
 
@@ -201,17 +201,17 @@ def look_up_parameters(
     """Warn about parameters that changes name but no message of a version has.
 
     Args:
-        parts: the parts of the conversions to a neighbouring version, in the order of the
-            direction.
+        parts: the parts of the conversions to a neighbouring version, in the order in which they
+            apply.
         asked: the operations of this version's document.
         beside: the operations of the neighbouring version's document; empty without a document.
-        upwards: whether the neighbouring version is the newer one.
+        upwards: whether the neighbouring version is the newer version.
     """
     for key, place in (("query", "query"), ("headers", "header")):
         made: set[str] = set()
         for part in parts:
             declared = _declared(part.link, asked, place)
-            # Changes of bodies name parameters as the newer version does; see `BodyConversion`.
+            # Changes of bodies use the newer version's names of parameters; see `BodyConversion`.
             groups = [_listed(part, key, upwards=upwards), _carried(part, place, upwards=upwards)]
             for look_up in (
                 each for some in (groups if upwards else groups[::-1]) for each in some
@@ -219,8 +219,7 @@ def look_up_parameters(
                 names = declared.names | made
                 known = names | _UNDECLARED if place == "header" else names
                 missing = [one for one in look_up.wanted if _key(one, place) not in known]
-                # It is sufficient that one of several parameters exists, since a request may omit
-                # the others.
+                # One of several parameters is sufficient, since a request may omit the others.
                 if declared.names and missing and len(missing) == len(look_up.wanted):
                     hint = suggest(missing[0], names)
                     others = _declared(part.link, beside, place).names
@@ -236,7 +235,7 @@ def look_up_parameters(
 
 @dataclass(frozen=True, slots=True)
 class _ParameterLookUp:
-    """The parameters that one change needs, and the parameters that it produces (`left`)."""
+    """The parameters that one change needs (`wanted`) and produces (`left`)."""
 
     at: Location
     wanted: tuple[str, ...]
@@ -266,7 +265,7 @@ def _listed(part: Part, key: str, *, upwards: bool) -> Iterator[_ParameterLookUp
 
 
 def _carried(part: Part, place: str, *, upwards: bool) -> Iterator[_ParameterLookUp]:
-    """Yield the changes of bodies that move a value which this version has in a parameter."""
+    """Yield the changes of bodies that move a value from a parameter of this version."""
     for change in part.changes():
         compiled = change.change(part.link)
         carried = None if compiled is None else compiled.carried
@@ -291,7 +290,7 @@ def _declared(link: VersionLink, asked: Iterable[AskedOperation], place: str) ->
         return _Declared("request", of_requests)
     if not requests:
         return _Declared("answer", of_answers)
-    # If requests or responses are not described, any name may exist there.
+    # If requests or responses are not described, they may have any name.
     described = of_requests and of_answers
     return _Declared("message", of_requests | of_answers if described else set())
 
@@ -304,7 +303,7 @@ class DocumentFolder:
     """The OpenAPI documents at paths relative to a folder. Each document is read once.
 
     Attributes:
-        too_large: by location, why a process that serves requests does not load a document.
+        too_large: why a process that serves requests does not load a document, by location.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -341,7 +340,7 @@ class DescribedVersion:
 
     Attributes:
         located: all operations of the document.
-        asked: the operations that endpoints route to, once for each endpoint.
+        asked: the operations to which endpoints route, once for each endpoint.
         bodies: the bodies of these operations.
     """
 
@@ -362,8 +361,8 @@ class DescribedVersion:
 
         Args:
             parts: the parts of the conversions of the API, in the order of their declarations.
-            described: the versions with documents; they allow a remedy if a name belongs to the
-                other version.
+            described: the versions with documents. They are needed to suggest a remedy if a name
+                belongs to the other version.
         """
         if upwards:
             here = [part for part in parts if part.link.older == self.version]
@@ -436,7 +435,8 @@ class _LookUp:
         place: where the group is used, or where the change is declared if it is not in a group.
         at: where the change is declared.
         use: the end of the message, which names the use of the group.
-        other: the name of the field in the other version if the change renames it; otherwise empty.
+        other: the name of the field in the other version if the change renames the field; otherwise
+            empty.
         taken: whether a body has the field before the earlier changes are applied.
         bodies: the bodies that do not declare the field when the change is applied.
     """
@@ -473,7 +473,7 @@ class _Walk:
     )
 
     def run(self, parts: Sequence[Part], bodies: Sequence[_Body], mistakes: Mistakes) -> None:
-        """Report the fields that are in no body; `parts` are in the order of the direction."""
+        """Report the fields that no body has; `parts` are in the order in which they apply."""
         walked: set[object] = set()
         for body in bodies:
             applied = [part for part in parts if body.is_changed_by(part.link)]
@@ -515,7 +515,7 @@ class _Walk:
                         missing.append(one)
                 for clash in lost(fields, use, upwards=self.upwards):
                     self.clashes.setdefault((_used_at(change), change.at), (change, clash))
-                for one in missing:  # so that later changes do not report it again
+                for one in missing:  # so that later changes do not report the field again
                     assume(one, fields)
                 fields.apply(change.change(part.link), change.place, upwards=self.upwards)
 
@@ -545,7 +545,7 @@ class _Walk:
             mistakes.warn(f"warning: {text}", *found.at)
 
     def _is_beside(self, path: str) -> bool:
-        """Return whether the neighbouring version has a field."""
+        """Return whether a body of the neighbouring version has a field."""
         return _is_in(path, (BodyFields(body.schema) for body in self.neighbours))
 
     def _report_clash(self, change: DeclaredChange, lost: LostField, mistakes: Mistakes) -> None:

@@ -23,7 +23,7 @@ def warn_of_left_out(
     """Warn about undeclared operations at paths whose other operations have moved."""
     for older, (link, *_) in api.links.items():
         for version, other in ((older, link.newer), (link.newer, older)):
-            # Clients of a newer version are rarely served by an older one.
+            # Clients of a newer version are rarely served by an older version.
             if version in documents and (version == older or api.served[version] < version):
                 for at, text in _left_out(api, parts, documents, version, other):
                     mistakes.warn(f"warning: {text}", *at)
@@ -80,7 +80,10 @@ def _remedy(
     other: Version,
     theirs: Sequence[LocatedOperation] | None,
 ) -> str:
-    """Return the suggested declaration: the operation moves too, or the other version lacks it."""
+    """Return the suggested declaration.
+
+    The declaration moves the operation too, or refuses it if the other version lacks it.
+    """
     own, their = (side._replace(method=method).text for side in (here, there))
     keys = ("older", "newer") if version < other else ("newer", "older")
     moves = f"{{ {keys[0]}: {_quoted(own)}, {keys[1]}: {_quoted(their)} }}"

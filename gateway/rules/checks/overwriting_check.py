@@ -1,7 +1,7 @@
 """A check for writes that lose data.
 
-If a conversion removes data from a response, a client that writes the resource back by PUT or PATCH
-does not have that data. The service then stores the resource without the data.
+If a conversion removes data from a response, a client that writes the resource back with PUT or
+PATCH does not send this data. The service then stores the resource without the data.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ from gateway.verify.openapi.body_fields import BodyFields, Presence
 from gateway.versions.version import Version
 
 _OVERWRITING = ("PUT", "PATCH")
-# The maximum number of losses in a warning.
+# The maximum number of losses that a warning lists.
 _LISTED = 5
 
 
@@ -60,7 +60,7 @@ def warn_of_overwriting(
 
 
 def _pairs(endpoint: Endpoint) -> Iterable[tuple[Version, Version]]:
-    """Return pairs of a client's version and the version of the service at this endpoint."""
+    """Return pairs of a client's version and the service's version at this endpoint."""
     found: dict[tuple[Version, Version], None] = {}
     for route in endpoint.routes.values():
         for one in (route, *([] if route.cutover is None else [route.cutover.route])):
@@ -70,7 +70,7 @@ def _pairs(endpoint: Endpoint) -> Iterable[tuple[Version, Version]]:
 
 
 class _Check(NamedTuple):
-    """The check of an endpoint for clients of one version and a service of another."""
+    """The check of an endpoint for clients of one version and a service of another version."""
 
     api: Api
     endpoint: Endpoint
@@ -80,9 +80,9 @@ class _Check(NamedTuple):
     described: Mapping[Version, Sequence[LocatedOperation]]
 
     def losses(self, method: str) -> dict[tuple[str, str | None], list[str]]:
-        """Return descriptions of the data that a method can lose.
+        """Describe the data that requests with a method can lose.
 
-        The keys are a path, and the reason for which the data may be lost or None.
+        Each key has a path and, if the configuration allows the loss, its reason from `allow_loss`.
         """
         if self.endpoint.methods is not None and method not in self.endpoint.methods:
             return {}
@@ -159,7 +159,8 @@ class _Check(NamedTuple):
                 use = change.field_use
                 # The fields in the service's version.
                 fields = use.takes if self._upwards else use.makes
-                # A PATCH keeps members that it does not name, but replaces whole arrays (RFC 7396).
+                # A PATCH keeps members that it does not contain, but replaces whole arrays (RFC
+                # 7396).
                 in_array = any("[]" in name for name in fields)
                 if body is None or _is_there(use, body, upwards=self._upwards):
                     for loss in change.section.overwritten():
