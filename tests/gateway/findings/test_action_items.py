@@ -314,13 +314,13 @@ def test_the_most_urgent_item_comes_first() -> None:
     assert [each.finding.kind for each in found] == kinds
 
 
-def test_among_items_of_one_urgency_a_brownout_comes_last() -> None:
+def test_a_brownout_comes_last_among_equally_urgent_items() -> None:
     found = action_items(situation(OVER, summaries=CALLED, totals=violated(0.5)))
     kinds = ["Sunset is near", "Schema violated", "Brownout"]
     assert [each.finding.kind for each in found] == kinds
 
 
-def test_versions_have_a_name_and_a_link() -> None:
+def test_versions_have_a_display_name_and_a_link() -> None:
     assert name_of(("plain", "")) == "plain"
     assert version_link(("plain", "")) == "/page/versions/plain"
     assert version_link(("a b", "1"), "#cutover") == "/page/versions/a%20b/1#cutover"

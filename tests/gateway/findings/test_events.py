@@ -170,7 +170,7 @@ def test_a_retirable_version_is_one_event_until_it_serves_a_request_again() -> N
 WINDOW = "brownout: { windows: [{ from: 2027-01-15T08:00:00Z, to: 2027-01-15T09:00:00Z }] }"
 
 
-def test_the_begin_of_a_brownout_is_one_event() -> None:
+def test_the_beginning_of_a_brownout_is_one_event() -> None:
     found, document, none = versions(WINDOW), NotifyDocument(), Overrides()
 
     def begun(now: float, overrides: Overrides = none) -> list[Notification]:
@@ -196,7 +196,7 @@ def test_a_brownout_without_an_end_has_no_end_event() -> None:
 
 
 def test_a_brownout_ends_at_the_sunset_of_its_version() -> None:
-    """A brownout without a begin counts from the first check that finds it."""
+    """A brownout without a configured beginning begins with the first check that finds it."""
     document, none = NotifyDocument(), Overrides()
     found = versions("lifecycle: { sunset: 2027-01-18 }, brownout: { percent: 5 }")
     (one,) = events.brownout_begins(document, found, none, NOW)

@@ -54,7 +54,7 @@ async def test_a_curve_begins_with_the_first_counted_error() -> None:
 
 
 async def test_a_curve_is_kept_at_zero_percent_and_cleared_when_it_rises() -> None:
-    """It shows the reason of a rollback until the percentage rises again."""
+    """The curve shows the reason for a rollback until the percentage rises again."""
     curves = GateCurves()
     for now, share, percent in ((0.0, 0.1, 5.0), (10.0, 0.6, 5.0), (20.0, 0.0, 0.0), (900, 0.0, 0)):
         await curves.look(state(result("5xx", 1, share), percent=percent), MOVING, now)

@@ -165,7 +165,10 @@ def test_a_webhook_fails_after_three_failed_attempts_until_it_accepts_a_message(
 
 
 def test_a_webhook_fails_when_a_message_is_given_up() -> None:
-    """It fails even if another message was just accepted. A later accepted message ends it."""
+    """The webhook fails even if it has just accepted another message.
+
+    The failure ends when it accepts a later one.
+    """
     document = two_events()
     document.record({"ops": {FIRST: TAKEN, SECOND: GONE}}, 100.0)
     assert failures(document) == [(60.0, text("410", 0, 1))]

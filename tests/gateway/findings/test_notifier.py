@@ -71,7 +71,7 @@ def outcomes(operator: Operator) -> dict[str, int]:
 
 
 def refuse_rules(operator: Operator, more: bytes = b"") -> None:
-    """Simulate a refused configuration on disk, with `more` as further text."""
+    """Simulate a refused configuration file, which contains `more` at its end."""
     operator.reloader.refused = RefusedRules(
         b"servces:" + more, (Issue(1, 1, "servces", "wrong"),), 5.0
     )
@@ -135,7 +135,7 @@ async def test_the_leader_reports_failing_webhooks(
     assert operator.webhooks == {}
 
 
-async def test_only_the_leader_sends(
+async def test_only_the_leader_sends_notifications(
     operating: MakeOperator, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An event of another replica is added to the document, and the leader sends it."""
@@ -197,7 +197,10 @@ async def test_a_replica_that_is_not_the_leader_reports_an_unreachable_store_lat
     receiver: Receiver,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The leader may be lost with the store. Chats get the message only from the deputy."""
+    """The leader may be lost together with the store.
+
+    For chats, only the deputy sends the message.
+    """
     operator = operating(receiver.rules(f", form: {form}, events: [state.stale]"))
     monkeypatch.setattr(LocalState, "failover", FailoverRank(rank, 7))
     async with webhook_session() as session:
@@ -243,7 +246,7 @@ async def test_setting_the_clock_does_not_change_the_time_of_a_retry(
 async def test_an_unreachable_store_is_timed_by_the_clock_of_the_store(
     operating: MakeOperator, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """This machine's clock may be an hour ahead of the database's clock."""
+    """The clock of this machine may be an hour ahead of the clock of the database."""
     operator = operating(receiver.rules(", events: [state.stale]"))
     behind = time.time() - 3600
     monkeypatch.setattr(LocalState, "now", behind)
@@ -288,7 +291,7 @@ async def test_an_unwritable_state_file_is_reported(
     assert [kind for _, kind in receiver.got] == ["state.stale"]
 
 
-async def test_the_begin_of_a_configured_brownout_is_reported(
+async def test_the_beginning_of_a_configured_brownout_is_reported(
     operating: MakeOperator, receiver: Receiver
 ) -> None:
     """The configuration of the test has a brownout without an end."""

@@ -1,4 +1,4 @@
-"""The verdict whether a version can be retired, with each of its reasons."""
+"""The verdict on whether a version can be retired, with each of its reasons."""
 
 import pytest
 
@@ -55,13 +55,13 @@ def test_a_version_without_callers_can_be_retired() -> None:
     assert said(found, "yes") == ["nobody has called it in the last 30 days"]
 
 
-def test_the_period_ends_at_the_time_up_to_which_all_is_counted() -> None:
-    """The counts of a replica's last second may be missing."""
+def test_the_period_ends_at_the_time_until_which_all_requests_are_counted() -> None:
+    """Counts of the last second of a replica may be missing."""
     called = totals(("acme", 999), since=900)
     assert judged(called, within="1d").answer == "no"
     assert judged(called, within="23h").answer == "yes"
     assert judged(called, within="23h", until=NOW - DAY / 24).answer == "no"
-    # Counting must have begun before the period that ends when all is counted.
+    # Counting must have begun before the period, which ends where counts become incomplete.
     begun = totals(since=999)
     assert judged(begun, within="1d").answer == "yes"
     found = judged(begun, within="1d", until=NOW - 2)

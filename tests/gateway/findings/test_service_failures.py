@@ -35,7 +35,10 @@ def test_a_failing_service_of_one_gateway_is_described() -> None:
 
 
 def test_replicas_with_equal_failures_share_one_entry() -> None:
-    """The text is that of the earliest failure. The targets may have failed in another order."""
+    """The entry describes the earliest failure.
+
+    The order of the failing targets does not matter.
+    """
     first = failing("h:2", "h:1", of=3, since=NOON - 60, error="")
     others = [replica(name, first) for name in "bcde"]
     (one,) = found(failing("h:1", "h:2", of=3), *others)
@@ -60,7 +63,7 @@ def test_different_failures_are_listed_separately() -> None:
 
 
 def test_failures_of_lost_replicas_are_ignored() -> None:
-    """This replica's failures in the database are ignored, too: they may be out of date."""
+    """Stored failures of this replica are also ignored, since they may be outdated."""
     mine = replica("a", failing("h:1", of=2))
     assert found(None, mine, replica("b", failing("h:1", of=2), presence="lost")) == []
 

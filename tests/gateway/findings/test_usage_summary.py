@@ -20,7 +20,7 @@ KEY, DAY = ("person", "1"), 86_400
 
 @dataclass
 class Watched:
-    """A state that records queries for the history, and can simulate an unreachable store.
+    """A state that records queries of the history and can simulate an unreachable store.
 
     Attributes:
         spans: for each query, its span and the span of its clients, in days.
@@ -81,7 +81,7 @@ async def test_a_summary_counts_requests_failures_and_callers(watched: Watched) 
 
 
 async def test_past_days_are_read_again_after_a_while(watched: Watched) -> None:
-    """Counts that arrive late are in the summary after the days are read again."""
+    """Counts that arrive late are in the summary once their days are read again."""
     made = summaries(watched)
     count(watched.state, 5, 1)
     assert (await latest(made)).requests == 1

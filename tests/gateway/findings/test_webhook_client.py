@@ -67,7 +67,7 @@ async def test_a_success_ends_the_delivery_and_410_ends_its_retries(
 
 
 async def test_an_endless_response_head_is_cut_after_64_kib() -> None:
-    """A receiver cannot fill the memory with interim responses, header fields or a body."""
+    """A receiver cannot fill memory with interim responses, header fields or a body."""
     sent = 0
 
     async def serve(repeated: bytes, head: bytes) -> Attempt:

@@ -146,7 +146,7 @@ async def test_a_slow_check_is_stopped_and_its_process_ends(
 
 
 def test_the_process_of_a_check_ends_even_if_the_gateway_was_killed(tmp_path: Path) -> None:
-    """The module sleeps, so a limit on processor time would not end the process."""
+    """The module sleeps, so a limit on processor time would not stop the process."""
     (tmp_path / "waiting.py").write_text("import time\ntime.sleep(3600)\n")
     change = "- python: { field: a, up: 'waiting:up', down: 'waiting:up' }"
     content = rules(1, changes=change, via=True).encode()

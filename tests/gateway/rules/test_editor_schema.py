@@ -1,4 +1,4 @@
-"""The JSON Schema for editors: it is current, and agrees with what the gateway accepts."""
+"""The JSON Schema for editors is current, and accepts the same files as the gateway."""
 
 import json
 import os
@@ -32,7 +32,7 @@ UNITS = {
 
 
 def accepts(data: Any) -> bool:
-    """Whether an editor would accept the data."""
+    """Return whether an editor would accept the data."""
     return jsonschema.Draft202012Validator(SCHEMA).is_valid(data)
 
 
@@ -69,7 +69,7 @@ def test_valid_configurations_are_valid_before_and_after_variables_are_replaced(
         ("X-API-VERSION", '"${X:-X-API-VERSION}"'),
     ],
 )
-def test_a_variable_is_accepted_in_place_of_a_number_or_a_pattern(old: str, new: str) -> None:
+def test_a_variable_is_accepted_where_a_number_or_a_pattern_is_expected(old: str, new: str) -> None:
     text = edited(old, new)
     assert accepts(yaml.safe_load(text))
     assert loaded(text).summary == "2 services, 5 endpoints"
@@ -98,7 +98,7 @@ def test_the_editor_schema_refuses_mistakes_that_the_gateway_refuses(old: str, n
 
 
 def is_sentence(text: str) -> bool:
-    """Whether a string looks like a full sentence of at least five words."""
+    """Return whether a string looks like a full sentence of at least five words."""
     return bool(re.match(r"[A-Z`]", text)) and text.endswith(".") and len(text.split()) >= 5
 
 

@@ -1,4 +1,4 @@
-"""Loading of configuration files. For any content, only ConfigError is raised."""
+"""Configuration files: for any content, loading raises only ConfigError."""
 
 import json
 import re
@@ -63,12 +63,12 @@ def check(content: bytes) -> None:
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes_load_or_are_a_configuration_error(content: bytes) -> None:
+def test_loading_any_bytes_raises_only_a_config_error(content: bytes) -> None:
     check(content)
 
 
 @given(st.text("abc019 \n\t-:?,[]{}&*!|>'\"%@`#~$<./\\\ufeff\u2028é", max_size=60))
-def test_any_text_loads_or_is_a_configuration_error(text: str) -> None:
+def test_loading_any_text_raises_only_a_config_error(text: str) -> None:
     check(text.encode())
 
 
@@ -103,7 +103,7 @@ PIECES = st.sampled_from(
         st.tuples(st.integers(0, len(RULES)), st.integers(0, 12), PIECES), min_size=1, max_size=4
     )
 )
-def test_any_edited_configuration_loads_or_is_a_configuration_error(
+def test_loading_any_edited_configuration_raises_only_a_config_error(
     edits: list[tuple[int, int, str]],
 ) -> None:
     text = RULES
@@ -144,7 +144,7 @@ PLACES = places(yaml.safe_load(RULES))
 
 
 @given(st.lists(st.tuples(st.sampled_from(PLACES[1:]), VALUES), min_size=1, max_size=3))
-def test_any_change_of_values_loads_or_is_a_configuration_error(
+def test_loading_any_changed_values_raises_only_a_config_error(
     changes: list[tuple[tuple[Any, ...], Any]],
 ) -> None:
     data = yaml.safe_load(RULES)

@@ -126,7 +126,7 @@ def test_a_file_that_is_not_yaml_is_not_returned() -> None:
     ids=["itself, twice", "each twice the one before", "signs of comments", "databases"],
 )
 def test_redaction_of_a_malicious_file_is_fast(text: str) -> None:
-    """Any reader can send a draft of 256 KiB, and a naive search would take years for these."""
+    """Anyone with the right `read` can send 256 KiB. A naive search would take years for these."""
     assert redacted(text.encode()) == text
 
 

@@ -1,4 +1,4 @@
-"""Mistakes found by pydantic are reported once, with their position and a remedy."""
+"""Each mistake that pydantic finds is reported once, with its position and a remedy."""
 
 import pytest
 

@@ -53,7 +53,7 @@ def reported(folder: Path, example: str) -> list[str]:
         '{ older: { amount: "12.50", x: 1.10 }, newer: { total: 1250, x: 1.1 } }',
         f'{{ {ORDER}, operation: "GET /v{{version}}/orders/{{id}}" }}',
         f'{{ {ORDER}, operation: "GET /v{{version}}/orders/{{id}}", status: 201 }}',
-        # The other conversion, for PUT, applies as well, in requests and responses.
+        # The other conversion, for PUT, also applies to requests and responses.
         f"{{ {PUT} }}",
         f"{{ {PUT}, status: 200 }}",
     ],
@@ -107,7 +107,9 @@ def test_an_example_that_is_converted_to_its_counterpart_has_no_report(
         (f"{{ {ORDER}, status: 200 }}", ["is of an operation; name it, or remove the status"]),
     ],
 )
-def test_a_wrong_example_is_reported(tmp_path: Path, example: str, expected: list[str]) -> None:
+def test_an_example_with_an_unexpected_result_is_reported(
+    tmp_path: Path, example: str, expected: list[str]
+) -> None:
     assert reported(tmp_path, example) == [f"11: {text}" for text in expected]
 
 
@@ -187,7 +189,7 @@ def test_an_example_of_a_mapped_operation_is_converted_without_a_report(
         ),
     ],
 )
-def test_a_wrong_example_of_an_operation_is_reported(
+def test_an_example_of_an_operation_with_an_unexpected_result_is_reported(
     tmp_path: Path, example: str, expected: list[str]
 ) -> None:
     assert beside(example, tmp_path) == expected

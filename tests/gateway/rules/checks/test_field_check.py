@@ -136,7 +136,7 @@ TITLED = 'rename: { field: "books[].title", to: "books[].name" }'
                 "type: { field: customer.id, newer: number, older: text }",
             ],
         ),
-        # A group that uses itself is followed once. Deeper objects may have any field.
+        # A group that uses itself is checked one level deep. Deeper objects may have any field.
         (
             {"properties": {"tree": NODE}},
             {"properties": {"tree": {**NODE, "properties": {**KIDS, "label": TEXT}}}},
@@ -178,7 +178,7 @@ TITLED = 'rename: { field: "books[].title", to: "books[].name" }'
             ["wrap: { field: a.* }", "wrap: { field: b, many: keep, empty: list }"],
         ),
         (loan(title="name"), {"type": "array", "items": loan()}, ["unwrap: {}", TITLED]),
-        # Members that move out of an object, or into an object, are known there.
+        # Members that move out of an object or into an object have new paths.
         (FLAT, DEEP, [FLATTEN, "map: { field: look.color, values: { a: b } }"]),
         (DEEP, FLAT, ["map: { field: look.color, values: { a: b } }", NEST]),
         (DEEP, FLAT, [NEST, "map: { field: l_size, values: { a: b } }"]),
@@ -309,7 +309,7 @@ UP, DOWN = "when an upgrade comes here", "when a downgrade comes here"
                 ),
             ],
         ),
-        # If the other version lacks the field too, the fields are not swapped.
+        # The other version has no such field either, so the message does not suggest a swap.
         (
             loan("items"),
             loan("items"),
@@ -566,7 +566,7 @@ UP, DOWN = "when an upgrade comes here", "when a downgrade comes here"
             ["rename: { field: b, to: a }"],
             [],
         ),
-        # Only the newer version can have the field, but its document lacks it.
+        # The field can only be in the newer version, but its document lacks it.
         (
             loan(),
             loan(),
@@ -583,7 +583,7 @@ UP, DOWN = "when an upgrade comes here", "when a downgrade comes here"
                 f"! no body of version 2 has 'al.text' {DOWN}; did you mean 'all.text'?{USED}",
             ],
         ),
-        # The old name was given away by the previous change, so the configuration is refused.
+        # The previous change has already renamed the field, so the configuration is refused.
         (
             loan(title="name"),
             loan(),
@@ -726,7 +726,9 @@ def test_operations_without_an_endpoint_are_reported(tmp_path: Path) -> None:
     assert found == f"warning: no endpoint leads to {listed} and 1 more of this document"
 
 
-def test_the_second_of_two_paths_differing_in_parameter_names_is_reported(tmp_path: Path) -> None:
+def test_the_second_of_two_paths_that_differ_only_in_parameter_names_is_reported(
+    tmp_path: Path,
+) -> None:
     operation: dict[str, object] = {"get": {"responses": {}}}
     older: dict[str, object] = {"/pay/{id}": operation, "/pay/{number}": operation}
     (found, _) = checked(tmp_path, older, {"/payments": {"post": {"responses": {}}}}, PAYMENTS)
@@ -769,7 +771,7 @@ def answered(*fields: str) -> dict[str, object]:
 
 
 def test_header_fields_of_responses_are_checked(tmp_path: Path) -> None:
-    """Changes of bodies name header fields as the newer version does."""
+    """Changes of bodies use the newer version's names of header fields."""
     older, newer = answered("X-Total", "X-After"), answered("X-Key", "X-Next")
     assert checked(tmp_path, older, newer, LISTS) == [
         "warning: no request of version 1 has the query parameter 'dry'; did you mean 'dryRun'?",

@@ -49,7 +49,7 @@ def warning(methods: str, *lost: str, old: int = 1, new: int = 2, path: str = OR
     )
 
 
-def test_data_that_a_change_may_lose_is_not_warned_about(tmp_path: Path) -> None:
+def test_data_that_a_change_may_lose_causes_no_warning(tmp_path: Path) -> None:
     changes = (
         f"changes: [ {{ {DEFAULT}, allow_loss: only the web shop writes }},"
         " default: { field: state, value: open } ]"
