@@ -1,9 +1,9 @@
-"""An authority that signs certificates for tests."""
+"""A certificate authority for tests."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-# trustme: certificates of an authority of its own; the gateway itself signs none.
+# trustme: issues certificates of a test authority, which the gateway itself cannot do.
 import trustme
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -13,7 +13,7 @@ from gateway.http.certificates import KeyPair
 
 
 def self_signed(name: str) -> KeyPair:
-    """Return a certificate for a name that its own key has signed, and the key."""
+    """Return a self-signed certificate for a name, and its key."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
     now = datetime.now(UTC)
@@ -30,7 +30,7 @@ def self_signed(name: str) -> KeyPair:
 
 
 class Authority:
-    """An authority whose certificate is in `file`."""
+    """A certificate authority whose own certificate is in `file`."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(exist_ok=True)
@@ -41,12 +41,12 @@ class Authority:
         self.ca.cert_pem.write_to_path(str(self.file))
 
     def issue(self, *names: str, expired: bool = False, early: bool = False) -> KeyPair:
-        """Return a certificate for some names, and its key.
+        """Issue a certificate for some names; return it with its key.
 
         Args:
-            expired: whether the certificate has expired a day ago. Otherwise it is valid until
+            expired: whether the certificate expired a day ago. Otherwise it is valid until
                 tomorrow.
-            early: whether the certificate becomes valid in an hour.
+            early: whether the certificate becomes valid only in an hour.
         """
         now = datetime.now(UTC)
         end = now + timedelta(days=-1 if expired else 1)

@@ -1,4 +1,4 @@
-"""How many calls something costs: the same on every machine, where times are not."""
+"""Counts function calls, whose number is the same on every machine, unlike times."""
 
 import sys
 from collections.abc import Callable
@@ -11,9 +11,10 @@ ROOT = str(Path(gateway.__file__).parent)
 
 
 def calls(run: Callable[[], object]) -> int:
-    """Return how many calls the gateway makes in one that is called.
+    """Return the number of calls within the gateway's code during a call of `run`.
 
-    What others call is not counted: looks for garbage may come at any time, and tools count them.
+    Calls by other code do not count, since garbage collection can occur at any time, and tools add
+    calls of their own.
     """
     counted = 0
 

@@ -1,4 +1,4 @@
-"""A collector that takes spans by OTLP over HTTP, as protobuf, and keeps them."""
+"""A collector that receives spans by OTLP over HTTP, as protobuf, and stores them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,11 +12,11 @@ KINDS = {1: "INTERNAL", 2: "SERVER", 3: "CLIENT"}
 
 
 class Collector:
-    """What has come.
+    """A collector and the spans that it has received.
 
     Attributes:
-        url: where it listens.
-        resources: the attributes of the programs whose spans came.
+        url: the address where it listens.
+        resources: the attributes of the programs that sent spans.
         spans: the spans, as dictionaries.
         paths: the path of each request, with its header fields.
     """
@@ -28,11 +28,11 @@ class Collector:
         self.paths: list[tuple[str, dict[str, str]]] = []
 
     def named(self, name: str) -> list[dict[str, Any]]:
-        """Return the spans of a name."""
+        """Return the spans with this name."""
         return [span for span in self.spans if span["name"] == name]
 
     def take(self, body: bytes) -> None:
-        """Keep the spans of a request."""
+        """Store the spans of a request."""
         for group in ExportTraceServiceRequest.FromString(body).resource_spans:
             self.resources.append(_attributes(group.resource.attributes))
             for scope in group.scope_spans:

@@ -1,4 +1,4 @@
-"""Fixtures: the gateway as a real process, the whole stack, scripted upstreams."""
+"""Fixtures: the gateway as a real process, the complete stack, and scripted upstreams."""
 
 import asyncio
 import signal
@@ -30,23 +30,23 @@ from tests.gateway.kit import (
 )
 from tests.gateway.operating import MakeOperator, make_operator
 
-# A shell has its jobs in the background ignore Ctrl-C, and so would the programs that they start.
+# A shell makes its background jobs ignore Ctrl-C, and the programs that they start inherit this.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Each Reloader would collect the garbage of all tests, which takes a third of a second.
+# Otherwise each Reloader would collect the garbage of all tests, which takes a third of a second.
 _collect = reloader._collect
 reloader._collect = lambda: None
 
 
 @pytest.fixture
 def collecting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let reloaders collect garbage, as they do outside of tests."""
+    """Let reloaders collect garbage, as they do outside tests."""
     monkeypatch.setattr(reloader, "_collect", _collect)
 
 
 @pytest.fixture
 def events(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Collect the names of events, which are not logged then."""
+    """Collect the names of events instead of logging them."""
     names: list[str] = []
     monkeypatch.setattr(log, "event", lambda name, *_, **__: names.append(name))
     return names
@@ -54,7 +54,7 @@ def events(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.fixture
 def gateway(tmp_path: Path) -> Iterator[StartGateway]:
-    """Start gateways of the test's own: the text of gateway.yaml, then environment variables."""
+    """Start separate gateways for a test, given gateway.yaml and environment variables."""
     with ExitStack() as stack:
         yield partial(_start_gateway, start_program, stack, tmp_path)
 
@@ -104,9 +104,9 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 @pytest.fixture
 async def upstream() -> AsyncIterator[StartUpstream]:
-    """Start scripted upstreams: a script is run for every connection.
+    """Start scripted upstreams, which run a script for every connection.
 
-    With bytes in place of a script, every request on every connection is answered with them.
+    If bytes are given instead of a script, they are the response to every request.
     """
     servers: list[asyncio.Server] = []
     tasks: set[asyncio.Task[Any]] = set()
@@ -152,9 +152,9 @@ async def upstream() -> AsyncIterator[StartUpstream]:
 
 @pytest.fixture(scope="module")
 def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
-    """Start one gateway for all tests of a module; `through` leads it to their upstreams.
+    """Start one gateway for all tests of a module; `through` connects it to their upstreams.
 
-    None of them may have it log a traceback, or end it.
+    No test may make it log a traceback or end it.
     """
     folder = tmp_path_factory.mktemp("standing")
     config = folder / "gateway.yaml"
@@ -168,7 +168,7 @@ def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
 
 @pytest.fixture
 def reloaded(standing: Program) -> StartGateway:
-    """Give rules to the module's gateway, in place of one that is started; its log begins there."""
+    """Load rules into the module's gateway instead of starting one; its log begins with them."""
 
     def reload(rules: str) -> Program:
         standing.reload(rules)
@@ -180,7 +180,7 @@ def reloaded(standing: Program) -> StartGateway:
 
 @pytest.fixture
 def configured(standing: Program) -> StartGateway:
-    """Give rules to the module's gateway unless it has them; its log holds earlier tests."""
+    """Load a configuration into the module's gateway if needed; its log includes earlier tests."""
 
     def configure(rules: str) -> Program:
         assert standing.config is not None
@@ -193,7 +193,7 @@ def configured(standing: Program) -> StartGateway:
 
 @pytest.fixture
 def through(standing: Program, upstream: StartUpstream) -> StartUpstream:
-    """Start a scripted upstream that the module's gateway leads to; takes what `rules` takes."""
+    """Start a scripted upstream for the module's gateway; takes the arguments of `rules`."""
 
     async def start(script: bytes | Script, **more: Any) -> Scripted:
         scripted = await upstream(script)
@@ -205,7 +205,7 @@ def through(standing: Program, upstream: StartUpstream) -> StartUpstream:
 
 @pytest.fixture
 def operating(tmp_path: Path) -> MakeOperator:
-    """Make an operator of a configuration that begins with a text."""
+    """Create operators with a configuration that begins with the given text."""
     return partial(make_operator, tmp_path)
 
 

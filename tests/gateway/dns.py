@@ -61,7 +61,7 @@ class NameServer(asyncio.DatagramProtocol):
         self._transport.sendto(head + question + records, address)
 
     def error(self) -> int:
-        """Return the error of getaddrinfo for a name without records."""
+        """Return the getaddrinfo error for a name without records."""
         return socket.EAI_AGAIN if self.failing else socket.EAI_NONAME
 
 
@@ -73,7 +73,7 @@ async def name_server(
 
     Args:
         domains: the search domains.
-        ndots: the number of dots from which on a name is first looked up without them.
+        ndots: the number of dots from which a name is looked up first without search domains.
     """
     loop, server = asyncio.get_running_loop(), NameServer()
 

@@ -1,4 +1,4 @@
-"""What the gateway's tests share: real programs, and upstreams that do as they are told."""
+"""Shared code of the gateway's tests: real programs, and upstreams that follow scripts."""
 
 import asyncio
 import json
@@ -20,17 +20,17 @@ from gateway.findings.refused_rules import rules_hash
 from tests.fork_server import Process, fork_server
 
 ROOT = Path(__file__).parents[2]
-# A busy machine takes long to start a program; nothing else comes near.
+# The maximum seconds to wait. Starting a program on a busy machine takes longest.
 DEADLINE = 60.0
-# The most memory of an idle gateway, in bytes; Python 3.13 itself takes 4 MB more than 3.11.
+# The maximum memory of an idle gateway, in bytes; Python 3.13 itself takes 4 MB more than 3.11.
 IDLE = 74e6 if sys.version_info < (3, 13) else 78e6
-# One worker, and shadows that do not give way to the tests that run beside it.
+# One worker, and shadows that other tests on the machine do not pause.
 DEFAULTS = {"GATEWAY_WORKERS": "1", "GATEWAY_SHADOW_LOAD": "1"}
 
 
 @dataclass
 class Program:
-    """A started program: where it listens, and what it has logged since so many bytes of log."""
+    """A running program: its address, and its log from a position on."""
 
     process: Process
     output: Path
@@ -51,19 +51,19 @@ class Program:
         return f"http://127.0.0.1:{self.admin}"
 
     def log(self, event: str | None = None) -> list[dict[str, Any]]:
-        """Every whole line logged so far, or those of one event; each has to be JSON."""
+        """Return all complete log lines so far, or those of one event; each must be JSON."""
         return self._logged_since(self.since, event)
 
     def _logged_since(self, begin: int, event: str | None) -> list[dict[str, Any]]:
         with self.output.open("rb") as stream:
             stream.seek(begin)
             lines = stream.read().splitlines(keepends=True)
-        named = b"" if event is None else b'"%b"' % event.encode()  # reading JSON takes time
+        named = b"" if event is None else b'"%b"' % event.encode()  # parsing JSON takes time
         entries = [json.loads(line) for line in lines if line.endswith(b"\n") and named in line]
         return [entry for entry in entries if event in (None, entry["event"])]
 
     def raw(self, request: bytes) -> bytes:
-        """Send bytes on a connection of their own and return all that comes until it closes."""
+        """Send bytes on a new connection; return all bytes until the connection closes."""
         with socket.create_connection(("127.0.0.1", self.port), DEADLINE) as connection:
             connection.sendall(request)
             received = b""
@@ -72,7 +72,7 @@ class Program:
             return received
 
     def rewrite(self, text: str) -> None:
-        """Put new rules in place by an atomic rename, and wait until they are taken or refused."""
+        """Replace the configuration by an atomic rename; wait until it is loaded or refused."""
         begin = self.output.stat().st_size
         self.replace_rules(text)
         wait_for(
@@ -83,7 +83,7 @@ class Program:
         )
 
     def reload(self, text: str, *, workers: int | None = None) -> None:
-        """Put new rules in place, tell the gateway, and wait until its workers have them."""
+        """Replace the configuration, send SIGHUP, and wait until all workers have loaded it."""
         begin, wanted = self.output.stat().st_size, workers or self.workers
         self.replace_rules(text)
         self.process.send_signal(signal.SIGHUP)
@@ -91,20 +91,20 @@ class Program:
         assert self.process.poll() is None, "the gateway died"
 
     def replace_rules(self, text: str) -> None:
-        """Put new rules in place by an atomic rename."""
+        """Replace the configuration by an atomic rename."""
         assert self.config is not None
         fresh = self.config.with_suffix(".new")
         fresh.write_text(text)
         fresh.rename(self.config)
 
     def _loads(self, text: str, begin: int) -> int:
-        """Return how often a worker has loaded this text since so many bytes of log."""
+        """Return how often workers have loaded this configuration since a position in the log."""
         loaded = self._logged_since(begin, "config_loaded")
         return sum(entry["rules"] == rules_hash(text.encode()) for entry in loaded)
 
 
 def wait_for(condition: Callable[[], Any], seconds: float = DEADLINE) -> Any:
-    """Return what a condition returns once that is true; fail at the deadline."""
+    """Wait until a condition returns a true value, and return the value; fail at the deadline."""
     end = time.monotonic() + seconds
     while not (found := condition()):
         assert time.monotonic() < end, f"not within {seconds} seconds"
@@ -113,22 +113,22 @@ def wait_for(condition: Callable[[], Any], seconds: float = DEADLINE) -> Any:
 
 
 def assert_sound(program: Program) -> None:
-    """Assert that a program runs and has logged no traceback."""
+    """Assert that a program is running and has logged no traceback."""
     assert replace(program, since=0).log("log") == []
     assert program.process.poll() is None
 
 
 def open_files(pid: int) -> list[str]:
-    """Return what each descriptor of a process refers to, such as `socket:[12]`."""
+    """Return the target of each descriptor of a process, such as `socket:[12]`."""
     found = []
     for each in Path(f"/proc/{pid}/fd").iterdir():
-        with suppress(FileNotFoundError):  # it was closed meanwhile
+        with suppress(FileNotFoundError):  # the descriptor was closed in the meantime
             found.append(str(each.readlink()))
     return found
 
 
 def held_port(stack: ExitStack) -> int:
-    """Return a port that stays free for a program: bound here, but not listened on."""
+    """Return a port reserved for a program: it is bound here, but nothing listens on it."""
     held = stack.enter_context(socket.socket())
     held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     held.bind(("127.0.0.1", 0))
@@ -137,7 +137,7 @@ def held_port(stack: ExitStack) -> int:
 
 
 def free_port() -> int:
-    """Return a port that nothing listens on, for programs that cannot have one that is held."""
+    """Return a free port, for programs that cannot use a reserved one."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port: int = taken.getsockname()[1]
         return port
@@ -146,7 +146,8 @@ def free_port() -> int:
 def start_program(stack: ExitStack, folder: Path, program: str, **variables: str) -> Program:
     """Start `python -m program` in a folder on a free port; return it once it listens.
 
-    It is forked from a process that has imported it, unless a variable matters before any import.
+    It is forked from a process that has already imported it, unless a variable must be set before
+    the imports.
     """
     early = any(name.startswith(("PYTHON", "MALLOC_", "LD_")) for name in variables)
     start = _execute if early else fork_server().start
@@ -159,7 +160,7 @@ def execute_program(stack: ExitStack, folder: Path, program: str, **variables: s
 
 
 def run_command(program: Program, words: str, **variables: str) -> tuple[int, str]:
-    """Run a command beside a gateway; return its exit status and what it prints."""
+    """Run a command against a gateway; return its exit status and output."""
     given = {"PYTHONPATH": str(ROOT), "GATEWAY_ADMIN_PORT": str(program.admin), **variables}
     with TemporaryFile() as output:
         run = fork_server().start("gateway", Path.cwd(), given, output, shlex.split(words))
@@ -177,7 +178,7 @@ def _execute(
         env=environment,
         stdout=output,
         stderr=subprocess.STDOUT,
-        process_group=0,  # Ctrl-C is for who started it
+        process_group=0,  # Ctrl-C reaches only the parent
     )
 
 
@@ -211,7 +212,10 @@ def _start(
 
 @dataclass(frozen=True)
 class Stack:
-    """The four programs with the shipped gateway.yaml; shared, so leave them as they are."""
+    """The four programs with the shipped gateway.yaml.
+
+    They are shared, so tests must not change them.
+    """
 
     gateway: Program
     backend_v1: Program
@@ -220,7 +224,7 @@ class Stack:
 
     @property
     def variables(self) -> dict[str, str]:
-        """What a gateway of the test's own needs to reach the same backends."""
+        """The variables with which a separate gateway reaches the same backends."""
         return {
             "PERSON_V1": f"127.0.0.1:{self.backend_v1.port}",
             "PERSON_V2": f"127.0.0.1:{self.backend_v2.port}",
@@ -230,14 +234,14 @@ class Stack:
 
 @dataclass
 class Scripted:
-    """An upstream on a raw socket: a test says, connection by connection, what it does."""
+    """An upstream on a raw socket, whose behavior on each connection a test determines."""
 
     requests: list[bytes] = field(default_factory=list)
     connections: int = 0
     port: int = 0
 
     async def take(self, reader: asyncio.StreamReader) -> bytes:
-        """Read one request (its body by Content-Length or chunked), note it, and return it."""
+        """Read and record one request (with a sized or chunked body), and return it."""
         head = await reader.readuntil(b"\r\n\r\n")
         body = bytearray()
         for header in head.split(b"\r\n")[1:]:
@@ -260,10 +264,10 @@ StartGateway = Callable[..., Program]
 
 
 def rules(port: int, *, extra: str = "", changes: str = "", via: bool = False) -> str:
-    """Rules for one scripted upstream.
+    """Return a configuration for one scripted upstream.
 
-    `/plain` and `/v{version}/person` (with all four mechanisms beside it) lead to `port`; with
-    `via`, version 1 is served from version 2 through `changes` (a join of the name by default).
+    `/plain` and `/v{version}/person` (and the endpoints of the other mechanisms) lead to `port`.
+    With `via`, version 1 is served by version 2 through `changes` (by default, a join of the name).
     """
     changes = changes or "- join: { fields: [name.firstName, name.lastName], into: name }"
     vendor = 'media_type: "application/vnd.t-v{version}+json", response_type: vendor'

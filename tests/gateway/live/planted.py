@@ -1,4 +1,4 @@
-"""Shared code of tests with faults in a new route: load until each cutover is rolled back."""
+"""Shared code of tests with a faulty new route: load until each cutover is rolled back."""
 
 import asyncio
 import time
@@ -16,7 +16,7 @@ _RATE = 12  # requests a second on each connection
 
 
 def left(program: Program) -> dict[str, dict[str, Any]]:
-    """Return the log lines about changed cutovers, by API."""
+    """Return the log lines about rolled-back cutovers, by API."""
     return {line["api"]: line for line in program.log("cutover_set")}
 
 
@@ -28,15 +28,15 @@ async def call_until_left(
     beside: Callable[[], Collection[bytes]] = tuple,
     until: Callable[[], bool] = lambda: True,
 ) -> dict[str, dict[str, Any]]:
-    """Ask until the cutover of each faulty API is left and a window is over; return `left`.
+    """Send requests until the cutover of each faulty API is rolled back; return `left`.
 
     Args:
         program: the gateway.
-        requests: each is sent repeatedly on its own connection.
+        requests: requests that are each sent repeatedly on a separate connection.
         faults: the faulty APIs.
         statuses: the allowed response statuses; by default, all.
-        beside: returns requests that are sent once at each check of the log.
-        until: returns whether all other expected results are there.
+        beside: returns requests to send once at each check of the log.
+        until: returns whether all other expected results are available.
     """
 
     async def call(request: bytes, *, once: bool = False) -> None:

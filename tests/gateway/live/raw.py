@@ -76,7 +76,7 @@ class Answer(Message):
 
 
 def text(value: str | bytes) -> bytes:
-    """Return bytes as they are, and text in UTF-8."""
+    """Return bytes unchanged, and encode strings in UTF-8."""
     return value.encode() if isinstance(value, str) else value
 
 

@@ -92,7 +92,7 @@ def asked(service: Scripted) -> list[bytes]:
 
 
 def told(say: Callable[[bytes], bytes]) -> Script:
-    """Return the script of a service that sends `say(request)` as each response."""
+    """Return the script of a service that responds to each request with `say(request)`."""
 
     async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
         while True:

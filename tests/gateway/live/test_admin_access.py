@@ -82,7 +82,7 @@ def statuses(program: Program, address: str, token: str, times: int = 1) -> list
 
 
 def test_wrong_tokens_from_many_addresses_are_bounded_and_logged(gateway: StartGateway) -> None:
-    """After 1,024 addresses with 20 tries each, 20 more are for all others together."""
+    """After 1,024 addresses with 20 attempts each, all other addresses share 20 more."""
     program = gateway(
         f"admin: {{ tokens: {{ ann: {{ right: operate, token: '${{ANN}}' }} }} }}\n{rules(1)}",
         ANN=ANN,
@@ -91,7 +91,7 @@ def test_wrong_tokens_from_many_addresses_are_bounded_and_logged(gateway: StartG
     assert few["401"] in (20, 21)
     assert few["429"] == 25 - few["401"]
     assert statuses(program, "127.0.0.9", ANN) == ["200"]
-    for number in range(1023):  # five tries are forgotten after 15 s
+    for number in range(1023):  # five attempts are available again after 15 s
         address = f"127.1.{number // 250}.{number % 250 + 1}"
         assert statuses(program, address, ANN[1:], 5) == ["401"] * 5
     others = [statuses(program, f"127.2.0.{number}", ANN[1:]) for number in range(1, 61)]

@@ -1,8 +1,9 @@
 """Malformed and unusual service responses, for every kind of route and request.
 
-Public suites for clients and proxies have such answers: those of curl, Varnish, llhttp, nginx, Go,
-Envoy and HAProxy. A client gets the right answer, a problem or a cut, and never waits; its
-connection, the one to the service and all other clients go on; each request is recorded once.
+The cases come from public test suites for clients and proxies: those of curl, Varnish, llhttp,
+nginx, Go, Envoy and HAProxy. A client gets the expected response, a problem detail or an aborted
+connection, and never waits. All other clients and connections are unaffected, and each request is
+recorded once.
 """
 
 import asyncio
@@ -25,8 +26,8 @@ from tests.gateway.talk import Client, End, Reader, Writer, ask, connect, reset,
 
 OLD = b'{"name":"Bob Charlie"}'
 NEW = b'{"name":{"firstName":"%s","lastName":"x"}}'
-# Each way to ask for a case, with the content of the request. A shadow gets the case in place of
-# the client.
+# Each way to request a case, with the body of the request. With a shadow, the shadow gets the case
+# instead of the client.
 WAYS = {
     "read": ("GET", "/plain", b""),
     "head": ("HEAD", "/plain", b""),
@@ -231,7 +232,7 @@ apis:
 
 
 async def serve(scripted: Scripted, reader: Reader, writer: Writer) -> None:
-    """Give each request the case that it asks for, or the mark that it has."""
+    """Respond to each request with the case or the mark that it names."""
     while True:
         request = await scripted.take(reader)
         line = request.partition(b"\r\n")[0].decode()
@@ -278,7 +279,7 @@ class Visit:
         return got.status, got.body
 
     async def mark(self, client: Client) -> None:
-        """Send another request; its response has nothing of the responses before."""
+        """Send another request; its response must not contain anything of earlier responses."""
         mark = f"m{next(self.numbers)}"
         got = await self.ask(client, f"GET /v1/person?mark={mark}")
         assert got == (200, b'{"name":"%b x"}' % mark.encode())
@@ -291,7 +292,7 @@ class Visit:
             async with connect(self.program) as client:
                 got = await self.ask(client, f"{method} {path}?{query}", body)
                 case = list(CASES.values())[number]
-                # Text that cannot be JSON is streamed, and cut where the response breaks off.
+                # Text that cannot be JSON is streamed, and is cut off where the response is.
                 cut = "converted" in way and case.is_cut and got == (0, "")
                 assert cut or got == case.expected(way)
                 if got[0]:
@@ -300,7 +301,7 @@ class Visit:
                 await self.mark(other)
 
 
-async def test_every_odd_response_gets_its_answer_problem_or_cut(
+async def test_every_malformed_response_becomes_a_response_a_problem_detail_or_an_abort(
     program: Program, upstream: StartUpstream
 ) -> None:
     scripted = await upstream(serve)

@@ -1,4 +1,4 @@
-"""Selection over sockets: dates, ranges, defaults, and versions that clients are pinned to."""
+"""Version selection over sockets: dates, ranges, defaults, and pinned clients."""
 
 import json
 
@@ -92,7 +92,7 @@ async def test_a_date_selects_the_latest_baseline_up_to_it(
     assert requests[-1].startswith(b"GET /dated/2024-01-01 ")
 
 
-async def test_a_header_wins_over_a_pin_and_a_pin_over_the_default(
+async def test_a_header_precedes_a_pin_and_a_pin_precedes_the_default(
     asked: tuple[Program, list[bytes]],
 ) -> None:
     gateway, _ = asked
@@ -126,7 +126,7 @@ async def test_a_range_selects_the_highest_version_in_it(
     assert problem(await get(gateway, "GET /query")) == (400, "version_missing", offer)
 
 
-async def test_an_endpoint_chooses_among_its_own_versions(
+async def test_an_endpoint_selects_among_its_own_versions(
     asked: tuple[Program, list[bytes]],
 ) -> None:
     gateway, _ = asked
@@ -168,7 +168,7 @@ async def test_a_range_in_a_media_type_selects_the_highest_version(
         ("a/b-v1.2.0+json", "a/b-v1.2.0+json"),
     ],
 )
-async def test_a_response_names_a_version_in_its_type_only_if_the_client_does(
+async def test_a_response_type_names_a_version_only_if_accept_does(
     asked: tuple[Program, list[bytes]], accept: str, called: str
 ) -> None:
     gateway, _ = asked

@@ -125,7 +125,7 @@ apis:
 async def test_pins_and_exemptions_require_a_verified_client_name(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """A header with a client's name does not get the settings for the client's API key."""
+    """A client's name in a header does not get the settings of that client's API key."""
     service = await upstream(OK)
     exempt = "{ client: globex, until: 2099-01-01 }"
     program = gateway(PINNED.format(port=service.port, exempt=exempt), **SECRETS)
@@ -150,7 +150,7 @@ async def test_a_claim_with_a_lone_surrogate_does_not_fail_the_request(
     assert not program.log("log")
 
 
-async def test_clients_of_ipv4_have_ipv4_addresses_where_ipv6_listens(
+async def test_ipv4_clients_have_ipv4_addresses_on_an_ipv6_listener(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
     service = await upstream(OK)

@@ -19,7 +19,7 @@ V1, V2 = "/down/v1", "/down/v2"
 
 
 class Resource:
-    """A service that evaluates conditions by the letter of RFC 9110, section 13."""
+    """A service that evaluates conditions strictly by RFC 9110, section 13."""
 
     def __init__(self, tag: str = '"s1"', body: bytes = BOB) -> None:
         self.tag = tag
@@ -79,10 +79,10 @@ def test_a_304_of_the_service_is_forwarded_for_a_converted_tag(
 @pytest.mark.parametrize(
     ("method", "status"), [("GET", "304 Not Modified"), ("HEAD", "304 No"), ("HEAD", "200 OK")]
 )
-def test_a_response_without_a_body_has_no_fields_about_its_bytes(
+def test_a_response_without_a_body_has_no_fields_about_body_bytes(
     house: House, method: str, status: str
 ) -> None:
-    """/down/v1 is converted, /down/v2 is not."""
+    """The endpoint /down/v1 is converted; /down/v2 is not."""
     lines = (
         *("Content-Length: 12345", "Content-Encoding: gzip", "Content-MD5: Q2hlY2s="),
         *(
@@ -222,10 +222,10 @@ def test_accept_encoding_of_several_lines_is_one_list(house: House) -> None:
         (BOB, []),
         (MANY, ["Cache-Control: private, No-Transform"]),
         (MANY, ["Accept-Encoding: gzip;q=0"]),
-        (MANY, [f"Accept-Encoding: {'a' * 1020},gzip"]),  # longer than any client writes
+        (MANY, [f"Accept-Encoding: {'a' * 1020},gzip"]),  # longer than any client sends
     ],
 )
-def test_small_opted_out_and_no_transform_responses_are_not_compressed(
+def test_small_or_opted_out_responses_are_not_compressed(
     house: House, body: bytes, lines: list[str]
 ) -> None:
     asked = [line for line in lines if line.startswith("Accept")] or ["Accept-Encoding: gzip"]
@@ -254,14 +254,14 @@ async def tags(program: Program) -> set[str]:
 async def test_every_worker_sends_the_same_entity_tags(
     gateway: StartGateway, upstream: StartUpstream, tmp_path: Path
 ) -> None:
-    """Tags depend only on the configuration, not on the number or the start of workers."""
+    """Tags depend only on the configuration, not on the number of workers or their start time."""
     scripted = await upstream(ANSWER)
     text = rules(scripted.port, via=True)
     program = gateway(text, GATEWAY_WORKERS="2")
     (first,) = await tags(program)
     assert first.startswith('"s1.')
     assert first.endswith('.gzip"')
-    # Two connections to the service show that both workers have responded.
+    # Two connections to the service show that both workers have handled requests.
     assert scripted.connections == 2
     program.reload(text + "\n# other words, the same rules\n")
     assert await tags(program) == {first}

@@ -75,7 +75,7 @@ DOWN = {
 
 
 @pytest.mark.parametrize(("body", "expected"), DOWN.values(), ids=DOWN)
-def test_join_replaces_both_fields_and_leaves_the_native_version_alone(
+def test_join_replaces_both_fields_and_does_not_affect_the_native_version(
     house: House, body: bytes, expected: bytes
 ) -> None:
     house.service.answer = answer(body)
@@ -446,8 +446,10 @@ NOTHING = {
 @pytest.mark.parametrize(
     "lines", [[], ["Content-Encoding: gzip"], ["Content-Type: text/html"]], ids=str
 )
-def test_no_content_is_nothing_to_convert(house: House, status: str, lines: list[str]) -> None:
-    """A refusal would report a failure although the service has done the write."""
+def test_a_response_without_content_is_not_converted(
+    house: House, status: str, lines: list[str]
+) -> None:
+    """A refusal would report a failure although the service has executed the write."""
     for kind in ("application/json", "application/x-ndjson", "text/event-stream"):
         house.service.asked.clear()
         house.service.answer = answer(b"", *lines, status=status, content_type=kind)
@@ -526,11 +528,13 @@ def test_ranges_and_codings_are_not_requested_for_a_conversion(house: House) -> 
     ["301 Moved", "304 Not Modified", "400 Bad", "404 No", "409 Taken", "500 Oh", "503 Busy"],
 )
 @pytest.mark.parametrize("path", ["/down/v1", "/up/v2"])
-def test_errors_are_forwarded_byte_for_byte(house: House, status: str, path: str) -> None:
+def test_unconverted_errors_are_forwarded_byte_for_byte(
+    house: House, status: str, path: str
+) -> None:
     for body, type_ in ((BOB, "application/json"), (b" {oops\xff", "text/html"), (b"", "a/b")):
         sent = b"" if status.startswith("304") else body
         lines = ["Retry-After: 1"]
-        if not status.startswith("304"):  # a 304 is about the converted response
+        if not status.startswith("304"):  # a 304 describes the converted response
             lines += [*ABOUT_BYTES, "Content-Encoding: gzip", 'ETag: "v2"', "Accept-Ranges: bytes"]
         house.service.answer = answer(sent, *lines, status=status, content_type=type_)
         got = get(house.gateway, path)
@@ -538,14 +542,14 @@ def test_errors_are_forwarded_byte_for_byte(house: House, status: str, path: str
         assert got.body == sent
         for line in lines:
             name, _, value = line.partition(": ")
-            # A 304 is about a converted response, whose bytes differ from the service's.
+            # A 304 describes a converted response, whose bytes differ from those of the service.
             passes = not status.startswith("304") or name == "Retry-After"
             assert got.all(name) == ([value.encode()] if passes else [])
         assert got.one("Content-Type") == type_.encode()
 
 
 class TestNamedStatus:
-    """The configuration lists 422, so its bodies are converted as well."""
+    """The configuration lists 422, so bodies with this status are converted as well."""
 
     def test_a_named_error_status_is_converted(self, house: House) -> None:
         house.service.answer = answer(BOB, 'ETag: "x"', status="422 Wrong")
@@ -564,7 +568,7 @@ class TestNamedStatus:
         assert (got.status, got.body, got.one("Content-Type")) == (422, b"oops", kind.encode())
 
 
-def test_a_converted_head_has_no_fields_about_the_bytes(house: House) -> None:
+def test_a_converted_head_response_has_no_fields_about_body_bytes(house: House) -> None:
     lines = [*ABOUT_BYTES, f"Content-Length: {len(BOB)}", "Content-Encoding: gzip"]
     house.service.answer = answer(b"", *lines, *ABOUT_THE_REST)
     got = ask(house.gateway, "HEAD", "/down/v1")

@@ -68,7 +68,7 @@ def test_query_parameters_are_converted_for_the_operations_of_their_changes(
     assert house.service.last.line == f"DELETE /shop/v3/orders{query} HTTP/1.1".encode()
 
 
-def test_a_query_parameter_without_a_mapping_is_400_and_not_shown(house: House) -> None:
+def test_a_query_parameter_without_a_mapping_is_400_and_not_quoted(house: House) -> None:
     got = get(house.gateway, "/shop/v1/orders?sort=secret")
     assert got.refusal() == (400, "unconvertible_request")
     assert "the query parameter 'sort': not a value" in got.problem["detail"]
@@ -85,7 +85,7 @@ def test_header_fields_are_renamed_in_both_directions(house: House) -> None:
     assert house.service.last.one("X-Mode") == b"fast"
 
 
-def test_a_header_without_a_mapping_is_400_up_and_502_down(house: House) -> None:
+def test_a_header_without_a_mapping_is_400_in_requests_and_502_in_responses(house: House) -> None:
     got = get(house.gateway, "/shop/v1/orders", "X-Mode: 2")
     assert got.refusal() == (400, "unconvertible_request")
     house.service.answer = answer(b"{}", "X-Mode: odd")
@@ -120,7 +120,7 @@ def test_a_number_that_is_too_large_for_a_change_is_502(house: House) -> None:
         ("ODDER", "returned a value that is not JSON: Encoding objects of type object"),
     ],
 )
-def test_a_failing_python_function_is_502_and_its_text_is_not_shown(
+def test_a_failing_python_function_is_502_and_its_message_is_not_shown(
     house: House, note: str, cause: str
 ) -> None:
     house.service.answer = answer(b'{"note":"%b"}' % note.encode())

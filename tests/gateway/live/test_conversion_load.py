@@ -1,4 +1,4 @@
-"""Conversions cost a bounded amount of memory and time, whatever is to be converted."""
+"""Conversions take limited memory and time, whatever they convert."""
 
 import asyncio
 import gzip
@@ -37,7 +37,7 @@ async def post(program: Program, body: bytes, *fields: str) -> tuple[int, str]:
 
 
 async def answering(program: Program, fair: list[float]) -> None:
-    """Convert small bodies one after the other; record the time of each."""
+    """Convert small bodies one after the other; record the duration of each."""
     async with connect(program) as client:
         while True:
             began = time.monotonic()
@@ -59,7 +59,7 @@ async def echo(scripted: Scripted, reader: Reader, writer: Writer) -> None:
 async def test_small_bodies_of_many_elements_take_bounded_time_and_memory(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """Before, eight at once took 5 GB and blocked all other requests for half a minute."""
+    """Earlier, eight at once took 5 GB and blocked all other requests for half a minute."""
 
     async def small(scripted: Scripted, reader: Reader, writer: Writer) -> None:
         while True:
@@ -95,25 +95,25 @@ async def test_a_response_of_many_elements_takes_bounded_time_and_memory(
 async def test_converted_responses_that_clients_do_not_read_take_bounded_memory(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """Before, thirty of 12 MB took 700 MB. Without room, clients that do not read are cut."""
+    """Earlier, thirty of 12 MB took 700 MB. Above the budget, clients that do not read are cut."""
     scripted = await upstream(large)
     program = gateway(rules(scripted.port, via=True, changes=CONVERT))
     with watch(program) as peak:
         connections = [deaf(program, ask("GET /v1/person")) for _ in range(12)]
         await soon(lambda: [e for e in program.log("request") if e.get("aborted")])
-        assert (await get(program)).status == 200  # which converts nothing
+        assert (await get(program)).status == 200  # this request converts nothing
         assert (await get(program, "GET /v1/person")).status == 200
     assert peak.rise < 196e6
     for connection in connections:
         connection.close()
 
-    assert (await get(program, "GET /v1/person")).status == 200  # there is room again
+    assert (await get(program, "GET /v1/person")).status == 200  # memory is available again
 
 
 async def test_slow_senders_of_large_bodies_take_bounded_memory(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """Their memory is bounded, and small bodies are converted meanwhile."""
+    """Meanwhile, small bodies are converted."""
     program = gateway(rules((await upstream(echo)).port, via=True, changes=CONVERT))
     async with AsyncExitStack() as stack:
         with watch(program) as peak:
@@ -125,7 +125,7 @@ async def test_slow_senders_of_large_bodies_take_bounded_memory(
             assert (refused[0]["status"], refused[0]["code"]) == OVERLOADED
             assert await post(program, b'{"name":"A B"}') == (204, "")
             large_body = b'{"name":"' + b"x" * (LARGE - 11) + b'"}'
-            assert await post(program, large_body) == (204, "")  # clients that send nothing are cut
+            assert await post(program, large_body) == (204, "")  # silent clients are cut off
     assert peak.rise < 150e6
 
 

@@ -60,14 +60,14 @@ def test_a_request_body_is_converted_with_its_length(
 
 
 @pytest.mark.parametrize("lines", [[], [JSON], ["Content-Type: text/plain"]], ids=str)
-def test_no_content_is_nothing_to_convert(house: House, lines: list[str]) -> None:
+def test_an_empty_chunked_body_is_not_converted(house: House, lines: list[str]) -> None:
     """Without Content-Length, only the last chunk shows that the body is empty."""
     fields = ("Transfer-Encoding: chunked", *lines)
     assert ask(house.gateway, "POST", "/down/v1", *fields, body=chunked()).status == 200
     assert house.service.last.body == b""
 
 
-def test_a_body_that_the_service_echoes_comes_back_the_same(house: House) -> None:
+def test_a_body_that_the_service_echoes_returns_unchanged(house: House) -> None:
     house.service.answer = lambda message: answer(message.body, status="201 Created")
     got = ask(house.gateway, "POST", "/down/v1", JSON, body=BOB_1)
     assert (got.status, got.body) == (201, BOB_1)
@@ -171,7 +171,7 @@ def test_a_refusal_names_the_location_of_the_value(house: House) -> None:
     assert "/1/name: expected a string, found a number" in got.problem["detail"]
 
 
-def test_a_body_that_breaks_off_does_not_reach_the_service(house: House) -> None:
+def test_an_incomplete_body_does_not_reach_the_service(house: House) -> None:
     whole = request("POST", "/down/v1", JSON, "Content-Length: 100", body=BOB_1)
     with socket.create_connection(("127.0.0.1", house.gateway.port), DEADLINE) as connection:
         connection.sendall(whole)

@@ -174,12 +174,12 @@ def test_exposed_header_names_are_converted(program: Program, house: House) -> N
 def test_an_unreadable_request_is_refused_where_cors_is_configured(
     program: Program, sent: bytes, status: int
 ) -> None:
-    """Before, its connection was reset without a response, since it has no readable Origin."""
+    """Earlier, its connection was reset without a response, since it has no readable Origin."""
     assert parse_answer(send(program, sent)).status == status
 
 
 def test_an_incomplete_head_is_408_where_cors_is_configured(program: Program) -> None:
-    """Before, the refusal itself failed, so the connection stayed open."""
+    """Earlier, the refusal itself failed, so the connection stayed open."""
     program.reload(f"limits: {{ header_seconds: 1 }}\n{RULES}")
     assert parse_answer(send(program, b"GET / HTTP/1.1\r\n")).status == 408
 

@@ -39,7 +39,7 @@ async def test_a_body_of_very_many_parts_takes_bounded_memory_and_time(
     fields: tuple[str, ...],
     expected: tuple[int, str],
 ) -> None:
-    """Before, a kilobyte took 1.4 GB, and one form blocked all large conversions for minutes."""
+    """Earlier, a kilobyte took 1.4 GB, and one form blocked large conversions for minutes."""
     program = gateway(rules((await upstream(echo)).port, via=True, changes=CONVERT))
     named = f"Content-Type: {content_type.decode()}"
     async with connect(program) as client:
@@ -59,7 +59,10 @@ async def test_a_body_of_very_many_parts_takes_bounded_memory_and_time(
 async def test_a_very_long_link_field_takes_bounded_time(
     gateway: StartGateway, upstream: StartUpstream, value: bytes, refused: bool
 ) -> None:
-    """Before, it blocked all requests for minutes. A field that may hold too many is refused."""
+    """Earlier, it blocked all requests for minutes.
+
+    A field that may have too many links is refused.
+    """
     scripted = await upstream(OK.replace(b"\r\n\r\n", b"\r\nLink: %b\r\n\r\n" % value))
     program = gateway(rules(scripted.port))
     answer = await asyncio.to_thread(program.raw, ask("GET /plain", "Connection: close"))
@@ -70,7 +73,7 @@ async def test_a_very_long_link_field_takes_bounded_time(
 async def test_connection_fields_with_many_options_take_bounded_time(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """Before, the cost was quadratic: 0.7 s for a response and 50 ms for a request."""
+    """Earlier, the cost was quadratic: 0.7 s for a response and 50 ms for a request."""
     firsts = range(0, 14_000, 7)
     lines = b"".join(
         b"Connection: %x,%x,%x,%x,%x,%x,%x\r\n" % tuple(range(first, first + 7)) for first in firsts
@@ -85,10 +88,10 @@ async def test_connection_fields_with_many_options_take_bounded_time(
     assert sum(process.cpu_times()[:2]) - before < 0.35
 
 
-async def test_forwarding_fields_are_not_remembered(
+async def test_forwarding_fields_are_not_cached(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """Before, fields that a trusted proxy forwards for clients took 120 MB permanently."""
+    """Earlier, fields that a trusted proxy forwards for clients took 120 MB permanently."""
     trusted = "trusted_proxies: [127.0.0.1/32]\n"
     program = gateway(rules((await upstream(echo)).port) + trusted)
     async with connect(program) as client:
@@ -112,7 +115,7 @@ async def test_forwarding_fields_are_not_remembered(
 async def test_long_lists_in_a_head_cost_little_time(
     gateway: StartGateway, upstream: StartUpstream, line: str, field: str
 ) -> None:
-    """Before, each blocked all requests: for 60 ms, proxy fields for 70 ms, a query for 30 ms."""
+    """Earlier, each blocked all requests: for 60 ms, proxy fields for 70 ms, a query for 30 ms."""
     more = "trusted_proxies: [127.0.0.1/32]\nclients: { by: [ { address: {} } ] }\n"
     more += "limits: { target: 65536 }\n"
     program = gateway(rules((await upstream(OK)).port) + more)

@@ -1,4 +1,4 @@
-"""Requests split into segments at any byte: each is read as if it had arrived whole."""
+"""Requests split into segments at any byte are parsed as if they had arrived in one piece."""
 
 import asyncio
 
@@ -12,7 +12,7 @@ LATER = ask("POST /plain", "Content-Length: 4", body=b"1234").replace(b"1.1", b"
 CHUNKED = ask("POST /plain", "Transfer-Encoding: chunked", body=b"2\r\nab\r\n0\r\nA: b\r\n\r\n")
 BAD = b"GET /plain HTTP/1.1\r\nHost: a\r\nno field\r\n\r\n"
 SEGMENTS = {
-    # segments, statuses, how many requests the service gets
+    # The segments, the statuses, and the number of requests that reach the service.
     "later version behind another request": ([PLAIN + LATER[:9], LATER[9:]], [200] * 2, 2),
     "later version behind its first byte": ([PLAIN + LATER[:1], LATER[1:]], [200] * 2, 2),
     "later version cut in its body": ([LATER + LATER[:-1], LATER[-1:] + LATER], [200] * 3, 3),
@@ -30,7 +30,7 @@ SEGMENTS = {
 
 
 @pytest.mark.parametrize(("segments", "statuses", "asked"), SEGMENTS.values(), ids=SEGMENTS)
-async def test_a_request_cut_anywhere_gets_its_answers(
+async def test_requests_split_at_any_byte_get_their_responses(
     segments: list[bytes],
     statuses: list[int],
     asked: int,
@@ -51,10 +51,10 @@ async def test_a_request_cut_anywhere_gets_its_answers(
     assert len(whole) == asked
 
 
-async def test_a_shutdown_does_not_wait_for_clients_with_their_last_response(
+async def test_a_shutdown_does_not_wait_for_clients_that_got_their_last_response(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """The connection stays open for a while, so that late bytes of the client do not reset it."""
+    """The connection stays open for some seconds, so that late bytes do not reset it."""
     scripted = await upstream(OK)
     program = gateway(rules(scripted.port))
     async with connect(program) as client:

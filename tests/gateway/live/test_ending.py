@@ -1,6 +1,6 @@
-"""Ending versions over sockets: announcements, brownouts, retirement, and exempt clients.
+"""The end of versions over sockets: announcements, brownouts, retirement, and exempt clients.
 
-The dates lie long ago or far ahead, so that no test waits for one.
+The dates are far in the past or the future, so that no test has to wait.
 """
 
 import json
@@ -61,10 +61,10 @@ LINKS = [f'<{PAGE}>; rel="deprecation"', f'<{PAGE}>; rel="sunset"']
 
 
 class TestAnnounced:
-    """RFC 9745, RFC 8594, RFC 5829."""
+    """Announcements of the end of a version (RFC 9745, RFC 8594, RFC 5829)."""
 
     @mechanisms
-    async def test_every_answer_of_a_deprecated_version_announces_its_end(
+    async def test_every_response_of_a_deprecated_version_announces_its_end(
         self, mechanism: str, old: Start
     ) -> None:
         program = await old(f"lifecycle: {{ {SOON} }}")
@@ -85,7 +85,7 @@ class TestAnnounced:
             ("accept", ["</accept>"]),
         ],
     )
-    async def test_the_successor_is_linked_where_the_version_is_in_the_path(
+    async def test_the_successor_is_linked_if_the_version_is_in_the_path(
         self, mechanism: str, link: list[str], old: Start
     ) -> None:
         answer = await get(await old(f"lifecycle: {{ {SOON} }}"), mechanism, "1")
@@ -120,7 +120,7 @@ class TestAnnounced:
 
 
 class TestOver:
-    """Responses with 410 for all clients that are not exempt."""
+    """After the sunset, all clients that are not exempt get 410."""
 
     @mechanisms
     @pytest.mark.parametrize("service", ["service: s, ", ""], ids=["served", "not served"])
@@ -186,13 +186,13 @@ class TestBrownout:
         assert (await get(program, mechanism, "2")).status == 200
 
     async def test_a_schedule_refuses_within_its_windows(self, old: Start) -> None:
-        """Every minute for two is always; a quarter past midnight in February is hardly ever."""
+        """The first schedule covers all times; the second one covers a few minutes in 28 years."""
         for at, status in (("* * * * *", 503), ("15 0 29 2 1#5", 200)):
             keys = f'brownout: {{ windows: [{{ at: "{at}", minutes: 2 }}], zone: Europe/Berlin }}'
             answer = await get(await old(keys), "path", "1")
             assert answer.status == status
             if status == 503:
-                assert 960 < int(answer["retry-after"]) <= 2040  # sixteen more are looked at
+                assert 960 < int(answer["retry-after"]) <= 2040  # up to 16 further windows
 
     async def test_a_window_in_the_past_refuses_nothing(self, old: Start) -> None:
         keys = "brownout: { windows: [{ from: 2020-01-01, to: 2021-01-01 }] }"
@@ -204,8 +204,13 @@ class TestBrownout:
         assert (answer.status, answer.all("retry-after")) == (410, [])
         assert json.loads(answer.body)["code"] == "version_brownout"
 
-    async def test_a_percentage_refuses_about_that_share(self, old: Start) -> None:
-        """Of a hundred, half: fewer than 10 or more than 90 come once in 10^17 runs."""
+    async def test_a_brownout_percentage_refuses_about_that_share_of_requests(
+        self, old: Start
+    ) -> None:
+        """Of 100 requests, half are refused.
+
+        Fewer than 10 or more than 90 occur once in 10^17 runs.
+        """
         program = await old("brownout: { percent: 50 }")
         async with connect(program) as client:
             client.send(ask("GET /v1/person") * 100)

@@ -100,7 +100,7 @@ def test_gateway_error_codes_have_the_numbers_of_the_version(
         assert got.one("X-Power") == b"Perl 5"
     assert got.one("Allow") == b"GET, HEAD, POST, OPTIONS"
     got = ask(program, "POST", "/v5/a", "Content-Type: text/plain", "Content-Length: 1", body=b"x")
-    assert (got.status, got.json["errors"][0]["code"]) == (200, 5000)  # of `statuses`
+    assert (got.status, got.json["errors"][0]["code"]) == (200, 5000)  # one of `statuses`
 
 
 def test_the_refused_field_is_named_in_the_error_format(program: Program) -> None:

@@ -94,8 +94,8 @@ BROKEN_BODY: dict[str, tuple[bytes, End, str]] = {
     "stalled without an end": (b"HTTP/1.1 200 OK\r\n\r\nok", "hold", "upstream_timeout"),
 }
 
-# Patience that is soon over; given only where the service is to be too slow, so that a busy
-# machine is not taken for a slow service.
+# A short timeout, used only if the service must be too slow, so that a busy machine does not count
+# as a slow service.
 SHORT = ", timeouts: { connect: 0.2, first_byte: 0.2, between_bytes: 0.2 }"
 
 
@@ -109,12 +109,12 @@ async def refusal(gateway: Program, line: str = "GET /plain") -> tuple[int, str]
         problem = json.loads(answer.body)
         assert problem["status"] == answer.status
         assert problem["instance"] == line.split()[1]
-        assert "127.0.0.1" not in problem["detail"]  # where services are is nobody's business
+        assert "127.0.0.1" not in problem["detail"]  # clients must not learn the service's address
         return answer.status, problem["code"]
 
 
 def patience(code: str) -> str:
-    """Return the timeouts for a test that ends in this error code."""
+    """Return the timeouts for a test that expects this error code."""
     return SHORT if code == "upstream_timeout" else ""
 
 
@@ -128,10 +128,10 @@ async def test_a_missing_response_head_gives_the_client_a_problem_detail(
 
 @pytest.mark.parametrize("http", ["1.1", "1.0"])
 @pytest.mark.parametrize(("data", "then", "code"), BROKEN_BODY.values(), ids=BROKEN_BODY)
-async def test_a_response_that_breaks_off_is_cut_at_the_client(
+async def test_a_response_that_is_cut_off_is_aborted_at_the_client(
     data: bytes, then: End, code: str, http: str, standing: Program, through: StartUpstream
 ) -> None:
-    """The cut is an RST, since for an HTTP/1.0 client an orderly end would end the body."""
+    """The abort is an RST, since an orderly end would complete the body for an HTTP/1.0 client."""
     await through(reply(data, then), extra=patience(code))
     async with connect(standing) as client:
         client.send(ask(http=http))
@@ -156,7 +156,7 @@ async def test_a_converted_response_that_breaks_off_is_a_problem_detail(
 
 
 async def test_a_refused_connection_is_502_unreachable(standing: Program) -> None:
-    with socket.socket() as bound:  # taken, and so nobody else's
+    with socket.socket() as bound:  # no other program can use the port
         bound.bind(("127.0.0.1", 0))
         standing.reload(rules(bound.getsockname()[1]))
         assert await refusal(standing) == UNREACHABLE
@@ -171,7 +171,7 @@ async def test_a_service_that_resets_each_connection_is_502(
     await through(script)
     answers = await asyncio.gather(*(get(standing) for _ in range(100)))
     codes = {json.loads(answer.body)["code"] for answer in answers}
-    # After a few, it may be left alone for a while.
+    # After some failures, the service may be ejected for a while.
     assert codes <= {"upstream_unreachable", "upstream_unavailable"}
 
 
@@ -219,13 +219,13 @@ async def test_a_late_response_head_is_504(
 async def test_a_stall_between_chunks_cuts_the_response(
     piece: bytes, standing: Program, through: StartUpstream
 ) -> None:
-    """Bytes without body content do not reset the timeout."""
+    """Bytes without body content do not restart the timeout."""
     seen = asyncio.Event()
 
     async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
         await scripted.take(reader)
         writer.write(chunked(b"2\r\nok\r\n"))
-        await seen.wait()  # so that what follows comes by itself
+        await seen.wait()  # so that the following bytes arrive separately
         writer.write(piece)
         await end(reader, writer, "hold")
 
@@ -241,10 +241,10 @@ async def test_a_stall_between_chunks_cuts_the_response(
 
 
 @pytest.mark.parametrize("line", ["Content-Length: 64000000", "Transfer-Encoding: chunked"])
-async def test_a_service_that_does_not_take_the_body_is_504(
+async def test_a_service_that_does_not_read_the_body_is_504(
     line: str, standing: Program, through: StartUpstream
 ) -> None:
-    """A service that does not take the body is too slow, however much there is still to send."""
+    """The timeout applies however many bytes are still to be sent."""
 
     async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
         await reader.readuntil(b"\r\n\r\n")
@@ -291,7 +291,9 @@ async def test_a_target_that_refuses_connections_is_skipped(
             assert [answer.status for answer in answers] == [200] * 4
 
 
-async def test_targets_take_turns(standing: Program, upstream: StartUpstream) -> None:
+async def test_requests_are_distributed_among_targets(
+    standing: Program, upstream: StartUpstream
+) -> None:
     one, two = await upstream(OK), await upstream(OK)
     other = f'"http://127.0.0.1:{two.port}", '
     standing.reload(rules(one.port).replace("targets: [", f"targets: [{other}"))
@@ -301,10 +303,10 @@ async def test_targets_take_turns(standing: Program, upstream: StartUpstream) ->
 
 
 async def test_no_connection_was_left_open(standing: Program) -> None:
-    """After all tests, only listeners, the log and files of the event loop are open."""
+    """After all tests, only listeners, the log and the event loop's files are open."""
 
     def held() -> int:
-        """Return how many files are open; one with several descriptors counts once."""
+        """Return the number of open files; a file with several descriptors counts once."""
         names = open_files(standing.process.pid)
         several = [name for name in names if name.startswith("socket:")]
         return len(names) - len(several) + len(set(several))

@@ -1,4 +1,4 @@
-"""Connections to services are kept, and reused only while that is certainly safe."""
+"""Kept connections to services are reused only if that is certainly safe."""
 
 import asyncio
 
@@ -106,7 +106,7 @@ async def test_simultaneous_requests_use_separate_connections(
 async def test_unsolicited_bytes_are_never_the_next_response(
     line: str, whole: bytes, more: bytes, late: bool, standing: Program, through: StartUpstream
 ) -> None:
-    """Bytes after the end of a response end the connection, whether it is idle by then or not."""
+    """Bytes after a response close the connection, whether or not it is already idle."""
     answered, gone = asyncio.Event(), asyncio.Event()
 
     async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
@@ -155,7 +155,7 @@ async def test_a_request_on_a_closed_connection_is_retried_if_that_is_safe(
 ) -> None:
     """Only idempotent requests are sent a second time.
 
-    A large or streamed body is not kept, so such a request is not sent a second time either.
+    A large or streamed body is not stored, so such a request is not sent a second time either.
     """
 
     async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
@@ -193,7 +193,7 @@ async def test_a_request_on_a_closed_connection_is_retried_if_that_is_safe(
 async def test_a_408_on_an_idle_connection_is_retried_if_that_is_safe(
     line: str, fields: str, again: bool, standing: Program, through: StartUpstream
 ) -> None:
-    """RFC 9110, section 15.5.9: the 408 crosses the next request on an idle connection."""
+    """Such a 408 crosses the next request on an idle connection (RFC 9110, section 15.5.9)."""
     gave_up = f"HTTP/1.1 408 Request Timeout\r\n{fields}Content-Length: 0\r\n\r\n".encode()
 
     async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
@@ -220,7 +220,9 @@ async def test_a_408_on_a_new_connection_is_forwarded(
     assert len(scripted.requests) == 2
 
 
-async def test_a_request_is_sent_again_only_once(standing: Program, through: StartUpstream) -> None:
+async def test_a_request_is_retried_only_once_on_a_new_connection(
+    standing: Program, through: StartUpstream
+) -> None:
     async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
         await scripted.take(reader)
         if scripted.connections == 1:
@@ -248,7 +250,7 @@ async def test_a_kept_connection_that_breaks_in_the_head_is_not_replaced(
     assert (len(scripted.requests), scripted.connections) == (2, 1)
 
 
-async def test_idle_connections_that_the_service_closes_are_forgotten(
+async def test_idle_connections_that_the_service_closes_are_not_reused(
     standing: Program, through: StartUpstream
 ) -> None:
     """A POST never uses a connection that the service has closed."""
@@ -260,7 +262,7 @@ async def test_idle_connections_that_the_service_closes_are_forgotten(
         await writer.drain()
         if writer.can_write_eof():
             writer.write_eof()
-        assert await reader.read() == b""  # the gateway closed its side too
+        assert await reader.read() == b""  # the gateway has also closed its side
         closed.set()
 
     await through(script)

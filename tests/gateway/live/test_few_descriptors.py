@@ -33,7 +33,7 @@ async def few_files(port: int, folder: Path) -> AsyncIterator[Program]:
     config.write_text(rules(port))
     own = {"GATEWAY_PORT": "0", "GATEWAY_ADMIN_PORT": "0", "GATEWAY_WORKERS": "1"}
     with output.open("wb") as stream:
-        process = subprocess.Popen(  # noqa: ASYNC220  # it returns at once
+        process = subprocess.Popen(  # noqa: ASYNC220  # Popen returns at once
             [sys.executable, "-m", "gateway"],
             cwd=folder,
             env={**os.environ, **own, "PYTHONPATH": str(ROOT)},

@@ -29,7 +29,7 @@ END_TO_END: list[str | bytes] = [
     'If-None-Match: W/"a", "b"',
     "Range: bytes=0-1",
     "!#$%&'*+-.^_`|~: odd name",
-    # Which of these a service believes, only its operator knows; docs/http.md says so.
+    # Only the operator knows which of these fields a service trusts; docs/http.md explains this.
     "X-Forwarded-User: ann",
     "Remote-User: ann",
     "X-Real-IP: 192.0.2.1",
@@ -95,13 +95,13 @@ def in_order(part: list[tuple[bytes, bytes]], whole: list[tuple[bytes, bytes]]) 
 
 
 class TestRequest:
-    """From the client to the service."""
+    """Header fields from the client to the service."""
 
-    def test_end_to_end_fields_arrive_as_they_are(self, house: House) -> None:
+    def test_end_to_end_request_fields_are_forwarded_unchanged(self, house: House) -> None:
         get(house.gateway, "/plain", *END_TO_END)
         assert in_order(ARRIVES, house.service.last.fields)
 
-    def test_hop_by_hop_fields_do_not_arrive(self, house: House) -> None:
+    def test_hop_by_hop_request_fields_are_not_forwarded(self, house: House) -> None:
         lines = [*HOP_BY_HOP, "TE: trailers, deflate;q=0.5", "Proxy-Authorization: Basic x"]
         get(house.gateway, "/plain", *lines)
         assert not names(house.service.last) & OF_ONE_HOP
@@ -142,7 +142,7 @@ class TestRequest:
     @pytest.mark.parametrize(
         "name", ["X-HTTP-Method-Override", "x-http-method", "X-Method-Override"]
     )
-    def test_no_field_changes_the_method(self, house: House, name: str) -> None:
+    def test_header_fields_cannot_override_the_method(self, house: House, name: str) -> None:
         """The gateway allows, converts, retries and shadows by the method in the request line."""
         got = ask(house.gateway, "POST", "/plain", f"{name}: delete", body=b"abc")
         assert (got.status, b'"bad_request"' in got.body) == (400, True)
@@ -182,7 +182,7 @@ class TestRequest:
         assert asked.one("X-Forwarded-Host") == authority.encode()
         assert asked.one("Forwarded") == f'for=127.0.0.1;host="{authority}";proto=http'.encode()
 
-    def test_an_absolute_target_overrules_host(self, house: House) -> None:
+    def test_an_absolute_target_overrides_host(self, house: House) -> None:
         get(house.gateway, "http://other.test:81/plain?a=http://x", "Host: api.test")
         asked = house.service.last
         assert asked.line == b"GET /plain?a=http://x HTTP/1.1"
@@ -308,7 +308,7 @@ class TestForwarded:
 
 
 class TestTarget:
-    """The path and the query on their way to the service."""
+    """The path and the query of the request to the service."""
 
     @pytest.mark.parametrize(
         "target",
@@ -358,9 +358,9 @@ class TestTarget:
 
 
 class TestResponse:
-    """From the service to the client."""
+    """Header fields from the service to the client."""
 
-    def test_end_to_end_fields_arrive_as_they_are(self, house: House) -> None:
+    def test_end_to_end_response_fields_are_forwarded_unchanged(self, house: House) -> None:
         sent = [*END_TO_END[:8], "Set-Cookie: a=b", "set-cookie: c=d", "Server: told", 'ETag: "x"']
         house.service.answer = answer(b"{}", *sent)
         got = get(house.gateway, "/plain")
@@ -368,7 +368,7 @@ class TestResponse:
         assert in_order([*ARRIVES[:8], *cookies, (b"ETag", b'"x"')], got.fields)
 
     @pytest.mark.parametrize("target", ["/plain", "/down/v1", "/native/accept"])
-    def test_hop_by_hop_fields_do_not_arrive(self, house: House, target: str) -> None:
+    def test_hop_by_hop_response_fields_are_not_forwarded(self, house: House, target: str) -> None:
         lines = [*HOP_BY_HOP, "Proxy-Authenticate: Basic"]
         house.service.answer = answer(b"{}", *lines)
         got = get(house.gateway, target, "Accept: application/vnd.t-v1+json")
@@ -441,7 +441,7 @@ class TestResponse:
         ],
         ids=["chunked", "extensions and trailers", "sized"],
     )
-    def test_bodies_of_any_framing_arrive_whole(
+    def test_bodies_of_any_framing_arrive_complete(
         self, house: House, framed: bytes, lines: list[str]
     ) -> None:
         house.service.answer = answer(framed, *lines, content_type=None)
@@ -449,7 +449,7 @@ class TestResponse:
         assert got.body == b"abcdef"
         assert b"x-t" not in names(got)
 
-    def test_a_body_that_ends_with_the_connection_arrives_whole(self, house: House) -> None:
+    def test_a_body_that_ends_with_the_connection_arrives_complete(self, house: House) -> None:
         house.service.answer = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nabc"
         assert get(house.gateway, "/plain").body == b"abc"
 
@@ -539,7 +539,8 @@ class TestRequestBodies:
         )
         house.service.answer = early + early + answer(b"{}")
         data = send(house.gateway, request("GET", "/plain"))
-        # Connection, and what it names, is between the service and us here as well.
+        # Connection, and the fields that it names, apply only to the service connection here as
+        # well.
         passed = b"HTTP/1.1 103 Early Hints\r\nlINK: </a>; rel=preload\r\n\r\n"
         assert data.startswith(passed * 2 + b"HTTP/1.1 200 OK\r\n")
 

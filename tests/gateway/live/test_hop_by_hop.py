@@ -13,7 +13,7 @@ from tests.gateway.live.raw import Message, answer, ask, get, parse_answer, send
 from tests.gateway.talk import OK, Reader, Writer, connect
 from tests.gateway.talk import ask as asking
 
-# Of each hop alone, in odd cases and white space; X-Kept must survive between them.
+# Hop-by-hop fields in unusual case and with white space; X-Kept must be forwarded in between.
 ONE_HOP = [
     "cOnnection: keep-alive ,\tX-Named\t, ,x-other",
     "X-Named: a",
@@ -78,7 +78,7 @@ def test_a_service_cannot_drop_fields_of_the_gateway_by_connection(name: str, ho
     assert len(got.one("X-Request-Id")) > 0
     assert len(got.one("Date")) > 0
     assert got.members("Vary") == ["x-api-version"]
-    # Named or not, there is one framing.
+    # Whether named or not, there is exactly one framing.
     assert len(got.all("Content-Length") + got.all("Transfer-Encoding")) == 1
 
 
@@ -174,7 +174,7 @@ def test_an_http_1_0_client_gets_an_unframed_body_until_the_end(house: House) ->
 
 @pytest.mark.parametrize("http", ["1.0", "1.1"])
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
-def test_a_response_of_http_1_0_is_sent_as_http_1_1(method: str, http: str, house: House) -> None:
+def test_an_http_1_0_response_is_sent_as_http_1_1(method: str, http: str, house: House) -> None:
     """The HTTP version is hop-by-hop, so the client gets that of the gateway."""
     body = b"" if method == "HEAD" else b"ok"
     house.service.answer = (
@@ -202,7 +202,7 @@ async def test_a_body_that_ends_with_its_connection_does_not_affect_others(
         for _ in range(3):
             client.send(asking(f"{method} /plain", "Content-Length: 0"))
             got = await client.answer(bodiless=method == "HEAD")
-            # That it looks like a response makes it none.
+            # It looks like a response but is part of the body.
             assert (got.status, got.body) == (200, b"" if method == "HEAD" else OK)
     assert scripted.connections == 3
 

@@ -1,4 +1,4 @@
-"""Corners of HTTP that checkers look into."""
+"""Rarely used parts of HTTP that conformance checkers test."""
 
 import asyncio
 
@@ -11,7 +11,7 @@ from tests.gateway.talk import OK, ask, connect, get
 async def test_options_asterisk_is_answered_by_the_gateway(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """RFC 9110, section 9.3.7."""
+    """RFC 9110, section 9.3.7, defines `OPTIONS *`."""
     scripted = await upstream(OK)
     program = gateway(rules(scripted.port))
     answer = await get(program, "OPTIONS *")
@@ -22,7 +22,7 @@ async def test_options_asterisk_is_answered_by_the_gateway(
     assert not scripted.requests
 
 
-async def test_a_too_large_body_ends_its_connection(
+async def test_a_too_large_body_closes_its_connection(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
     scripted = await upstream(OK)
@@ -37,7 +37,7 @@ async def test_a_too_large_body_ends_its_connection(
 async def test_max_forwards_is_decremented_for_options_and_trace(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """RFC 9110, section 7.6.2: the gateway decrements the value, and responds itself at 0."""
+    """The gateway decrements the value, and responds itself at 0 (RFC 9110, section 7.6.2)."""
     scripted = await upstream(OK)
     program = gateway(rules(scripted.port))
     traced = await get(program, "TRACE /plain", "Max-Forwards: 0")
@@ -56,7 +56,7 @@ async def test_max_forwards_is_decremented_for_options_and_trace(
 async def test_later_minor_versions_of_http_are_treated_as_1_1(
     reloaded: StartGateway, upstream: StartUpstream, minor: int
 ) -> None:
-    """RFC 9110, section 2.5: later minor versions count as 1.1, however the bytes arrive."""
+    """Later minor versions count as 1.1, however the bytes arrive (RFC 9110, section 2.5)."""
     scripted = await upstream(OK)
     program = reloaded(rules(scripted.port))
     whole = ask("POST /plain", "Content-Length: 4", body=b"1234")
@@ -75,10 +75,10 @@ async def test_later_minor_versions_of_http_are_treated_as_1_1(
         assert bytes(forwarded).endswith(b"\r\n\r\n1234")
 
 
-async def test_large_bodies_of_later_minor_versions_arrive_whole(
+async def test_large_bodies_of_later_minor_versions_arrive_complete(
     reloaded: StartGateway, upstream: StartUpstream
 ) -> None:
-    """More than is parsed ahead comes together with the head."""
+    """The head arrives together with more body bytes than are parsed at a time."""
     scripted = await upstream(OK)
     program = reloaded(rules(scripted.port))
     large = bytes(200_000)
@@ -95,7 +95,7 @@ async def test_large_bodies_of_later_minor_versions_arrive_whole(
 async def test_body_lines_that_look_like_later_http_versions_are_not_requests(
     reloaded: StartGateway, upstream: StartUpstream
 ) -> None:
-    """Behind more pipelined requests than the parser queues, too."""
+    """This includes bytes after more pipelined requests than the parser queues."""
     scripted = await upstream(OK)
     program = reloaded(rules(scripted.port))
     body = b"GET / HTTP/1.2\r\n\r\nGET / HTTP/1.2\r\n\r\n"
@@ -108,10 +108,10 @@ async def test_body_lines_that_look_like_later_http_versions_are_not_requests(
     assert bytes(scripted.requests[-1]).endswith(b"\r\n\r\n" + body)
 
 
-async def test_methods_of_any_name_reach_the_service(
+async def test_any_method_name_reaches_the_service(
     reloaded: StartGateway, upstream: StartUpstream
 ) -> None:
-    """RFC 9110, section 9.1: the service judges them, where an endpoint names no methods."""
+    """If an endpoint lists no methods, the service judges the method (RFC 9110, section 9.1)."""
     scripted = await upstream(OK)
     program = reloaded(rules(scripted.port))
     plain = ask("GET /plain")
@@ -129,10 +129,10 @@ async def test_methods_of_any_name_reach_the_service(
     assert bytes(scripted.requests[3]).endswith(b"\r\n\r\n2\r\nab\r\n0\r\n\r\n")
 
 
-async def test_an_unknown_method_in_pieces_is_read_whole(
+async def test_an_unknown_method_in_pieces_is_parsed_completely(
     reloaded: StartGateway, upstream: StartUpstream
 ) -> None:
-    """The method is read as if whole, and bytes after a part of it never become a request."""
+    """Bytes after a part of the method never become a separate request."""
     scripted = await upstream(OK)
     program = reloaded(rules(scripted.port))
     plain = ask("GET /plain")
@@ -148,7 +148,7 @@ async def test_an_unknown_method_in_pieces_is_read_whole(
         asked = [bytes(each).partition(b" ")[0] for each in scripted.requests]
         assert asked == [b"BREW", b"GET"]
         scripted.requests.clear()
-    preface = plain.replace(b"GET", b"PRI")  # no method: it begins HTTP/2 (RFC 9113, section 3.4)
+    preface = plain.replace(b"GET", b"PRI")  # PRI begins HTTP/2 (RFC 9113, section 3.4)
     cut = [(preface[:at], preface[at:]) for at in (2, 9, preface.index(b"Host"))]
     for pieces in (
         (b"BR", b"\r\n" + plain),
@@ -166,7 +166,7 @@ async def test_an_unknown_method_in_pieces_is_read_whole(
 
 
 TIGHT = "limits: {{ target: 512, header_bytes: 4096, header_seconds: {} }}\n"
-# What follows a method that is refused before its request is read, and the status.
+# The bytes after a refused method, and the status.
 UNREADABLE = {
     "a field": (b" /plain HTTP/1.1\r\nHost : a\r\n\r\n", 400),
     "the version": (b" /plain HTTP/3.0\r\nHost: a\r\n\r\n", 400),
@@ -182,9 +182,10 @@ UNREADABLE = {
 async def test_a_refusal_of_head_has_no_content(
     reloaded: StartGateway, upstream: StartUpstream, rest: bytes, status: int, pieces: int
 ) -> None:
-    """RFC 9110, section 9.3.2: nor has that of a request that cannot be read, but for its method.
+    """A response to HEAD has no content (RFC 9110, section 9.3.2), even for an unparseable request.
 
-    It comes in one piece, split in its method, or in many, and behind a request by the other one.
+    The request arrives in one piece, split in its method, or in many pieces, and after another
+    request with a different method.
     """
     limits = TIGHT.format(1 if status == 408 else 60)
     program = reloaded(limits + rules((await upstream(OK)).port))

@@ -18,7 +18,7 @@ from tests.gateway.live.raw import answer, ask, get
     ],
 )
 @pytest.mark.parametrize("status", ["201 Created", "303 See Other", "200 OK"])
-def test_location_and_link_lead_to_the_version_of_the_client(
+def test_location_and_link_point_to_the_version_of_the_client(
     house: House, target: str, field: str, wanted: str, status: str
 ) -> None:
     house.service.answer = answer(
@@ -35,7 +35,7 @@ def test_location_and_link_lead_to_the_version_of_the_client(
     assert house.service.last.line.split()[1].partition(b"?")[0] == b"/down/2"
 
 
-def test_links_have_a_host_if_the_version_expects_it(house: House) -> None:
+def test_links_have_a_host_if_the_version_is_in_the_host(house: House) -> None:
     relative = "Location: /moved/3/items/7", 'Link: </moved/3/items?after=b>; rel="next"'
     house.service.answer = answer(b"{}", *relative, status="201 Created")
     got = ask(house.gateway, "POST", "/moved/v2/items", body=b"")
@@ -70,7 +70,7 @@ def test_a_link_that_fits_no_endpoint_is_counted_and_logged(house: House) -> Non
 def test_links_ignore_an_invalid_host_from_a_trusted_proxy(
     house: House, field: str | bytes
 ) -> None:
-    """The proxy forwards a host from the client. Before, the response of the service was lost."""
+    """The proxy forwards a client's host. Earlier, this failed the response of the service."""
     house.service.answer = answer(
         b"{}", f"Location: http://127.0.0.1:{house.service.port}/down/2", status="201 Created"
     )

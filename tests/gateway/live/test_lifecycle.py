@@ -47,7 +47,7 @@ async def admin(program: Program, path: str) -> Answer:
 
 
 def refuses(port: int) -> bool:
-    """Whether nobody listens on a port."""
+    """Return whether nothing listens on a port."""
     with socket.socket() as connection:
         return connection.connect_ex(("127.0.0.1", port)) != 0
 
@@ -111,10 +111,10 @@ async def test_a_shutdown_without_requests_is_immediate(
         assert await ended(program) == 0
 
 
-async def test_a_response_that_outlasts_the_grace_is_cut(
+async def test_a_response_that_exceeds_the_grace_period_is_cut(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """The client notices the cut even if the end of the connection is the end of the body."""
+    """The client detects this even if the end of the connection ends the body."""
 
     async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
         request = await scripted.take(reader)
@@ -144,7 +144,7 @@ async def test_a_response_that_outlasts_the_grace_is_cut(
 async def test_a_shutdown_lets_a_slow_client_get_its_whole_response(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """A response is in flight while the gateway still holds a part of it."""
+    """A response is in flight while the gateway still buffers a part of it."""
     body = bytes(8 * 1024 * 1024)
     scripted = await upstream(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
     program = gateway(rules(scripted.port))
@@ -161,21 +161,21 @@ async def test_a_shutdown_lets_a_slow_client_get_its_whole_response(
 async def test_a_shutdown_lets_a_slow_client_get_buffered_responses(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """The service has finished long before, and the last responses are in a buffer."""
+    """The service has finished long ago, and the last responses are buffered."""
     size = 200_000
     scripted = await upstream(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size + bytes(size))
     program = gateway(rules(scripted.port))
     async with connect(program, window=4096) as client:
         client.send(ask() * 400)
         served = await settled(lambda: len(scripted.requests))
-        assert served < 100  # as many as fit into the buffers on the way
+        assert served < 100  # as many as fit into the buffers
         await stop(program)
         for _ in range(served):
             assert len((await client.answer()).body) == size
     assert await ended(program) == 0
 
 
-async def test_health_is_on_the_admin_port_and_nowhere_else(
+async def test_health_is_only_on_the_admin_port(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
     scripted = await upstream(OK)
@@ -195,7 +195,7 @@ async def test_health_is_on_the_admin_port_and_nowhere_else(
 async def test_an_idle_gateway_uses_little_memory(
     executed_gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """Measured before the first request and after a few thousand."""
+    """It is measured before the first request and after a few thousand."""
     scripted = await upstream(OK)
     program = executed_gateway(rules(scripted.port))
     process = psutil.Process(program.process.pid)

@@ -1,4 +1,4 @@
-"""Limits on clients over a socket: those of `limits` and of an endpoint."""
+"""Limits on clients over sockets: those in `limits` and those of an endpoint."""
 
 import asyncio
 import json
@@ -92,10 +92,9 @@ async def without_content(scripted: Scripted, reader: Reader, writer: Writer) ->
 
 @pytest.mark.parametrize(("size", "status"), [(20, 204), (21, 413)], ids=["just right", "too long"])
 @pytest.mark.parametrize("chunked", [False, True], ids=["with its length", "in chunks"])
-async def test_a_converted_body_has_the_same_limit_at_once_and_streamed(
+async def test_a_converted_body_has_the_same_limit_with_its_head_and_streamed(
     standing: Program, upstream: StartUpstream, size: int, status: int, chunked: bool
 ) -> None:
-    """A body that arrives with its head has the same limit as a streamed body."""
     scripted = await upstream(without_content)
     standing.reload("limits: { convert: 20 }\n" + rules(scripted.port, via=True))
     body, framing = b'{"a": 1}'.ljust(size), f"Content-Length: {size}"
@@ -139,7 +138,7 @@ async def test_a_head_above_a_limit_is_refused(
             assert says in detail(answer)
 
 
-async def test_the_next_head_is_counted_anew(small: Program) -> None:
+async def test_the_limit_applies_to_each_head_separately(small: Program) -> None:
     async with connect(small) as client:
         for _ in range(3):
             request = ask("GET /plain", f"X-A: {'a' * 900}")
@@ -149,7 +148,7 @@ async def test_the_next_head_is_counted_anew(small: Program) -> None:
             assert (await client.answer()).status == 200
 
 
-async def test_a_head_that_never_ends_is_refused_in_time(small: Program) -> None:
+async def test_a_head_that_never_ends_is_refused_after_its_time_limit(small: Program) -> None:
     async with connect(small) as client:
 
         async def trickle() -> None:
@@ -158,7 +157,7 @@ async def test_a_head_that_never_ends_is_refused_in_time(small: Program) -> None
                 client.send(b" a")
                 await asyncio.sleep(0.05)
 
-        trickling = asyncio.create_task(trickle())  # which buys no time
+        trickling = asyncio.create_task(trickle())  # slow bytes do not extend the time limit
         answer = await client.answer()
         trickling.cancel()
         assert code(answer) == (408, "request_timeout")
@@ -172,7 +171,7 @@ async def test_bytes_after_the_last_response_are_not_a_request_head(small: Progr
     async with connect(small) as client:
         client.send(ask("POST /plain", "Connection: close", "Content-Length: 999", body=b"x"))
         assert (await client.answer()).status == 413
-        end = time.monotonic() + 2  # header_seconds, twice
+        end = time.monotonic() + 2  # twice header_seconds
         while time.monotonic() < end:
             client.send(b"x")
             await asyncio.sleep(0.05)
@@ -251,7 +250,7 @@ async def test_a_client_above_the_limit_of_connections_is_refused(
             pytest.fail("the place that became free was not given away")
 
 
-async def test_slow_heads_do_not_hold_up_others(
+async def test_slow_heads_do_not_delay_other_clients(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
     scripted = await upstream(OK)

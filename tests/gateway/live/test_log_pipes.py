@@ -1,4 +1,4 @@
-"""A log on a pipe: a missing reader blocks nothing, and lines of workers stay whole."""
+"""A log on a pipe: a missing reader blocks nothing, and the lines of workers do not mix."""
 
 import asyncio
 import json
@@ -28,11 +28,11 @@ class Piped:
         self.program = Program(None, Path())  # type: ignore[arg-type]  # only its ports are used
 
     async def line(self) -> bytes:
-        """Return what the next read of the pipe returns."""
+        """Return the result of the next read of the pipe."""
         return await asyncio.to_thread(os.read, self.log, 1_000_000)
 
     async def lines(self, seconds: float) -> list[dict[str, object]]:
-        """Return the lines that come within some seconds; each has to be JSON."""
+        """Return the lines that arrive within some seconds; each must be JSON."""
         os.set_blocking(self.log, False)
         text = b""
         end = asyncio.get_running_loop().time() + seconds
@@ -46,7 +46,7 @@ class Piped:
 
 @asynccontextmanager
 async def piped(folder: Path, port: int, workers: int) -> AsyncIterator[Piped]:
-    """Start a gateway with a pipe for its log; end it in the end."""
+    """Start a gateway whose log is a pipe; end it afterwards."""
     (folder / "gateway.yaml").write_text(rules(port))
     log, end = os.pipe()
     process = await asyncio.create_subprocess_exec(
@@ -78,7 +78,7 @@ async def piped(folder: Path, port: int, workers: int) -> AsyncIterator[Piped]:
 
 
 async def dropped(program: Program) -> float:
-    """Return how many lines of requests were dropped, by the metrics."""
+    """Return the number of dropped request lines in the metrics."""
     reader, writer = await asyncio.open_connection("127.0.0.1", program.admin)
     writer.write(
         ask("GET /metrics", "Host: localhost", "Connection: close").replace(
@@ -93,14 +93,14 @@ async def dropped(program: Program) -> float:
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-async def test_a_log_pipe_that_nobody_reads_blocks_nothing(
+async def test_a_log_pipe_without_a_reader_blocks_nothing(
     tmp_path: Path, upstream: StartUpstream, workers: int
 ) -> None:
     """Requests, the admin port and SIGTERM still work; lost lines are counted and reported."""
     async with piped(tmp_path, (await upstream(OK)).port, workers) as started:
         program = started.program
         line = f"GET /nowhere/{LONG}"
-        while not await dropped(program):  # a pipe takes 64 KiB, a process 1 MiB more
+        while not await dropped(program):  # the pipe buffers 64 KiB, and the process 1 MiB more
             async with connect(program) as client:
                 for _ in range(100):
                     client.send(ask(line))

@@ -34,7 +34,7 @@ PERSON = (
 )
 VERSIONED = {"api": "person", "service": "s", "status": 200}
 
-# Request line and fields, and a part of the expected log line.
+# The request line and fields, and a part of the expected log line.
 LINES: dict[str, tuple[list[str], dict[str, Any]]] = {
     "path, converted": (
         ["GET /v1/person"],
@@ -94,7 +94,7 @@ async def test_a_request_line_has_the_address_of_a_target_that_is_a_host_name(
 
 
 @pytest.mark.parametrize(("request_lines", "expected"), LINES.values(), ids=LINES)
-async def test_a_request_is_one_line_with_these_fields(
+async def test_a_request_is_logged_as_one_line_with_these_fields(
     request_lines: list[str],
     expected: dict[str, Any],
     standing: Program,
@@ -138,7 +138,7 @@ async def test_log_times_separate_the_service_from_the_whole_request(
     assert 100 <= line["upstream_ms"] < line["duration_ms"] - 200
 
 
-async def test_a_fault_of_the_service_names_its_cause(
+async def test_a_fault_of_the_service_is_logged_with_its_cause(
     standing: Program, through: StartUpstream
 ) -> None:
     """The log has the address and the cause; the client gets neither."""
@@ -164,7 +164,7 @@ async def test_a_fault_of_the_service_names_its_cause(
         ("", False),
     ],
 )
-async def test_a_valid_request_id_is_kept_and_any_other_replaced(
+async def test_a_valid_request_id_is_kept_and_an_invalid_one_is_replaced(
     given: str, kept: bool, standing: Program, through: StartUpstream
 ) -> None:
     """A valid id is forwarded and logged; an invalid one appears nowhere."""
@@ -187,7 +187,7 @@ async def test_every_request_has_a_different_id(standing: Program, through: Star
         await logged(standing, each)  # each id has its own log line
 
 
-async def test_nothing_secret_is_logged(standing: Program, upstream: StartUpstream) -> None:
+async def test_no_secret_is_logged(standing: Program, upstream: StartUpstream) -> None:
     """This holds for successful requests and for failures of the client or the service."""
     secret = "hunter2"  # noqa: S105
     fields = (f"Authorization: Bearer {secret}", f"Cookie: a={secret}", f"X-Api-Key: {secret}")
@@ -290,7 +290,7 @@ async def test_clients_that_leave_without_a_request_are_not_logged(
     assert standing.log("log") == []
 
 
-async def test_health_is_not_logged(gateway: StartGateway) -> None:
+async def test_health_requests_are_not_logged(gateway: StartGateway) -> None:
     program = gateway(rules(1))
     for path in ("/healthz", "/readyz"):
         reader, writer = await asyncio.open_connection("127.0.0.1", program.admin)
@@ -302,7 +302,7 @@ async def test_health_is_not_logged(gateway: StartGateway) -> None:
     assert [entry["event"] for entry in program.log()] == ["listening", "stopping", "stopped"]
 
 
-def test_a_misspelt_variable_is_logged_once_and_refuses_nothing(gateway: StartGateway) -> None:
+def test_an_unknown_variable_is_logged_once_and_refuses_no_request(gateway: StartGateway) -> None:
     linked = {"GATEWAY_PORT_8080_TCP": "tcp://10.0.0.1:8080", "GATEWAY_SERVICE_HOST": "10.0.0.1"}
     misspelt = {"GATEWAY_PROT": "hush", "GATEWAY_WORKERS": "2"}
     text = rules(1).replace("127.0.0.1:1", "${GATEWAY_TARGET:-127.0.0.1:1}")

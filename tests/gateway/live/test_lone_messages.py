@@ -80,7 +80,7 @@ TOUCHED = {"content-type", "content-encoding", "content-language", "x-new", "x-o
 
 
 class Shown(NamedTuple):
-    """The compared parts of a message: query, fields and body, or its refusal."""
+    """The compared parts of a message: the query, fields and body, or the refusal."""
 
     query: str
     fields: list[tuple[str, str]]
@@ -201,7 +201,7 @@ class Commands:
     def run(self, body: bytes, name: str, *words: str) -> tuple[bytes, str]:
         """Return the standard output and the standard error of a command."""
         self.monkeypatch.setattr(sys, "argv", ["gateway", name, *words])
-        # A shell adds the newline, and the command removes it.
+        # A shell adds the line feed, and the command removes it.
         self.monkeypatch.setattr(sys, "stdin", Input(body + b"\n"))
         main()
         out, error = self.capture.readouterr()

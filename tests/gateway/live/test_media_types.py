@@ -59,7 +59,7 @@ def test_json_is_converted_under_any_name_and_sent_in_its_encoding(
     """The media type of the sender is unchanged."""
     house.service.answer = typed(NEWER.encode(codec), line)
     got = ask(program, "POST", "/v1/a", line, body=OLDER.encode(codec))
-    sent = "utf-8" if codec == "utf-8-sig" else codec  # JSON has no mark in UTF-8
+    sent = "utf-8" if codec == "utf-8-sig" else codec  # without a byte order mark
     assert (got.status, got.body.decode(sent)) == (200, OLDER)
     assert house.service.last.body.decode(sent) == NEWER
     types = [] if line.startswith("X-A") else [line.partition(":")[2].strip().encode()]

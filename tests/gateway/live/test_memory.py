@@ -125,9 +125,9 @@ async def test_a_large_request_takes_bounded_memory(
 async def test_many_large_unread_responses_take_bounded_memory(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """Each client that does not read costs the gateway a bounded amount, however much there is.
+    """Each client that does not read takes limited memory, however many bytes there are.
 
-    There are so many clients that most get no share of the common limit.
+    There are so many clients that most get no share of the common budget.
     """
 
     async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:

@@ -1,4 +1,4 @@
-"""Values in the body of one version and in header, path or query of another, over sockets."""
+"""Values that are in the body of one version and in the header, path or query of another."""
 
 from urllib.parse import unquote
 
@@ -30,7 +30,7 @@ def test_moved_values_are_missing_in_head_and_error_responses(house: House) -> N
     assert (got.status, got.one("X-Total")) == (200, b"3")
     assert (got.all("X-Count"), got.all("X-Size"), got.body) == ([], [], b"")
     house.service.answer = head.replace(b"X-Size: 2", b"X-Size: two")
-    assert ask(house.gateway, "HEAD", "/moved/v1/items").status == 502  # the same as for GET
+    assert ask(house.gateway, "HEAD", "/moved/v1/items").status == 502  # the same status as for GET
     house.service.answer = b"HTTP/1.1 304 Not Modified\r\nX-Sum: 3\r\nVary: Accept\r\n\r\n"
     got = get(house.gateway, "/moved/v1/items", 'If-None-Match: "a"')
     assert (got.status, got.one("X-Total"), got.all("X-Count")) == (304, b"3", [])
@@ -116,7 +116,7 @@ def test_a_python_function_gets_the_message(house: House) -> None:
 
 
 def test_a_python_function_for_a_parameter_gets_the_message(house: House) -> None:
-    """It gets the query before the conversion, as the client sent it, also for a response."""
+    """It gets the query as the client sent it, also for a response."""
     house.service.answer = answer(b"", "X-By: it", "X-A: 3", status="202 Accepted")
     got = ask(house.gateway, "DELETE", "/moved/v1/items?by=me&a=1", "X-By: you", "X-A: 7")
     asked = "up DELETE /moved/v{version}/{rest*} /moved/v1/items None 1 7 {}"
@@ -131,7 +131,7 @@ def test_a_python_function_for_a_parameter_gets_the_message(house: House) -> Non
     "text", ["%0d%0aX-Evil:%201", "%0d%0a%0d%0aGET%20/", "%0a", "%00", "%c4%8d"]
 )
 def test_a_function_result_cannot_inject_a_header_field(house: House, text: str) -> None:
-    """The value comes from a query, which can contain characters that are invalid in a field."""
+    """A query can contain characters that are invalid in a header field."""
     refused = ask(house.gateway, "DELETE", f"/moved/v1/items?a={text}", "X-By: you")
     assert refused.refusal() == (400, "unconvertible_request")
     assert house.service.asked == []

@@ -70,7 +70,7 @@ STATUS = ["200 OK", "204 None", "304 X", "999 \xff", "101 X", "abc", "200", "422
 
 
 def odd(chance: Random, head: str, fields: list[bytes]) -> bytes:
-    """Return a message with a head, some odd fields and a body, and now and then none at all."""
+    """Return a message with a head, some odd fields and a body; some are damaged or cut off."""
     body = chance.choice(BODIES)
     lines = [head.encode("latin-1"), *fields, *chance.sample(FIELDS, chance.randrange(4))]
     if chance.random() < 0.9:
@@ -83,7 +83,7 @@ def odd(chance: Random, head: str, fields: list[bytes]) -> bytes:
 
 
 async def send(port: int, data: bytes, *, leaves: bool) -> None:
-    """Send bytes, and read for a second, unless the client leaves at once."""
+    """Send bytes and read for a second, or disconnect at once."""
     try:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
     except OSError:

@@ -1,4 +1,4 @@
-"""Operations that differ by version, over sockets: method, path, query and status, both ways."""
+"""Operations that differ between versions, over sockets: method, path, query and status."""
 
 import json
 
@@ -110,7 +110,7 @@ NONE: tuple[str, ...] = ()
             "POST bookings/7/closings",
             b'{"reason":"rain"}',
         ),
-        # A created body has all fields, also in a patch.
+        # A created body has all fields, even in a patch.
         ("PUT 1/booking/7/open", NONE, b"", "PATCH bookings/7/state", b'{"guest_name":"nobody"}'),
         (
             "PUT 1/booking/7/open",
@@ -203,7 +203,7 @@ def test_the_methods_of_a_405_are_those_of_the_version(house: House) -> None:
         ("GET /hotel/v1/booking/7/cancel", 405, [b"POST"]),
         ("HEAD /hotel/v1/booking/7/cancel", 405, [b"POST"]),
         ("DELETE /hotel/v4/stays/7/endings", 405, [b"POST"]),
-        # It is not known whether the service still has a booking under the path of the older one.
+        # It is unknown whether the service still has a booking under the older path.
         ("GET /hotel/v1/booking/7", 404, []),
         ("POST /hotel/v1/booking/7/cancel", 404, []),  # there is no such booking
         ("GET /hotel/v1/booking/stats/none", 404, []),
@@ -224,17 +224,18 @@ def test_a_method_that_the_version_lacks_is_refused(
 @pytest.mark.parametrize(
     ("asked", "status", "allow"),
     [
-        ("GET /lodge/v1/book", 405, b"POST, OPTIONS"),  # PUT is not among those of the endpoint
+        ("GET /lodge/v1/book", 405, b"POST, OPTIONS"),  # the endpoint does not list PUT
         ("GET /lodge/v1/fax", 405, b"OPTIONS"),
-        ("GET /lodge/v1/rooms/7", 405, b"POST, OPTIONS"),  # also where all of the newer is refused
+        # The newer version refuses all operations of this path.
+        ("GET /lodge/v1/rooms/7", 405, b"POST, OPTIONS"),
         ("PUT /lodge/v1/book", 405, b"GET, HEAD, POST, OPTIONS"),
         ("OPTIONS /lodge/v1/book", 204, b"GET, HEAD, POST, OPTIONS"),
     ],
 )
-def test_allow_has_options_where_the_gateway_answers_it(
+def test_allow_includes_options_if_the_gateway_answers_it(
     house: House, asked: str, status: int, allow: bytes
 ) -> None:
-    """RFC 9110, section 10.2.1: the methods that the resource has, for that client."""
+    """Allow lists the methods of the resource for that client (RFC 9110, section 10.2.1)."""
     house.service.answer = answer(b"{}", status="404 Not Found")
     got = ask(house.gateway, *asked.split())
     assert (got.status, got.one("Allow")) == (status, allow)
@@ -251,7 +252,7 @@ def test_a_preflight_uses_the_method_of_the_converted_operation(house: House, al
     assert house.service.last.one("Access-Control-Request-Method") == b"DELETE"
 
 
-def test_a_preflight_for_any_method(house: House) -> None:
+def test_a_preflight_for_any_method_is_forwarded(house: House) -> None:
     house.service.answer = b"HTTP/1.1 204 No Content\r\nAccess-Control-Allow-Methods: *\r\n\r\n"
     got = ask(house.gateway, "OPTIONS", "/hotel/v1/booking/7")
     assert got.one("Access-Control-Allow-Methods") == b"*"

@@ -57,7 +57,7 @@ def test_a_body_with_an_unsupported_content_type_is_forwarded_unchanged(
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32-be"])
-def test_a_json_patch_in_another_encoding(house: House, encoding: str) -> None:
+def test_a_json_patch_in_another_encoding_is_converted(house: House, encoding: str) -> None:
     patch = '[{"op":"replace","path":"/title","value":"A"}]'.encode(encoding)
     field = "Content-Type: application/json-patch+json"
     assert ask(house.gateway, "PATCH", "/other/v1", field, body=patch).status == 200
@@ -112,7 +112,7 @@ def test_a_form_is_converted_to_json_for_a_json_service(house: House) -> None:
 
 @pytest.mark.parametrize("framing", ["Content-Length: 0", "Transfer-Encoding: chunked"])
 def test_an_empty_form_gets_the_default_fields(house: House, framing: str) -> None:
-    """No body of that type is a form, as a browser sends it."""
+    """A body with this media type is a form, as browsers send it."""
     form = "Content-Type: application/x-www-form-urlencoded"
     body = b"0\r\n\r\n" if "chunked" in framing else b""
     assert ask(house.gateway, "PUT", "/other/v1", form, framing, body=body).status == 200
@@ -166,10 +166,10 @@ def test_each_line_of_json_lines_is_converted(house: House, content_type: str) -
         ("text/event-stream", b"GET / HTTP/1.1\r\n", b"GET / HTTP/1.1\r\n"),
     ],
 )
-def test_a_short_stream_without_the_end_of_its_document(
+def test_a_short_stream_with_an_incomplete_document_is_refused(
     house: House, content_type: str, body: bytes, expected: bytes
 ) -> None:
-    """It comes with its head, and nothing of it is converted until it is known to be whole."""
+    """It arrives with its head. Nothing of it is converted before it is complete."""
     got = ask(house.gateway, "POST", "/other/v1", f"Content-Type: {content_type}", body=body)
     assert got.status == 200
     assert house.service.last.body == expected
@@ -216,7 +216,7 @@ def test_a_json_line_that_cannot_be_converted_is_refused(house: House) -> None:
 
 
 def test_each_complete_event_is_forwarded_at_once(house: House) -> None:
-    """The service sends an event, and the next one only after the client has the first."""
+    """The service sends the next event only after the client has received the first one."""
     arrived = threading.Event()
 
     def events(_: Message) -> Iterator[bytes]:
@@ -241,8 +241,8 @@ def test_each_complete_event_is_forwarded_at_once(house: House) -> None:
 
 
 @pytest.mark.parametrize("size", [600_000, 3_000_000])
-def test_a_slow_client_gets_the_whole_stream(house: House, size: int) -> None:
-    """Its last bytes and its end arrive while the client takes those before."""
+def test_a_slow_client_gets_the_complete_stream(house: House, size: int) -> None:
+    """The last bytes and the end arrive while the client reads earlier bytes."""
     event = b'data: {"a":"' + b"x" * 980 + b'"}\n\n'
     events = event * (size // len(event))
     sent = threading.Event()
@@ -258,12 +258,12 @@ def test_a_slow_client_gets_the_whole_stream(house: House, size: int) -> None:
         client.settimeout(DEADLINE)
         client.connect(("127.0.0.1", house.gateway.port))
         client.sendall(request("GET", "/other/v1"))
-        sent.wait(0.5)  # it is never set if the service waits for the client
+        sent.wait(0.5)  # if the service waited for the client, it would never be set
         read = b"".join(iter(lambda: client.recv(65536), b""))
     assert parse_answer(read).body == events
 
 
-def test_an_empty_json_object_in_a_get_is_dropped(house: House) -> None:
+def test_an_empty_json_object_in_a_get_request_is_dropped(house: House) -> None:
     """Changes for responses apply to requests as well, but this body is not a response."""
     house.service.answer = answer(NEWER)
     got = ask(house.gateway, "GET", "/other/v1", "Content-Type: application/json", body=b"{}\n")

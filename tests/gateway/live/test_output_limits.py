@@ -15,7 +15,7 @@ from tests.gateway.talk import OK, ask, connect, get
 async def test_no_path_of_a_service_becomes_another_host(
     reloaded: StartGateway, upstream: StartUpstream, sign: str
 ) -> None:
-    """Browsers read a backslash as a slash and skip tabs, so that two of them begin a host."""
+    """Browsers read a backslash as a slash and skip tabs, so two such characters begin a host."""
     path = f"/base/{sign}evil.test/x"
     head = f"HTTP/1.1 200 OK\r\nLocation: {path}\r\nContent-Location: {path}\r\nLink: <{path}>\r\n"
     service = await upstream(f"{head}Content-Length: 0\r\n\r\n".encode())

@@ -63,7 +63,7 @@ async def gateway_and_asked(
     return reloaded(RULES.format(port=service.port)), service.requests
 
 
-async def test_a_lookalike_of_the_version_parameter_is_refused_by_name(
+async def test_a_lookalike_of_the_version_parameter_is_refused_with_its_name(
     gateway_and_asked: tuple[Program, list[bytes]],
 ) -> None:
     gateway, asked = gateway_and_asked
@@ -78,7 +78,7 @@ async def test_a_lookalike_of_the_version_parameter_is_refused_by_name(
     assert asked == []
 
 
-async def test_other_parameters_pass_byte_for_byte(
+async def test_other_parameters_are_forwarded_byte_for_byte(
     gateway_and_asked: tuple[Program, list[bytes]],
 ) -> None:
     gateway, asked = gateway_and_asked

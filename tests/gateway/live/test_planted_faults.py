@@ -1,7 +1,7 @@
 """Faulty new routes of cutovers, over sockets: each is rolled back in time, with the reason.
 
-One gateway has an API for each fault, so that they run at the same time. Some
-requests read and the others write, and only these are refused.
+One gateway has an API for each fault, so that they are tested at the same time. Some requests read
+and others write; only writes are refused.
 """
 
 import asyncio
@@ -140,7 +140,7 @@ async def test_a_cutover_rolls_back_each_planted_fault(
     for api in faults:
         line, reason = found[api], REASONS[api]
         assert line["percent"] == 0
-        # Writes alone fail, so they may be convincing before they are among all requests.
+        # Only writes fail, so their operation may be conclusive before all requests together are.
         text = str(line["reason"])
         reason = WRITES if text.startswith(WRITES) and api not in NO_WRITES else reason
         if text.startswith(OTHER_4XX) and reason == "errors (4xx)":

@@ -1,4 +1,4 @@
-"""CORS preflights: the service answers them, and they do not count as usage of a version."""
+"""CORS preflights: the service responds to them, and they do not count as usage of a version."""
 
 import asyncio
 import json
@@ -57,10 +57,10 @@ async def answers(program: Program, *requests: tuple[str, ...]) -> list[Answer]:
         asks("/write", "POST"),
         asks("/write", "PUT"),
         asks("/v6/o"),
-        asks("/o"),  # which names no version
-        asks("/v2/o"),  # a client that it cannot name is exempt
+        asks("/o"),  # the request names no version
+        asks("/v2/o"),  # an exempt client, whom a preflight cannot name
         asks("/v4/o"),
-        asks("/v5/o"),  # another draw decides on the request
+        asks("/v5/o"),  # the request has another draw
     ],
 )
 async def test_a_preflight_for_an_allowed_method_reaches_the_service(
@@ -129,7 +129,7 @@ apis:
 """
 
 
-async def test_preflights_are_no_use_of_a_version(
+async def test_preflights_do_not_count_as_usage(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
     service = await upstream(FROM_SERVICE)
@@ -145,7 +145,7 @@ async def test_preflights_are_no_use_of_a_version(
         return await get(replace(program, port=program.admin), f"GET {path}")
 
     rows: dict[tuple[str, ...], tuple[int, int]] = {}
-    while ("plain", "", "") not in rows:  # counts come in once a second
+    while ("plain", "", "") not in rows:  # counts arrive once a second
         await asyncio.sleep(0.1)
         rows = {
             (row["api"], row["version"], row["client"]): (row["count"], row["refused"])

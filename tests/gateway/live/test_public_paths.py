@@ -78,7 +78,9 @@ async def test_a_tail_capture_includes_a_final_slash(program: Program, service: 
         assert answer.body == b'{"%b":1}' % name
 
 
-async def test_a_redirect_to_the_path_with_a_slash_leads_back(program: Program) -> None:
+async def test_a_redirect_to_the_path_with_a_slash_is_translated_to_the_public_path(
+    program: Program,
+) -> None:
     for path in ("/api/v2/orders", "/api/v1/things/7"):
         answer = await get(program, f"GET {path}")
         assert (answer.status, answer["location"]) == (301, f"{path}/")
@@ -157,9 +159,7 @@ def prefixed(reloaded: StartGateway, namer: Scripted) -> Program:
     return reloaded(PREFIXED.format(port=namer.port))
 
 
-async def test_a_stripped_prefix_is_written_for_the_service(
-    prefixed: Program, namer: Scripted
-) -> None:
+async def test_the_service_gets_the_stripped_prefix(prefixed: Program, namer: Scripted) -> None:
     """A trusted proxy may have stripped a prefix before. Prefix fields of clients are dropped."""
     shop = "X-Forwarded-Prefix: /shop"
     table: list[tuple[str, str, list[str], list[str]]] = [
@@ -185,7 +185,7 @@ async def test_a_stripped_prefix_is_written_for_the_service(
 
 
 async def test_links_have_the_prefix_and_the_port_of_the_trusted_proxy(prefixed: Program) -> None:
-    """Links have the prefix once, whether or not the service adds it."""
+    """Links contain the prefix once, whether or not the service adds it."""
     proxied = ["X-Forwarded-Prefix: /shop", "X-Forwarded-Host: shop.example"]
     tls = ["X-Forwarded-Proto: https", "X-Forwarded-Port: 8443"]
     origin = "https://shop.example:8443"
@@ -223,7 +223,7 @@ async def test_links_have_the_prefix_and_the_port_of_the_trusted_proxy(prefixed:
         assert answer.one("Location") == b"http://shop.example/shop/api/v2/items/7"
 
 
-async def test_a_port_in_the_forwarded_host_wins_over_the_forwarded_port(prefixed: Program) -> None:
+async def test_a_port_in_the_forwarded_host_precedes_the_forwarded_port(prefixed: Program) -> None:
     https = "X-Forwarded-Proto: https"
     table = {
         ("X-Forwarded-Host: shop.example:9443", "X-Forwarded-Port: 8443"): ":9443",

@@ -1,7 +1,7 @@
 """Faults of an operation with 5% of the requests, over sockets: each is rolled back.
 
-One gateway has an API for each fault, so that they run at the same time. Beside the other requests,
-a fault of so few does not show for hundreds of requests.
+One gateway has an API for each fault, so that they are tested at the same time. Among all requests,
+such a fault would not be noticeable for hundreds of requests.
 """
 
 import asyncio
@@ -49,7 +49,7 @@ def document(folder: Path) -> str:
 
 
 def rules(old: int, new: int, schema: str) -> str:
-    """Rules with one API for each fault, and a healthy one."""
+    """Return a configuration with one API for each fault, and a healthy one."""
     apis = "".join(
         f"""
   {api}:
@@ -133,5 +133,5 @@ async def test_a_cutover_rolls_back_a_fault_of_a_rare_operation(
         assert str(line["reason"]).startswith(begin), line
         assert f"POST /{api}/v{{version}}/rare" in line["reason"]
         (exceeded, *_) = (each for each in program.log("gate_exceeded") if each["api"] == api)
-        assert exceeded["new_requests"] <= 40  # of the operation alone
+        assert exceeded["new_requests"] <= 40  # of this operation only
     assert admin(program, "GET", "/cutovers/usual/1")[1]["state"] == "rules"

@@ -26,7 +26,7 @@ class TestMethods:
 
     @endpoints
     @pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE", "TRACE", "PURGE", "BREW", "get"])
-    def test_a_method_of_no_endpoint_is_405_with_allow(
+    def test_a_method_that_no_endpoint_has_is_405_with_allow(
         self, stack: Stack, path: str, allow: str, vary: list[str], method: str
     ) -> None:
         got = ask(stack.gateway, method, path)
@@ -45,7 +45,7 @@ class TestMethods:
         assert got.members("Vary") == vary
         assert got.all("Content-Length") == got.all("Transfer-Encoding") == []
 
-    def test_post_and_get_are_405_where_only_the_other_is_allowed(self, stack: Stack) -> None:
+    def test_post_and_get_are_405_if_the_endpoint_has_only_the_other(self, stack: Stack) -> None:
         assert ask(stack.gateway, "POST", "/v1/person", body=b"{}").status == 405
         assert get(stack.gateway, "/users").one("Allow") == b"POST, OPTIONS"
         assert ask(stack.gateway, "HEAD", "/users").status == 405
@@ -100,7 +100,7 @@ VARYING = {
 }
 
 
-# A request, what the service sends, and the refusal.
+# A request, the bytes of the service, and the refusal.
 REFUSALS: dict[str, tuple[str, str, list[str], bytes | None, bytes, tuple[int, str]]] = {
     "unreachable": ("GET", "gone", [], None, b"", (502, "upstream_unreachable")),
     "no HTTP": (
@@ -118,7 +118,7 @@ REFUSALS: dict[str, tuple[str, str, list[str], bytes | None, bytes, tuple[int, s
 
 @pytest.mark.parametrize(("endpoint", "lines", "vary"), VARYING.values(), ids=VARYING)
 class TestVary:
-    """Vary in every response lists the headers that select the version, also in refusals."""
+    """Vary lists the headers that select the version in every response, including refusals."""
 
     def test_vary_names_the_mechanisms_when_the_version_is_refused(
         self, house: House, endpoint: str, lines: list[str], vary: list[str]
@@ -135,7 +135,7 @@ class TestVary:
         house.service.answer = answer(b"{}", status=status)
         got = get(house.gateway, f"/down/{endpoint}".format(1), *_filled(lines, "1"))
         assert got.line == f"HTTP/1.1 {status}".encode()
-        # The configuration lists 422: its body is converted, so it may be compressed.
+        # The configuration lists 422, so its body is converted and may be compressed.
         converted = ["accept-encoding"] if status.startswith("422") else []
         assert got.members("Vary") == vary + converted
 

@@ -112,7 +112,7 @@ FRAMING = ("content-length", "transfer-encoding")
 
 @bounded
 @given(METHODS, TARGETS, LINES, st.one_of(st.none(), st.binary(max_size=30), JSON.map(json.dumps)))
-def test_no_random_request_is_answered_500(
+def test_no_random_request_gets_a_500(
     house: House, method: str, target: str, lines: list[str], body: bytes | str | None
 ) -> None:
     lines = [line for line in lines if not line.lower().startswith(FRAMING)]

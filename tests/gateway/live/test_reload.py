@@ -43,7 +43,7 @@ def by_removal(config: Path, text: str) -> None:
 
 
 def by_symlink(config: Path, text: str) -> None:
-    """Retarget a link, as a mounted volume does: gateway.yaml -> ..data/gateway.yaml."""
+    """Change the target of a link as a mounted volume does: gateway.yaml -> ..data/gateway.yaml."""
     volume = config.with_name("..data")
     number = len(list(config.parent.glob("..version*")))
     version = config.with_name(f"..version{number}")
@@ -81,11 +81,11 @@ async def test_sighup_reloads_an_unchanged_file(standing: Program) -> None:
         wait_for(partial(has_loaded, standing, loaded))
 
 
-async def test_a_signalled_file_change_is_loaded_once(gateway: StartGateway) -> None:
+async def test_a_file_change_with_a_signal_is_loaded_once(gateway: StartGateway) -> None:
     """A signal and the file check for the same change cause one reload, not two."""
     program = gateway(rules(1))
     for port in (2, 3, 4):
-        # It sees both at once, however long this process has to wait between them.
+        # The gateway detects both at once, however long this process has to wait in between.
         program.process.send_signal(signal.SIGSTOP)
         program.replace_rules(rules(port))
         program.process.send_signal(signal.SIGHUP)
@@ -94,8 +94,8 @@ async def test_a_signalled_file_change_is_loaded_once(gateway: StartGateway) -> 
     assert len(program.log("config_loaded")) == 3
 
 
-# What is broken (all of the file, where no old text is named), and which text stands in the line
-# that the report names, beside what the report says.
+# The edit (of the whole file, if no old text is given), the text in the line that the report names,
+# and the text of the report.
 BROKEN: dict[str, tuple[str, str, str, str]] = {
     "a typing error": ("services:", "servces:", "servces:", "services"),
     "an unknown service": ('"2": { service: s }', '"2": { service: z }', "service: z", "known: s"),
@@ -285,7 +285,7 @@ async def test_workers_never_load_a_partly_written_file(
     def news(event: str) -> int:
         return sum(entry["event"] == event for entry in program.log()[known:])
 
-    await soon(lambda: news("config_loaded") == 2)  # each worker has loaded them
+    await soon(lambda: news("config_loaded") == 2)  # each worker has loaded it
     assert {(await get(program)).body for _ in range(8)} == {b"two"}
     assert (news("config_loaded"), news("config_rejected")) == (2, 0)
 

@@ -69,7 +69,8 @@ def program(reloaded: StartGateway, service: Scripted) -> Program:
 async def test_a_response_keeps_the_content_type_of_the_service(program: Program) -> None:
     """The type names the version of the client instead of version 3, which the service uses."""
     table = [
-        # path, Accept, Content-Type of the service, Content-Type and body of the response
+        # The path, Accept, the service's Content-Type, and the Content-Type and body of the
+        # response.
         ("/plain", V(3), "application/json;charset=utf-8", "application/json;charset=utf-8", TOTAL),
         ("/plain", V(3), V(3), V(3), TOTAL),
         ("/plain", V(2), "application/json", "application/json", AMOUNT),

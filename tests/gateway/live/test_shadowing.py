@@ -113,7 +113,7 @@ async def test_plain_samples_show_the_values(lane: Lane, upstream: StartUpstream
 async def test_fields_that_vary_on_the_own_service_are_noise(
     lane: Lane, upstream: StartUpstream
 ) -> None:
-    """Fields that vary on the own service are ignored; other differing fields are reported."""
+    """Fields that vary on the version's own service are ignored; other differences are reported."""
     numbers = count()
 
     def say(_: bytes) -> bytes:
@@ -321,7 +321,7 @@ async def test_shadowed_writes_are_validated_but_not_sent(
         ("200", "refused: required"),
     }
     assert b"Charlemagne" not in lane.program.output.read_bytes()
-    # The old service has no document, so that what was seen counts: all of it was compared.
+    # The old service has no document, so the operations that were seen count: all were compared.
     assert now["uncompared"] == []
     await lane.get()
     now = await lane.found(lambda now: now["compared"] == 1)

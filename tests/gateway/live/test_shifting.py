@@ -185,7 +185,7 @@ ALL = cutover("percent: 100, sticky_by: request")
 async def test_cutover_wait_prints_each_change_and_exits_by_the_end(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """It prints a line for each change; each outcome has a different exit status."""
+    """Each outcome has a different exit status."""
     old, new = await upstream(OLD), await upstream(FAILING)
     lane = Lane(gateway(rules("person", old.port, new.port, HALF)), "person")
     waiting_for_all = await asyncio.create_subprocess_exec(
@@ -209,7 +209,7 @@ async def test_cutover_wait_prints_each_change_and_exits_by_the_end(
     assert said.endswith(" person 1: 100% is not reached within 0.1 s: it is where the rules end\n")
     assert command(lane.program, *wait, "--until", "50")[0] == 0
 
-    # An operator takes it back while a job waits; one that begins at 0% waits on.
+    # An operator rolls it back while a job waits. A job that begins at 0% continues to wait.
     waiting_for_all = await asyncio.create_subprocess_exec(
         *(fork_server().python, "-m", "gateway", *wait),
         env={"PYTHONPATH": str(ROOT), "GATEWAY_ADMIN_PORT": str(lane.program.admin)},

@@ -24,7 +24,7 @@ def start(tmp_path: Path) -> Iterator["Start"]:
 
 
 class Start:
-    """Starts a gateway of two workers with a state file, one after the other."""
+    """Starts gateways with two workers and a state file, one after the other."""
 
     def __init__(self, stack: ExitStack, folder: Path) -> None:
         self._stack, self._folder = stack, folder

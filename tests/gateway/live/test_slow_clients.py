@@ -17,7 +17,7 @@ SLOW = "limits: { stall_seconds: 0.5, idle_seconds: 30 }\n"
 
 
 async def large(scripted: Scripted, reader: Reader, writer: Writer) -> None:
-    """Respond to every request with a large JSON text in one piece."""
+    """Respond to every request with a large JSON document in one piece."""
     body = b'{"name":"' + b"x" * (LARGE - 11) + b'"}'
     kind = b"Content-Type: application/json"
     while True:
@@ -91,7 +91,7 @@ async def test_a_slow_reader_gets_its_response_and_the_next_one(
 async def test_an_unknown_status_does_not_end_the_connection(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """A status without a known class is an error of the service, and the client stays connected."""
+    """A status without a known class is an error of the service; the client stays connected."""
     scripted = await upstream(b"HTTP/1.1 999 Odd\r\nContent-Length: 2\r\n\r\nok")
     program = gateway(rules(scripted.port))
     async with connect(program) as client:
@@ -206,9 +206,9 @@ async def test_slow_readers_do_not_occupy_the_service(
 async def test_a_slow_reader_of_a_large_response_yields_its_slot(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """They occupy all slots of the service. A waiting request takes over one of these slots.
+    """Such readers occupy all slots of the service. A waiting request takes over one of them.
 
-    The cut client has read nothing for a second, and the waiting request has not timed out yet.
+    The client that is cut has read nothing for a second, and the waiting request has not timed out.
     """
     capacity = ", capacity: { in_flight: 8, queue: 8, patience: 4 }"
     program = gateway(rules((await upstream(large)).port, extra=capacity))

@@ -1,4 +1,4 @@
-"""Python functions with a time limit: it also ends C code, and no failure ends a worker."""
+"""Python functions with a time limit, which also ends C code; no failure ends a worker."""
 
 import asyncio
 import json
@@ -108,7 +108,7 @@ async def post(to: Program, value: object, path: str = "/v1/a", **beside: object
 async def test_no_failure_of_a_function_ends_a_worker(
     gateway: StartGateway, upstream: StartUpstream, tmp_path: Path, limit: str
 ) -> None:
-    """With and without a time limit."""
+    """This is tested with and without a time limit."""
     (tmp_path / "slow.py").write_text(CODE)
     service = await upstream(echo)
     rules = RULES.format(port=service.port, limit=limit)
@@ -132,18 +132,18 @@ async def test_no_failure_of_a_function_ends_a_worker(
 async def test_a_time_limit_ends_a_function_in_c_code(
     gateway: StartGateway, upstream: StartUpstream, tmp_path: Path
 ) -> None:
-    """A backtracking regular expression is ended, and delays no other request."""
+    """A backtracking regular expression is ended, and it delays no other request."""
     (tmp_path / "slow.py").write_text(CODE)
     service = await upstream(echo)
     rules = RULES.format(port=service.port, limit=", timeout: 0.3")
     program = gateway(rules, PYTHONPATH=f"{ROOT}:{tmp_path}")
-    assert (await post(program, "fine")).status == 200  # starts a process
+    assert (await post(program, "fine")).status == 200  # this starts a process
     slow = [asyncio.create_task(post(program, "backtrack")) for _ in range(2)]
     await asyncio.sleep(0.1)
     begin = time.monotonic()
     assert (await get(program, "GET /v1/b")).status == 404
     assert time.monotonic() - begin < 10
-    for answer in await asyncio.gather(*slow):  # the function itself takes hours
+    for answer in await asyncio.gather(*slow):  # the function itself would take hours
         assert answer.status == 400
         assert b"the Python functions took longer than 0.6 s" in answer.body
     await soon(lambda: "took longer than 0.6 s, in slow:up" in causes(program))
@@ -162,7 +162,7 @@ async def test_the_processes_of_functions_end_with_the_gateway(
     asked = json.loads(service.requests[-1].partition(b"\r\n\r\n")[2])
     number = asked["a"]
     assert number != program.process.pid
-    assert len(descriptors(number)) <= 5  # no socket that listens
+    assert len(descriptors(number)) <= 5  # no listening socket
     slow = asyncio.create_task(post(program, "backtrack"))
     await asyncio.sleep(0.1)
     program.process.send_signal(signal.SIGKILL)
@@ -225,7 +225,7 @@ async def test_clients_that_leave_do_not_end_function_processes(
             await asyncio.sleep(0.1)
     assert await processes() == begun
     async with AsyncExitStack() as clients:
-        for _ in range(16):  # as many as there are threads for functions
+        for _ in range(16):  # the number of threads for functions
             client = await clients.enter_async_context(connect(program))
             client.send(body_of("backtrack", "/v1/hasty"))
             clients.callback(client.cut)

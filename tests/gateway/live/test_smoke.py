@@ -1,16 +1,16 @@
-"""The shortest proof that the test tools and the stack work together."""
+"""The shortest check that the test tools and the stack work together."""
 
 from aiohttp import ClientSession
 
 from tests.gateway.kit import Stack, StartGateway, StartUpstream, rules
 
 
-async def test_a_person_is_served_through_the_whole_stack(stack: Stack) -> None:
+async def test_a_person_is_served_through_the_complete_stack(stack: Stack) -> None:
     async with ClientSession(stack.gateway.url) as client, client.get("/v1/person") as answer:
         assert await answer.json() == {"name": "Bob Charlie"}
 
 
-async def test_a_scripted_upstream_is_converted_through_a_gateway(
+async def test_a_response_of_a_scripted_upstream_is_converted(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
     scripted = await upstream(

@@ -1,4 +1,4 @@
-"""Ambiguous framing of requests: refused, or forwarded with unambiguous framing.
+"""Ambiguous framing of requests: the request is refused, or forwarded with unambiguous framing.
 
 After each such request, the test sends another, which must never be smuggled to the service.
 """
@@ -219,7 +219,7 @@ LAST = {
 def test_bytes_after_the_last_request_are_ignored(
     data: bytes, behind: bytes, tapped: Program, tap: Tap
 ) -> None:
-    """It is ignored (RFC 9112, section 9.6), also in the same segment."""
+    """The gateway must ignore them (RFC 9112, section 9.6), even in the same segment."""
     for before in (b"", get()):
         asked = len(tap.asked)
         with socket.create_connection(("127.0.0.1", tapped.port), 5) as client:
@@ -277,7 +277,7 @@ def test_a_last_request_in_two_segments_is_answered(data: bytes, tapped: Program
         wait_for(lambda: tap.taken)
         client.sendall(SMUGGLED)
         answer = b""
-        with suppress(ConnectionResetError):  # the gateway may have closed by then
+        with suppress(ConnectionResetError):  # the gateway may have closed the connection already
             while piece := client.recv(65536):
                 answer += piece
     assert statuses(answer) == [b"200"]
@@ -347,10 +347,10 @@ BAD_CHUNKS: dict[str, bytes] = {
 
 @pytest.mark.parametrize("path", [b"/plain", b"/v1/person"], ids=["streamed", "converted"])
 @pytest.mark.parametrize("body", BAD_CHUNKS.values(), ids=BAD_CHUNKS)
-def test_broken_chunks_are_refused_before_the_service_is_asked(
+def test_invalid_chunks_are_refused_before_the_service_gets_the_request(
     body: bytes, path: bytes, tapped: Program, tap: Tap
 ) -> None:
-    """The gateway knows that the framing is broken before it sends the request to the service."""
+    """The gateway detects the invalid framing before it sends the request to the service."""
     data = post(CHUNKED, b"Content-Type: application/json", body=body, path=path)
     answer = send(tapped, data + SMUGGLED, seconds=5)
     assert statuses(answer) == [b"400"]
@@ -359,10 +359,10 @@ def test_broken_chunks_are_refused_before_the_service_is_asked(
 
 
 @pytest.mark.parametrize("body", BAD_CHUNKS.values(), ids=BAD_CHUNKS)
-def test_chunks_that_break_later_never_end_a_request_to_the_service(
+def test_chunks_that_become_invalid_later_never_end_a_request_to_the_service(
     body: bytes, tapped: Program, tap: Tap
 ) -> None:
-    """The service has the beginning by then; it gets no end, so it never has a whole request."""
+    """The service has received the beginning, but never gets a complete request."""
     with socket.create_connection(("127.0.0.1", tapped.port), 5) as client:
         client.sendall(post(CHUNKED, body=b"5\r\nfirst\r\n"))
         wait_for(lambda: tap.taken and tap.taken[0].endswith(b"first\r\n"))
@@ -396,7 +396,7 @@ GOOD_CHUNKS: dict[str, bytes] = {
 @pytest.mark.parametrize("ahead", [True, False], ids=["ahead", "later"])
 @pytest.mark.parametrize("path", [b"/plain", b"/v1/person"], ids=["streamed", "converted"])
 @pytest.mark.parametrize("body", GOOD_CHUNKS.values(), ids=GOOD_CHUNKS)
-def test_chunks_arrive_as_the_gateway_writes_them(
+def test_request_chunks_are_forwarded_with_the_gateways_own_framing(
     body: bytes, path: bytes, ahead: bool, tapped: Program, tap: Tap
 ) -> None:
     """Their trailer fields do not appear in any other request."""
@@ -418,7 +418,7 @@ def test_chunks_arrive_as_the_gateway_writes_them(
     else:
         assert json.loads(first.body or b"") == {"name": {"firstName": "A", "lastName": "B"}}
         assert len(first.all(b"Content-Length")) == 1
-    # Sent ahead of the answer, it may be left unanswered; but it is nothing else than it was.
+    # A pipelined request may stay unanswered, but it must arrive unchanged.
     assert [other.line for other in others] in ([], [b"GET /tail/smuggled HTTP/1.1"])
     assert ahead or others
     for other in others:

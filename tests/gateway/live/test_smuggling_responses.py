@@ -146,7 +146,8 @@ def test_ambiguous_response_chunks_cut_the_response(
 ) -> None:
     tap.answer = response(CHUNKED, body=body) + FORGED
     received = b""
-    with pytest.raises(ConnectionResetError):  # RST: an end in order could look whole
+    # After an orderly end instead of RST, the response could look complete.
+    with pytest.raises(ConnectionResetError):
         received = send(gateway, request("GET", "/plain"), seconds=5)
     assert not received
     tap.answer = OK
@@ -173,7 +174,9 @@ def test_ambiguous_chunks_of_a_converted_response_are_502(
     ],
     ids=["leading zeros", "extensions", "a long extension", "trailers"],
 )
-def test_chunks_arrive_as_the_gateway_writes_them(body: bytes, gateway: Program, tap: Tap) -> None:
+def test_response_chunks_are_forwarded_with_the_gateways_own_framing(
+    body: bytes, gateway: Program, tap: Tap
+) -> None:
     tap.answer = response(CHUNKED, body=body)
     for _ in range(2):
         received = send(gateway, request("GET", "/plain"), seconds=5)

@@ -1,4 +1,4 @@
-"""Streaming both ways; interim responses, HTTP/1.0 clients, early ends and slow readers."""
+"""Streaming in both directions; interim responses, HTTP/1.0 clients, early ends, slow readers."""
 
 import asyncio
 import json
@@ -34,7 +34,7 @@ async def until(event: asyncio.Event) -> None:
 
 
 async def gone(reader: Reader) -> bool:
-    """Wait, and return whether the gateway ends a connection."""
+    """Wait; return whether the gateway closes a connection."""
     async with asyncio.timeout(10):
         try:
             return await reader.read() == b""
@@ -51,7 +51,7 @@ async def gone(reader: Reader) -> bool:
     ids=["chunked", "until the end", "of a length"],
 )
 @pytest.mark.parametrize("http", ["1.1", "1.0"])
-async def test_an_event_arrives_before_the_next_is_sent(
+async def test_an_event_is_forwarded_before_the_next_one_is_sent(
     head: bytes, http: str, standing: Program, through: StartUpstream
 ) -> None:
     seen = asyncio.Event()
@@ -84,7 +84,7 @@ async def test_an_event_arrives_before_the_next_is_sent(
 
 
 @pytest.mark.parametrize("framing", ["chunked", "length"])
-async def test_a_piece_of_a_request_arrives_before_the_next_is_sent(
+async def test_a_piece_of_a_request_is_forwarded_before_the_next_one_is_sent(
     framing: str, standing: Program, through: StartUpstream
 ) -> None:
     seen: asyncio.Queue[bytes] = asyncio.Queue()
@@ -109,8 +109,6 @@ async def test_a_piece_of_a_request_arrives_before_the_next_is_sent(
 async def test_a_response_streams_while_its_request_is_still_arriving(
     standing: Program, through: StartUpstream
 ) -> None:
-    """A response may begin and continue while its request is still arriving."""
-
     async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(CHUNKED)
@@ -185,7 +183,7 @@ async def test_the_service_decides_about_expect_100_continue(
         assert answer.status == (200 if meets else 417)
 
 
-# Clients of HTTP/1.0, and bodies without an end of their own.
+# HTTP/1.0 clients, and bodies that end with the connection.
 
 
 @pytest.mark.parametrize(
@@ -214,7 +212,7 @@ async def test_a_client_of_http_1_0_gets_no_chunked_coding(
         assert await client.rest() == b""
 
 
-async def test_a_body_that_ends_with_its_connection(
+async def test_a_body_that_ends_with_its_connection_is_forwarded(
     standing: Program, through: StartUpstream
 ) -> None:
     body = bytes(range(256)) * 1000
@@ -234,7 +232,7 @@ async def test_a_body_that_ends_with_its_connection(
 
 
 @pytest.mark.parametrize("head", [b"HTTP/1.1 200 OK\r\n", b"HTTP/1.0 200 OK\r\n"])
-async def test_an_empty_body_that_ends_with_its_connection(
+async def test_an_empty_body_that_ends_with_its_connection_is_forwarded(
     head: bytes, standing: Program, through: StartUpstream
 ) -> None:
     async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
@@ -251,7 +249,7 @@ async def test_an_empty_body_that_ends_with_its_connection(
 async def test_a_204_response_has_no_content_length(
     standing: Program, through: StartUpstream
 ) -> None:
-    """RFC 9110, section 8.6: a client could wait for the body that the length promises."""
+    """Otherwise a client could wait for a body (RFC 9110, section 8.6)."""
     await through(b"HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\n")
     answer = await get(standing)
     assert (answer.status, answer.all("content-length")) == (204, [])
@@ -274,10 +272,10 @@ async def test_a_length_without_a_body_is_kept(
 
 @pytest.mark.parametrize("framing", ["chunked", "length"])
 @pytest.mark.parametrize("closes", [True, False], ids=["client closes", "client stays"])
-async def test_an_early_response_reaches_the_client_whole(
+async def test_an_early_response_reaches_the_client_completely(
     framing: str, closes: bool, standing: Program, through: StartUpstream
 ) -> None:
-    """The client gets the whole response, although the rest of its request is discarded."""
+    """The client gets the complete response, although the rest of its request is discarded."""
     early = b"HTTP/1.1 413 Content Too Large\r\nContent-Length: 3\r\nConnection: close\r\n\r\nno!"
 
     async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
@@ -298,7 +296,7 @@ async def test_an_early_response_reaches_the_client_whole(
             client.send(chunk(b""))
         answer = await client.answer()
         assert (answer.status, answer.body) == (413, b"no!")
-        if not closes and framing == "length":  # behind chunks, what is sent ahead is dropped
+        if not closes and framing == "length":  # after chunks, pipelined bytes are dropped
             client.send(ask("GET /nowhere"))
             assert (await client.answer()).status == 404
 
@@ -341,7 +339,7 @@ async def test_a_head_beyond_the_limit_is_refused_before_its_end(standing: Progr
         assert (await client.answer()).status == 431
 
 
-# Ends.
+# Clients that disconnect, and requests that end early.
 
 
 async def waiting(through: StartUpstream) -> tuple[Scripted, asyncio.Event]:
@@ -370,7 +368,7 @@ async def test_a_client_that_leaves_ends_its_request(
 
 
 @pytest.mark.parametrize("how", ["close", "half", "reset"])
-async def test_a_client_that_leaves_with_requests_ahead_ends_the_first(
+async def test_a_client_that_leaves_with_pipelined_requests_ends_the_first_one(
     standing: Program, through: StartUpstream, how: str
 ) -> None:
     """Before, the gateway did not read meanwhile, and the request kept its slot at the service."""
@@ -462,7 +460,7 @@ async def test_a_client_that_leaves_within_its_body_ends_its_request(
 
 
 @pytest.mark.parametrize("bad", [b"zz\r\n", b"3\r\nfour\r\n", b"-1\r\n", b"f" * 17 + b"\r\n"])
-async def test_a_body_that_is_not_framed_ends_its_request(
+async def test_a_body_with_invalid_framing_ends_its_request(
     bad: bytes, standing: Program, through: StartUpstream
 ) -> None:
     begun, ended = asyncio.Event(), asyncio.Event()
@@ -495,7 +493,7 @@ async def test_pipelined_requests_are_answered_in_order(
             request = await scripted.take(reader)
             body = request.split(b" ")[1]
             if body.endswith(b"0"):
-                await asyncio.sleep(0.01)  # a later one would overtake, if it could
+                await asyncio.sleep(0.01)  # a later response could overtake here
             writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
 
     await through(script)
@@ -511,7 +509,7 @@ async def test_pipelined_requests_are_answered_in_order(
             assert (await client.answer()).body == b"/tail/%d" % n
 
 
-async def test_a_bad_request_after_good_ones_is_refused_last(
+async def test_an_invalid_request_after_valid_ones_is_refused_last(
     standing: Program, through: StartUpstream
 ) -> None:
     """Responses come in order: the good requests, the refusal, and the end of the connection."""

@@ -1,4 +1,4 @@
-"""Streams of documents, in which text that is not JSON passes, over sockets."""
+"""Streams of documents, in which text that is not JSON is forwarded unchanged, over sockets."""
 
 import gzip
 import json
@@ -140,7 +140,7 @@ def test_every_media_type_of_a_document_stream_is_converted(
 def test_a_json_sequence_has_separators_and_line_feeds_inside(
     program: Program, house: House
 ) -> None:
-    """RFC 7464, section 2.1; the second text is cut off, and the next one follows it."""
+    """The second text is cut off, and the next one follows it (RFC 7464, section 2.1)."""
     sent = b'\x1e{\n"total":1}\n\x1e{"total":\x1e{"total":"\\"}\\\\"}\n\n\x1e{"total":3}'
     house.service.answer = answer(sent, content_type="application/json-seq")
     got = get(program, "/v1/a").body
@@ -184,7 +184,7 @@ def chunk(data: bytes) -> bytes:
     ("path", "cut"),
     [("/v1/a", 0), ("/v1/a", 5), ("/v1/a", 30), ("/v1/fields", 5), ("/v1/fields", 30)],
 )
-def test_a_document_of_a_watch_arrives_before_the_next_one_is_sent(
+def test_a_document_of_a_watch_is_forwarded_before_the_next_one_is_sent(
     program: Program, house: House, cut: int, path: str
 ) -> None:
     """Kubernetes sends a watch as JSON documents with line feeds, by `application/json`."""
@@ -225,10 +225,10 @@ def test_a_document_of_a_watch_arrives_before_the_next_one_is_sent(
         (b'{"object":1}\n{}\n', b""),
     ],
 )
-def test_one_document_has_its_length_and_is_refused_as_a_whole(
+def test_a_single_document_has_a_length_and_is_refused_as_a_whole(
     program: Program, house: House, given: bytes, expected: bytes | None
 ) -> None:
-    """This holds with and without Content-Length, and for any segments."""
+    """This holds with and without Content-Length, and however the body is split."""
     cuts = (chunk(given[:9]) + chunk(given[9:]), chunk(given))
     answers: list[Any] = [answer(given), *(stream(CHUNKED + b"\r\n", cut) for cut in cuts)]
     for house.service.answer in answers:
@@ -268,13 +268,15 @@ def test_a_series_that_has_its_length_is_converted(program: Program, house: Hous
 def in_turn(
     program: Program, house: House, head: bytes, *steps: tuple[bytes, bytes], path: str = "/v1/a"
 ) -> Answer:
-    """Return a response; the service sends each part after the client has the previous one.
+    """Return a response whose parts the service sends one after the other.
+
+    Each part follows after the client has received the previous one.
 
     Args:
         program: the gateway.
         house: the gateway's service.
         head: the head of the service's response, without a length.
-        steps: each has what the service sends, and what the client receives before the next one.
+        steps: pairs of what the service sends and what the client receives before the next step.
         path: the requested path.
     """
     arrived = threading.Semaphore(0)
@@ -428,20 +430,20 @@ Add = Callable[[bytes, bool], bytes]
 
 
 def deflated(wbits: int) -> Add:
-    """Return what adds a document to a body in a coding of zlib."""
+    """Return a function that adds a document to a body compressed with zlib."""
     coder = zlib.compressobj(6, zlib.DEFLATED, wbits)
     end = zlib.Z_FINISH, zlib.Z_SYNC_FLUSH
     return lambda data, more: coder.compress(data) + coder.flush(end[more])
 
 
 def brotlied() -> Add:
-    """Return what adds a document to a body in brotli."""
+    """Return a function that adds a document to a body compressed with brotli."""
     coder = brotli.Compressor()
     return lambda data, more: coder.process(data) + (coder.flush() if more else coder.finish())
 
 
 def zstandard() -> Add:
-    """Return what adds a document to a body in zstd."""
+    """Return a function that adds a document to a body compressed with zstd."""
     coder = zstd.ZstdCompressor()
     return lambda data, more: coder.compress(data, coder.FLUSH_BLOCK if more else coder.FLUSH_FRAME)
 
@@ -460,7 +462,7 @@ CODERS: dict[str, tuple[str, Callable[[], Add]]] = {
 
 @pytest.mark.parametrize(("coding", "coder"), CODERS.values(), ids=CODERS)
 @pytest.mark.parametrize("content_type", [EVENTS, LINES, "application/json"])
-def test_a_document_of_a_coded_stream_arrives_before_the_next_one_is_sent(
+def test_a_document_of_a_compressed_stream_is_forwarded_before_the_next_one_is_sent(
     program: Program,
     house: House,
     coding: str,
@@ -483,7 +485,7 @@ def test_a_document_of_a_coded_stream_arrives_before_the_next_one_is_sent(
         *((LINES, charset) for charset in ("UTF8", "US-ASCII", '"utf-8"')),
     ],
 )
-def test_a_stream_is_utf_8_whatever_its_charset_is_called(
+def test_a_stream_is_utf_8_whatever_its_charset_parameter_says(
     program: Program, house: House, content_type: str, charset: str
 ) -> None:
     new, old = (NEW, OLD) if content_type == EVENTS else (ADDED, OLDER)
@@ -494,7 +496,7 @@ def test_a_stream_is_utf_8_whatever_its_charset_is_called(
 def test_a_compressed_stream_is_bounded_and_must_be_complete(
     program: Program, house: House
 ) -> None:
-    """The cases are a line of 50 MB compressed to 50 kB, and a body that breaks off."""
+    """The cases are a line of 50 MB compressed to 50 kB, and a body that is cut off."""
     bomb, line = gzip.compress(b"x" * 50_000_000), gzip.compress(b'{"total":1}\n' * 9)
     for body in (bomb, line[:-9], b"oops"):
         coded = "Content-Encoding: gzip"

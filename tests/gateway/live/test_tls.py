@@ -38,7 +38,7 @@ def listen(authority: Authority, *names: str, clients: str = "") -> str:
 
 
 def client(authority: Authority, certificate: str = "") -> ssl.SSLContext:
-    """Return the context of a client that trusts the authority, and may have a certificate."""
+    """Return the TLS context of a client, with a certificate if given."""
     context = ssl.create_default_context(cafile=authority.file)
     if certificate:
         path = authority.folder / certificate
@@ -53,10 +53,10 @@ async def ask(
     name: str | None = "api.example.com",
     pieces: int = 1,
 ) -> bytes:
-    """Return all that comes on a connection until it is closed.
+    """Return all bytes on a connection until it is closed.
 
     Args:
-        name: the host name that the client asks for.
+        name: the host name that the client requests (SNI).
         pieces: the number of pieces in which the request is sent.
     """
     return await asyncio.to_thread(_ask, program, context, request, name, pieces)
@@ -65,7 +65,7 @@ async def ask(
 def _ask(
     program: Program, context: ssl.SSLContext | None, request: bytes, name: str | None, pieces: int
 ) -> bytes:
-    # A blocking socket: asyncio's may leave a transport open if a handshake fails.
+    # A blocking socket, since asyncio's may leave a transport open if a handshake fails.
     plain = socket.create_connection(("127.0.0.1", program.port), DEADLINE)
     with plain if context is None else context.wrap_socket(plain, server_hostname=name) as opened:
         for number in range(pieces):
@@ -84,7 +84,7 @@ async def counted(program: Program, series: str) -> None:
 
 
 async def failures(program: Program, reason: str) -> None:
-    """Wait until a handshake has failed for a reason."""
+    """Wait until a handshake has failed for this reason."""
     await counted(program, f'gateway_client_handshake_failures_total{{reason="{reason}"}}')
 
 
@@ -126,7 +126,7 @@ async def test_metrics_have_the_scheme_that_the_client_used(
         )
 
 
-async def test_a_certificate_is_chosen_by_the_name_that_the_client_asks_for(
+async def test_a_certificate_is_selected_by_the_requested_server_name(
     gateway: StartGateway, upstream: StartUpstream, authority: Authority
 ) -> None:
     authority.write("shops", "*.shops.example.com")
@@ -171,7 +171,7 @@ async def test_a_client_certificate_is_required_or_optional(
             await failures(program, reason)
 
 
-async def test_changed_certificates_are_used_at_once_and_bad_ones_are_not(
+async def test_changed_certificates_take_effect_at_once_unless_they_are_invalid(
     gateway: StartGateway, upstream: StartUpstream, authority: Authority
 ) -> None:
     program = gateway("workers: 2\n" + listen(authority) + rules((await upstream(OK)).port))
@@ -213,7 +213,7 @@ def header_2(address: str) -> bytes:
 
 
 @pytest.mark.parametrize("header", [header_1, header_2], ids=["version 1", "version 2"])
-async def test_a_load_balancer_passes_on_the_address_of_the_client(
+async def test_the_client_address_from_a_load_balancer_is_used(
     gateway: StartGateway, upstream: StartUpstream, header: object
 ) -> None:
     scripted = await upstream(OK)
@@ -227,10 +227,10 @@ async def test_a_load_balancer_passes_on_the_address_of_the_client(
     await failures(program, "proxy_header")
 
 
-async def test_a_forged_header_of_the_proxy_protocol_is_refused(
+async def test_a_forged_proxy_protocol_header_is_refused(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """From an address that is no load balancer's, or where the protocol is not used."""
+    """It comes from an address that is not a load balancer's, or the protocol is not used."""
     scripted = await upstream(OK)
     section = 'listen: [ { address: "127.0.0.1:0", proxy_protocol: [10.0.0.0/8] } ]\n'
     for program in (gateway(section + rules(scripted.port)), gateway(rules(scripted.port))):
@@ -239,7 +239,7 @@ async def test_a_forged_header_of_the_proxy_protocol_is_refused(
     assert not scripted.requests
 
 
-async def test_a_client_of_http_2_is_told_to_use_http_1_1(
+async def test_an_http_2_client_gets_an_error_that_requires_http_1_1(
     gateway: StartGateway, upstream: StartUpstream, authority: Authority
 ) -> None:
     port = (await upstream(OK)).port
@@ -264,7 +264,7 @@ async def test_a_client_of_http_2_is_told_to_use_http_1_1(
 async def test_the_gateway_listens_on_several_addresses(
     gateway: StartGateway, upstream: StartUpstream, authority: Authority
 ) -> None:
-    """One of them by TLS; GATEWAY_PORT is not used then, and a warning says so."""
+    """One address uses TLS. GATEWAY_PORT then has no effect, and a warning says so."""
     port = (await upstream(OK)).port
     section = listen(authority).replace("listen: [", 'listen: [ { address: "127.0.0.2:0" },')
     program = gateway(section + rules(port), GATEWAY_PORT="1")

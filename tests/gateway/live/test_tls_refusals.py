@@ -1,4 +1,4 @@
-"""Clients of OpenSSL and curl whose TLS is refused: both sides name the cause."""
+"""OpenSSL and curl clients whose TLS handshake fails: both sides report the cause."""
 
 import asyncio
 import re
@@ -17,7 +17,7 @@ from tests.gateway.talk import OK, soon
 
 FAILURES = "gateway_client_handshake_failures_total"
 NAME = "api.example.com"
-# With OpenSSL 3, TLS 1.0 and 1.1 need a lower level of security.
+# With OpenSSL 3, TLS 1.0 and 1.1 require a lower security level.
 OLD = "-cipher DEFAULT@SECLEVEL=0"
 
 # The port of the gateway, the command, a pattern in its output, and the counted reason.
@@ -125,7 +125,7 @@ listen:
 
 
 def run(command: str, place: str, folder: Path) -> str:
-    """Return the output of a client that connects to a place, with its errors."""
+    """Return the output and the errors of a client that connects to an address."""
     tool, *options = command.split()
     host, _, port = place.rpartition(":")
     to = f"{host}:{port}"
@@ -136,14 +136,14 @@ def run(command: str, place: str, folder: Path) -> str:
     else:
         words = ["curl", "-sS", "-m", "30", f"telnet://{to}"]
     sent = " ".join(options) if tool == "echo" else "GET /plain HTTP/1.0\r\n\r\n"
-    done = subprocess.run(  # nothing else runs meanwhile
+    done = subprocess.run(  # nothing else runs in the meantime
         words, input=f"{sent}\r\n".encode(), cwd=folder, capture_output=True, timeout=DEADLINE
     )
     return (done.stdout + done.stderr).decode(errors="replace")
 
 
 @pytest.mark.skipif(not (which("openssl") and which("curl")), reason="needs openssl and curl")
-async def test_refused_clients_and_the_gateway_name_the_cause(
+async def test_a_failed_handshake_is_reported_by_the_client_and_the_gateway(
     gateway: StartGateway, upstream: StartUpstream, authority: Authority
 ) -> None:
     program = gateway(listen(authority) + rules((await upstream(OK)).port))
@@ -171,7 +171,7 @@ async def test_refused_clients_and_the_gateway_name_the_cause(
 
 
 def failures(program: Program, reasons: Counter[str]) -> Counter[str]:
-    """Return how many handshakes have failed, by their reason."""
+    """Return the number of failed handshakes by reason."""
     return Counter(
         {each: int(metric(program, f'{FAILURES}{{reason="{each}"}}')) for each in reasons}
     )

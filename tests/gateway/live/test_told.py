@@ -1,4 +1,4 @@
-"""A service that serves another version gets its own version in every mechanism."""
+"""A service that also serves another version gets its own version in every mechanism."""
 
 import asyncio
 
@@ -29,7 +29,7 @@ PLACES = {
 
 @pytest.fixture
 async def service(standing: Program, upstream: StartUpstream) -> Scripted:
-    """Return the service of version 2, which serves version 1 as well."""
+    """Return the service of version 2, which also serves version 1."""
     scripted = await upstream(ANSWER)
     standing.reload(rules(scripted.port, via=True))
     return scripted
@@ -103,7 +103,7 @@ async def test_each_of_two_services_gets_its_own_version(
     text = shifting.rules("told", old.port, new.port, f", {beside}").replace(path, header)
     standing.reload(text)
     async with connect(standing) as client, asyncio.timeout(DEADLINE):
-        while not new.requests:  # a busy machine drops shadows
+        while not new.requests:  # shadows may be dropped on a busy machine
             client.send(ask("GET /header", "X-API-VERSION: 1"))
             assert (await client.answer()).status == 200
             await asyncio.sleep(0.05)

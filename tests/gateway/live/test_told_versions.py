@@ -79,7 +79,7 @@ DATED = "Content-Type: application/vnd.t.{}+json"
 JSON = "Content-Type: application/json"
 VENDOR = "Accept: application/vnd.t.{}+json"
 
-# What the client sends, and the target and the fields that name a version which the service gets.
+# The client's target and fields, and the target and version fields that the service gets.
 TOLD: dict[str, tuple[str, list[str], str, list[str]]] = {
     "default": ("/v1/x", [], "/v1/x", [f"Stripe-Version: {NEW}"]),
     "pin": ("/v1/x", ["X-Client: acme"], "/v1/x", [f"Stripe-Version: {NEW}"]),
@@ -230,7 +230,7 @@ async def test_the_service_of_a_shadow_or_cutover_gets_its_own_version(
     rules = OTHER.format(old=old.port, new=new.port, beside=beside.format())
     standing.reload(rules)
     async with connect(standing) as client, asyncio.timeout(DEADLINE):
-        while not new.requests:  # a busy machine drops shadows
+        while not new.requests:  # shadows may be dropped on a busy machine
             client.send(ask("GET /t"))
             assert (await client.answer()).status == 200
             await asyncio.sleep(0.05)

@@ -1,4 +1,4 @@
-"""Traces: spans of every step at a collector, and the context for services, over sockets."""
+"""Traces over sockets: a span for every step at a collector, and the context for services."""
 
 import json
 import re
@@ -30,7 +30,7 @@ def fields(request: bytes, name: str) -> list[str]:
 
 
 def parent(scripted: Scripted, number: int = -1) -> list[str]:
-    """Return the ids and the flags of the context that a service was sent."""
+    """Return the ids and the flags of the trace context that a service received."""
     (value,) = fields(scripted.requests[number], "traceparent")
     return value.split("-")[1:]
 
@@ -156,10 +156,10 @@ async def test_a_failed_conversion_has_a_failed_span(
     ]
 
 
-async def test_a_shadow_has_a_trace_of_its_own(
+async def test_a_shadow_has_a_separate_trace(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """It is linked to the request of the client, whose trace ends without it."""
+    """The trace is linked to the client's request, whose own trace does not include the shadow."""
     service = await upstream(OK)
     text = rules(service.port).replace(
         '"1": { service: s }', '"1": { service: s, shadow: { via: "2" } }'
@@ -169,7 +169,8 @@ async def test_a_shadow_has_a_trace_of_its_own(
         async with connect(program) as client:
             client.send(ask("GET /v1/person", f"{PARENT}-01"))
             await client.answer()
-        # The request to the other version, and the one to the own service that finds noise.
+        # The request to the other version, and the one to the version's own service that detects
+        # noise.
         await soon(lambda: len(collector.named("shadow GET")) == 2)
     (server,) = collector.named("GET /v{version}/person")
     shadows = collector.named("shadow GET")

@@ -38,7 +38,7 @@ async def test_trailers_go_to_clients_that_accept_them(
 ) -> None:
     await through(HEAD + BODY + TRAILERS + b"\r\n")
     async with connect(standing) as client:
-        for _ in range(2):  # the connections are as good as before
+        for _ in range(2):  # the connections stay usable
             client.send(ask("GET /plain", *lines))
             expected = b"X-Sum: 1\r\nX-Sum: \xe9\r\n" if passed else b""
             assert await behind_the_head(client) == BODY + expected + b"\r\n"

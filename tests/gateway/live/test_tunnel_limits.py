@@ -85,7 +85,7 @@ def test_buffered_bytes_of_all_tunnels_are_bounded(gateway: StartGateway) -> Non
 
         def send_more() -> bool:  # the system takes some megabytes first
             for end in both:
-                with suppress(OSError):  # it is full, or was cut
+                with suppress(OSError):  # the buffer is full, or the connection was cut
                     end.send(bytes(1 << 20), socket.MSG_DONTWAIT)
             return bound(program, "slow") > 0
 
@@ -98,7 +98,7 @@ async def test_a_tunnel_to_a_service_that_does_not_read_is_cut(
 ) -> None:
     async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
         await scripted.take(reader)
-        writer.transport.pause_reading()  # type: ignore[attr-defined]  # of sockets
+        writer.transport.pause_reading()  # type: ignore[attr-defined]  # a method of socket transports
         writer.write(SWITCHED)
         await asyncio.Event().wait()
 

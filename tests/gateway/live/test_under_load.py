@@ -1,4 +1,4 @@
-"""Failures and operator actions under a load that checks every response."""
+"""Failures and operator actions under a load whose responses are all checked."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -24,7 +24,7 @@ def standing_house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
 
 @pytest.fixture
 def house(standing_house: House) -> House:
-    """Give the house a load of the test's own."""
+    """Start a separate load for the test."""
     standing_house.load = Load(standing_house.gateway)
     return standing_house
 
@@ -41,10 +41,10 @@ async def test_a_killed_worker_costs_only_its_own_requests(house: House) -> None
     load = house.load
     async with load.running(CLIENTS, partial(any_of, Random(1)), pause=0):
         await soon(lambda: load.right > CLIENTS)
-        while not load.explained:  # a worker may hold no connection with a request under way
+        while not load.explained:  # a worker may have no connection with a request in flight
             await house.kill_worker()
     check(load, explained=True)
-    # Each connection that it held can have had one request under way.
+    # Each of its connections may have had one request in flight.
     assert sum(load.explained.values()) <= len(load.cut)
 
 

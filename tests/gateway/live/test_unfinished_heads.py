@@ -28,7 +28,7 @@ async def client(reloaded: StartGateway, service: Scripted) -> AsyncIterator[Cli
 
 
 @pytest.mark.parametrize("after", [0, 1, 3], ids=["first", "second", "fourth"])
-async def test_a_head_is_refused_before_it_is_whole(
+async def test_a_head_is_refused_before_it_is_complete(
     gateway: StartGateway, service: Scripted, after: int
 ) -> None:
     """Five fields exceed the limit: the refusal does not wait for the end of the head."""
@@ -46,7 +46,7 @@ async def test_a_head_is_refused_before_it_is_whole(
     await soon(lambda: bound(program, "header_bytes") == 1)
 
 
-async def test_a_head_that_is_sent_ahead_is_refused_in_its_turn(
+async def test_a_pipelined_head_that_is_too_large_is_refused_in_order(
     client: Client, service: Scripted
 ) -> None:
     client.send(ask() * 3 + b"GET /plain HTTP/1.1\r\nHost: a\r\n" + FIELD * 30)
@@ -76,7 +76,7 @@ async def test_pipelined_heads_have_the_same_limits(client: Client, service: Scr
 
 
 async def test_every_request_head_has_its_own_time_limit(client: Client) -> None:
-    """The start of the second comes with the first: it has `header_seconds`, not `idle_seconds`."""
+    """The start of the second arrives with the first; `header_seconds` applies to it."""
     client.send(ask() + b"GET /plain HTTP/1.1\r\n")
     assert (await client.answer()).status == 200
     assert (await client.answer()).status == 408

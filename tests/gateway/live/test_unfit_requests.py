@@ -1,4 +1,4 @@
-"""Requests that do not fit their version are left to the service, over sockets."""
+"""Requests that do not fit their version are forwarded to the service, over sockets."""
 
 import gzip
 

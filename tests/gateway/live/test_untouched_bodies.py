@@ -1,4 +1,4 @@
-"""Bodies, and parts of them, that no change of a conversion names, over sockets."""
+"""Bodies, and parts of bodies, that no change of a conversion names, over sockets."""
 
 import gzip
 import json
@@ -58,7 +58,7 @@ def test_the_objects_of_a_mixed_array_are_converted(program: Program, house: Hou
     assert house.service.last.body == b'[1,{"total":1}]'
 
 
-def test_a_named_field_that_does_not_fit_is_refused(program: Program, house: House) -> None:
+def test_a_named_field_of_the_wrong_type_is_refused(program: Program, house: House) -> None:
     asked = len(house.service.asked)
     got = ask(program, "POST", "/v1/a", JSON, body=b'{"lines":5}')
     assert got.refusal() == (400, "unconvertible_request")
@@ -120,7 +120,7 @@ def test_digests_and_signatures_of_altered_bodies_are_dropped_and_counted(
     for line in SIGNED:
         name = line.partition(":")[0]
         assert got.all(name) == house.service.last.all(name) == []
-    # Trailer fields as well, where the client accepts any.
+    # This includes trailer fields, if the client accepts trailers.
     chunks = b'b\r\n{"total":1}\r\n0\r\nRepr-Digest: x\r\nX-Took: 5\r\n\r\n'
     head = (
         b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"

@@ -57,7 +57,7 @@ async def test_websocket_messages_are_forwarded_both_ways(
 
 
 @pytest.mark.parametrize("path", ["/v2/person", "/param?version=1"])
-async def test_versioned_endpoints_upgrade_too(
+async def test_endpoints_with_versions_forward_websockets_too(
     reloaded: StartGateway, echo: int, path: str
 ) -> None:
     program = reloaded(rules(echo))
@@ -138,7 +138,7 @@ async def test_a_websocket_is_tunnelled_where_no_change_of_bodies_applies(
 async def test_a_converted_request_ignores_an_upgrade_that_is_no_websocket_handshake(
     reloaded: StartGateway, upstream: StartUpstream
 ) -> None:
-    """RFC 6455, section 4.1: a handshake is a GET."""
+    """A WebSocket handshake is a GET request (RFC 6455, section 4.1)."""
     body = b"Content-Type: application/json\r\nContent-Length: 11\r\n\r\n" + b'{"total":1}'
     service = await upstream(b"HTTP/1.1 200 OK\r\n" + body)
     program = reloaded(CONVERTED.format(port=service.port))
@@ -212,7 +212,7 @@ async def test_an_unrequested_protocol_switch_is_502(
 async def test_a_switch_before_the_end_of_the_body_forwards_the_rest(
     reloaded: StartGateway, upstream: StartUpstream, line: str
 ) -> None:
-    """What the client sends next is the rest of its body (RFC 9110, section 7.8)."""
+    """The client's next bytes are the rest of its body (RFC 9110, section 7.8)."""
 
     async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
         await reader.readuntil(b"\r\n\r\n")
@@ -268,7 +268,7 @@ async def test_a_content_length_in_a_101_response_is_dropped(
 async def test_an_http_1_0_client_cannot_switch_protocols(
     reloaded: StartGateway, upstream: StartUpstream
 ) -> None:
-    """RFC 9110, section 7.8: Upgrade is ignored in a request of HTTP/1.0."""
+    """Upgrade is ignored in a request of HTTP/1.0 (RFC 9110, section 7.8)."""
     scripted = await upstream(OK)
     program = reloaded(rules(scripted.port))
     async with connect(program) as client:

@@ -1,4 +1,4 @@
-"""POST /users through the gateway: the contract, and where the new user is found."""
+"""POST /users through the gateway: the contract, and the Location of the new user."""
 
 import datetime as dt
 import re
@@ -80,7 +80,7 @@ def test_the_location_uses_forwarding_fields_of_trusted_proxies(house: House) ->
     assert got.one("Location") == b"http://api.test/users/%d" % got.json["id"]
 
 
-def test_ids_differ_and_the_client_s_is_ignored(stack: Stack) -> None:
+def test_each_user_gets_a_new_id_and_an_id_from_the_client_is_ignored(stack: Stack) -> None:
     body = b'{"id": 1, "name": "Bob Charlie", "birthDate": "1990-01-31", "x": {}}'
     ids = [post(stack, body).json["id"] for _ in range(3)]
     assert len(set(ids)) == 3
@@ -125,7 +125,7 @@ def test_each_violation_is_reported_at_its_field(
         (b"7", {"user"}),
     ],
 )
-def test_violations_of_odd_bodies_name_their_fields(
+def test_violations_of_unusual_bodies_name_their_fields(
     stack: Stack, body: bytes, keys: set[str]
 ) -> None:
     got = post(stack, body)

@@ -1,4 +1,4 @@
-"""Names of versions over sockets: aliases, and integers that are followed by dates."""
+"""Version names over sockets: aliases, and integers followed by dates."""
 
 import json
 
@@ -80,13 +80,13 @@ async def test_an_alias_selects_its_version_in_every_mechanism(
     assert len(service.requests) == 4
 
 
-async def test_an_answer_has_the_media_type_that_its_client_accepts(
+async def test_a_response_has_the_media_type_that_its_client_accepts(
     reloaded: StartGateway, upstream: StartUpstream
 ) -> None:
     json = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
     program = reloaded(RULES.format(port=(await upstream(json)).port))
     called = {"v2": "v2", "latest": "latest", "2026-01-31": "2026-01-31", "3": "2"}
-    for asked, named in called.items():  # a later version says which one it got
+    for asked, named in called.items():  # a later version returns the one that was selected
         answer = await get(program, "/orders", f"Accept: application/vnd.orders.{asked}+json")
         assert answer["content-type"] == f"application/vnd.orders.{named}+json"
 
@@ -96,7 +96,7 @@ async def test_an_alias_agrees_with_its_version_in_another_mechanism(program: Pr
     assert (await get(program, "/orders?v=latest", "X-API-Version: v2")).status == 400
 
 
-async def test_a_successor_link_names_the_version_not_its_alias(program: Program) -> None:
+async def test_a_successor_link_names_the_version_and_not_its_alias(program: Program) -> None:
     answer = await get(program, "/v2/orders")
     assert answer["link"] == '</2024-06-15/orders>; rel="successor-version"'
 
@@ -167,12 +167,12 @@ async def test_an_endpoint_serves_only_its_own_versions(
     program = reloaded(SOME.format(port=service.port))
     answer = await get(program, target, *fields)
     assert (answer.status, answer.all("api-version")) == (status, [served] if served else [])
-    # The version that follows has no such endpoint, so that no link leads there.
+    # The next version lacks this endpoint, so no link points to it.
     assert bool(answer.all("link")) == (target == "/v12/orders")
     if code:
         problem = json.loads(answer.body)
         assert (problem["code"], problem["supportedVersions"]) == (code, ["1", "2"])
-        # A later one than 2 is refused as well.
+        # A later version than 2 is also refused.
         assert problem["detail"].endswith("1 or 2, or stable or 12.")
     if target.startswith("/legacy"):
         assert answer.all("vary") == []
@@ -231,7 +231,7 @@ async def test_a_service_gets_the_label_that_the_client_wrote(
         assert sent.encode() in service.requests[-1]
 
 
-async def test_a_label_that_is_not_on_offer_is_refused_with_all_labels(
+async def test_an_unknown_label_is_refused_with_the_list_of_all_labels(
     reloaded: StartGateway, service: Scripted
 ) -> None:
     response = await get(reloaded(LABELS.format(port=service.port)), "/query?api-version=1.1")

@@ -1,4 +1,4 @@
-"""Choosing a version, over sockets: the four mechanisms on the real stack."""
+"""Version selection over sockets: the four mechanisms on the real stack."""
 
 import re
 from urllib.parse import quote
@@ -72,22 +72,28 @@ ODD = [
 
 @pytest.mark.parametrize(("raw", "code"), ODD)
 class TestOdd:
-    """Values that are not versions are refused and never guessed."""
+    """Values that are not versions are refused, never guessed."""
 
-    def test_an_odd_version_in_the_path_is_404(self, stack: Stack, raw: str, code: str) -> None:
+    def test_a_malformed_version_in_the_path_is_404(
+        self, stack: Stack, raw: str, code: str
+    ) -> None:
         refused(get(stack.gateway, f"/v{quote(raw, safe='+,')}/person"), 404, code)
 
-    def test_an_odd_version_in_the_query_is_400(self, stack: Stack, raw: str, code: str) -> None:
+    def test_a_malformed_version_in_the_query_is_400(
+        self, stack: Stack, raw: str, code: str
+    ) -> None:
         refused(get(stack.gateway, f"/person/param?version={quote(raw)}"), 400, code)
 
-    def test_an_odd_version_in_the_header_is_400(self, stack: Stack, raw: str, code: str) -> None:
+    def test_a_malformed_version_in_the_header_is_400(
+        self, stack: Stack, raw: str, code: str
+    ) -> None:
         refused(get(stack.gateway, "/person/header", f"X-API-VERSION: {raw}"), 400, code)
 
-    def test_an_odd_version_in_the_media_type_is_406(
+    def test_a_malformed_version_in_the_media_type_is_406(
         self, stack: Stack, raw: str, code: str
     ) -> None:
         answer = get(stack.gateway, "/person/accept", f"Accept: {VENDOR.format(raw)}")
-        # What cannot be part of a media type is no media range at all.
+        # A string with characters that media types cannot contain is not a media range.
         if not re.fullmatch(r"[-+\w.]+", raw, re.ASCII):
             code = "version_missing"
         refused(answer, 406, code)
@@ -144,7 +150,9 @@ def test_paths_match_exactly(stack: Stack, path: str, code: str) -> None:
     ],
     ids=["path", "path, no UTF-8", "query", "query, no UTF-8"],
 )
-def test_a_target_beyond_ascii_is_a_bad_request(stack: Stack, target: str | bytes) -> None:
+def test_a_target_with_non_ascii_characters_is_a_bad_request(
+    stack: Stack, target: str | bytes
+) -> None:
     assert get(stack.gateway, target).refusal() == (400, "bad_request")
 
 
@@ -367,7 +375,7 @@ class TestSeveral:
         answer = get(house.gateway, "/native/any?version=1", "X-API-VERSION: one")
         refused(answer, 400, "version_malformed")
 
-    def test_no_mechanism_with_a_version_is_version_missing(self, house: House) -> None:
+    def test_a_request_without_a_version_is_version_missing(self, house: House) -> None:
         refused(get(house.gateway, "/native/any"), 400, "version_missing")
 
     def test_path_and_header_must_agree(self, house: House) -> None:
@@ -377,8 +385,8 @@ class TestSeveral:
         refused(get(house.gateway, "/native/both/v3"), 404, "version_unknown")
 
 
-def test_options_without_a_version_is_forwarded_where_the_service_decides(house: House) -> None:
-    # A CORS preflight cannot carry the header that it asks leave for.
+def test_options_without_a_version_is_forwarded_if_the_service_decides(house: House) -> None:
+    # A CORS preflight cannot contain the header for which it requests permission.
     got = ask(house.gateway, "OPTIONS", "/native/header", "Access-Control-Request-Method: PUT")
     assert got.status == 200
     assert got.members("Vary") == ["x-api-version"]
@@ -388,7 +396,7 @@ def test_options_without_a_version_is_forwarded_where_the_service_decides(house:
     )
 
 
-def test_head_is_get_without_the_body(stack: Stack) -> None:
+def test_head_returns_the_response_to_get_without_its_body(stack: Stack) -> None:
     for target, lines in (
         ("/v1/person", []),
         ("/person/param?version=2", []),

@@ -1,4 +1,4 @@
-"""Choosing a version by Accept, over sockets: what RFC 9110 allows, and what some send instead."""
+"""Version selection by Accept, over sockets: by RFC 9110, and what some clients send instead."""
 
 import pytest
 
@@ -48,7 +48,7 @@ CHOSEN: dict[str, tuple[list[str | bytes], int]] = {
     "semicolon in a quoted string": ([f'Accept: {V1};a="b;q=0", {V2};q=0.5'], 1),
     "quote in a quoted string": ([f'Accept: text/plain;a="\\", {V1}, \\\\", {V2}'], 2),
     "quoted string, odd bytes": ([b'Accept: text/plain;a="\xff\xfe", ' + V1.encode()], 1),
-    # garbage is skipped
+    # invalid members are skipped
     "no slash": ([f"Accept: {V1.replace('/', '')}, {V2}"], 2),
     "white space inside": ([f"Accept: application /vnd.comp.app-v1+json, {V2}"], 2),
     "white space before +": ([f"Accept: application/vnd.comp.app-v1 +json, {V2}"], 2),
@@ -110,7 +110,7 @@ REFUSED: dict[str, tuple[list[str | bytes], str]] = {
 
 
 @pytest.mark.parametrize(("lines", "code"), REFUSED.values(), ids=REFUSED)
-def test_a_media_type_without_a_version_served_is_406(
+def test_an_accept_header_without_a_served_version_is_406(
     stack: Stack, lines: list[str | bytes], code: str
 ) -> None:
     answer = get(stack.gateway, "/person/accept", *lines)

@@ -1,4 +1,4 @@
-"""The version in the media type of the request's body, over sockets."""
+"""The version in the media type of the request body, over sockets."""
 
 import json
 
@@ -48,7 +48,7 @@ def program(reloaded: StartGateway, service: Scripted) -> Program:
 
 
 async def send(to: Program, line: str, body: bytes, *fields: str) -> Answer:
-    """Return the answer to a request with a body, if it is not empty."""
+    """Return the response to a request, which has a body unless it is empty."""
     length = (f"Content-Length: {len(body)}",) if body else ()
     async with connect(to) as client:
         client.send(ask(line, *fields, *length, body=body))
@@ -77,7 +77,7 @@ async def test_each_request_body_is_read_in_its_version(
         (b"", V(1), "version_missing"),
     ],
 )
-async def test_a_content_type_without_a_version_served_is_415(
+async def test_a_content_type_without_a_served_version_is_415(
     program: Program, body: bytes, called: str, code: str
 ) -> None:
     answer = await send(program, "POST /person", body, f"Content-Type: {called}")
@@ -89,7 +89,7 @@ async def test_a_content_type_without_a_version_served_is_415(
 async def test_two_content_types_are_a_bad_request(program: Program) -> None:
     fields = (f"Content-Type: {V(1)}", f"Content-Type: {V(2)}")
     answer = await send(program, "POST /person", OLD, *fields)
-    # The parser takes this field once (RFC 9110, section 8.3).
+    # The parser accepts this field only once (RFC 9110, section 8.3).
     assert (answer.status, json.loads(answer.body)["code"]) == (400, "bad_request")
 
 

@@ -50,14 +50,14 @@ def program(reloaded: StartGateway, service: Scripted) -> Program:
     return reloaded(RULES.format(port=service.port, policy=""))
 
 
-async def test_each_host_gets_its_version(program: Program, service: Scripted) -> None:
+async def test_each_host_selects_its_version(program: Program, service: Scripted) -> None:
     new = await get(program, "v2.api.test")
     assert (new.status, new.body, new.all("vary")) == (200, BODY, [])
     assert b"\r\nHost: v2.api.test\r\n" in service.requests[-1]
     old = await get(program, "V1.api.test:8080")
     assert (old.status, old.body) == (200, b'{"name":"Bob Charlie"}')
     assert old["link"] == '<//v2.api.test:8080/person>; rel="successor-version"'
-    # The service is asked as the host of its own version; what the client said stays on record.
+    # The service gets the host of its own version; the client's host is in a forwarding field.
     assert b"\r\nHost: v2.api.test:8080\r\n" in service.requests[-1]
     assert b"\r\nX-Forwarded-Host: V1.api.test:8080\r\n" in service.requests[-1]
 
@@ -93,7 +93,7 @@ async def test_the_host_policy_of_the_service_overrides_the_version_host(
     ],
 )
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST"])
-async def test_a_host_without_a_version_served_is_404(
+async def test_a_host_without_a_served_version_is_404(
     program: Program, host: str, code: str, method: str
 ) -> None:
     answer = await get(program, host, f"{method} /person")

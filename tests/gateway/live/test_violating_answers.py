@@ -1,7 +1,7 @@
-"""Answers of the new route of a cutover that violate the document, where no shadow compares any.
+"""Responses of a cutover's new route that violate the document, without a shadow.
 
-One gateway has an API for each fault, so that they run at the same time. The answers are 200 and
-201 on both routes, but for those without a body (204).
+One gateway has an API for each fault, so that they are tested at the same time. The responses are
+200 and 201 on both routes, except those without a body (204).
 """
 
 import asyncio
@@ -40,14 +40,14 @@ BAD = {
     "gone": (b"", "status 204"),
     "writes": (GOOD | {"weight": None}, "/weight"),
 }
-# These answers pass as they are: in pieces, coded, and as a page.
+# These responses are forwarded unchanged: in pieces, encoded, and as a page.
 UNCONVERTED = {"pieces", "coded", "page"}
 CHANGE = "rename: { field: name, to: title }"
 HEALTHY = ["well", "loose", "dry", "none"]
 
 
 def document(folder: Path, api: str) -> str:
-    """Write the document of version 1; that of `loose` lacks a state that is usual."""
+    """Write the document of version 1; the one of `loose` lacks a common state."""
     schema = SHIPMENT | ({"required": ["id", "color"]} if api == "loose" else {})
     body = {"content": {"application/json": {"schema": schema}}}
     operations = {"get": {"responses": {"200": body}}, "post": {"responses": {"201": body}}}
@@ -116,20 +116,20 @@ async def new_service(scripted: Scripted, reader: Reader, writer: Writer) -> Non
 
 
 def dry_run(program: Program) -> tuple[int, set[str]]:
-    """Return the percentage of `dry`, and what its gates find exceeded."""
+    """Return the percentage of `dry`, and the gates that it exceeds."""
     dry = admin(program, "GET", "/cutovers/dry/1")[1]
     exceeded = {gate["measure"] for gate in dry["gates"] if gate["outcome"] == "exceeded"}
     return dry["percent"], exceeded
 
 
 def violating(program: Program) -> tuple[str, float | None, float | None]:
-    """Return the state of `loose`, and which share of its new answers violates the document."""
+    """Return the state of `loose`, and the share of its new responses that violate the document."""
     loose = admin(program, "GET", "/cutovers/loose/1")[1]
     shares = {gate["measure"]: gate["new"] for gate in loose["gates"]}
     return loose["state"], shares["answers"], shares["write answers"]
 
 
-async def test_a_cutover_rolls_back_answers_that_violate_the_document(
+async def test_a_cutover_rolls_back_responses_that_violate_the_document(
     gateway: StartGateway, upstream: StartUpstream, tmp_path: Path
 ) -> None:
     old, new = await upstream(old_service), await upstream(new_service)
@@ -139,7 +139,7 @@ async def test_a_cutover_rolls_back_answers_that_violate_the_document(
         for api in (*BAD, *HEALTHY)
         for method in ("GET", "GET", "POST")
     ]
-    # Of so many answers, those of each API are validated now and then.
+    # With so many responses, only some of each API are validated.
     lines = await call_until_left(
         program,
         requests,
@@ -168,4 +168,4 @@ async def test_a_cutover_rolls_back_answers_that_violate_the_document(
             checked = metric(program, f"gateway_cutover_checked_total{labels}")
             return 0 < checked == metric(program, f"gateway_cutover_violating_total{labels}")
 
-        wait_for(agree)  # the last answers may be validated between two scrapes
+        wait_for(agree)  # the last responses may be validated between two scrapes

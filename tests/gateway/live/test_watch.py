@@ -1,4 +1,4 @@
-"""Usage counts and overrides of real processes: they outlive crashes and apply at once."""
+"""Usage counts and overrides of real processes: they survive crashes and apply at once."""
 
 import asyncio
 import http.client
@@ -29,7 +29,7 @@ WORKERS = pytest.mark.parametrize("workers", ["1", "2"])
 
 
 def admin(program: Program, path: str, method: str = "GET", body: str | None = None) -> Any:
-    """Return the status and the document of an answer of the admin port."""
+    """Return the status and the document of an admin port response."""
     connection = http.client.HTTPConnection("127.0.0.1", program.admin, timeout=60)
     try:
         connection.request(method, path, body)
@@ -57,7 +57,7 @@ def test_a_foreign_web_page_cannot_change_the_gateway(gateway: StartGateway) -> 
 
 
 def counts(program: Program) -> dict[tuple[str, str], int]:
-    """Return how often each client asked for each version of the person."""
+    """Return how often each client requested each version of the person."""
     _, told = admin(program, "/usage?api=person")
     return {(line["client"], line["version"]): line["count"] for line in told["usage"]}
 
@@ -79,7 +79,7 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 
 
 async def call(program: Program, client: str, version: int = 1, times: int = 1) -> None:
-    """Ask for a version, each time on a connection of its own, so that all workers are asked."""
+    """Request a version, each time on a new connection, so that all workers get requests."""
     for _ in range(times):
         async with connect(program) as caller:
             caller.send(ask(f"GET /v{version}/person", f"X-Client: {client}", "Connection: close"))
@@ -87,7 +87,7 @@ async def call(program: Program, client: str, version: int = 1, times: int = 1) 
 
 
 async def statuses(program: Program) -> set[int]:
-    """Ask often enough for every worker to be asked; return the statuses of the answers."""
+    """Send enough requests to reach every worker; return the statuses."""
     found = set()
     for _ in range(8):
         async with connect(program) as caller:
@@ -126,7 +126,7 @@ async def test_a_stopped_gateway_keeps_all_counts(
     await until(second, {("acme", "1"): 6, ("globex", "2"): 3})
 
 
-async def test_counts_reported_by_a_worker_outlive_it(
+async def test_counts_reported_by_a_worker_survive_its_end(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
     program = gateway(KEPT + rules((await upstream(OK)).port), GATEWAY_WORKERS="2")
@@ -139,7 +139,7 @@ async def test_counts_reported_by_a_worker_outlive_it(
     await until(program, {("acme", "1"): 10})
 
 
-async def test_written_counts_outlive_a_killed_gateway(
+async def test_written_counts_survive_a_killed_gateway(
     gateway: StartGateway, upstream: StartUpstream, command: Command
 ) -> None:
     text = KEPT + rules((await upstream(OK)).port)
@@ -161,7 +161,7 @@ async def test_written_counts_outlive_a_killed_gateway(
     assert counts(second) == {("acme", "1"): 5}
 
 
-async def test_hashed_client_names_appear_nowhere_in_plain(
+async def test_hashed_client_names_never_appear_as_plain_text(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
     hashed = KEPT.replace("} ] }", '} ], hash: "salt" }')
@@ -309,7 +309,7 @@ async def test_usage_separates_refused_clients_from_served_clients(
         ),
     ],
 )
-def test_a_command_for_an_unknown_version_reports_it(
+def test_a_command_for_an_unknown_version_reports_the_error(
     standing: Program, command: Command, words: str, said: str, status: int
 ) -> None:
     acts = {"pause", "resume", "set", "clear", "reset"} & set(words.split())
