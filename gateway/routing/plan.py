@@ -232,8 +232,8 @@ def _unauthorised(
 ) -> Fault | None:
     """Return the fault if the client may not send the request, else None.
 
-    A preflight carries no credentials (Fetch, section 4.8). Of a version that has ended for all
-    clients, only the end is worth knowing.
+    A preflight has no credentials (Fetch, section 4.8). For a version that has ended for all
+    clients, clients get the fault about its end instead.
     """
     if is_preflight(head.method, head.fields):
         return None

@@ -220,7 +220,7 @@ _PLAIN: tuple[tuple[re.Pattern[str], Callable[[str], Data]], ...] = (
 _STANDARD = "tag:yaml.org,2002:"
 _TAGS = (None, f"{_STANDARD}map", f"{_STANDARD}seq", f"{_STANDARD}str")
 
-# The mappings whose keys are labels or names of clients. Their keys may look like numbers.
+# Mappings whose keys are labels or names of clients. Their keys may look like numbers.
 _NAMED = ("versions", "aliases", "pins")
 
 _Entries = dict[str, tuple[ScalarNode, Node]]
@@ -379,7 +379,7 @@ class _Reader:
 
 
 def _is_value(key: str, location: Location) -> bool:
-    """Return whether an unquoted key has another meaning than its text."""
+    """Return whether YAML gives an unquoted key another value than its text."""
     found = next((value for pattern, value in _PLAIN if pattern.match(key)), None)
     is_name = location[-1:] and location[-1] in _NAMED
     return found is not None and not (is_name and found in (_integer, _float))

@@ -33,10 +33,7 @@ def explain(document: YamlDocument, error: ValidationError) -> list[Issue]:
 
 
 def with_written_numbers(document: YamlDocument, error: ValidationError) -> Data:
-    """Return the data with each number in place of a text as it is written in the file.
-
-    `between: [1.0, 1.10]` names the versions `1.0` and `1.10`, not 1 and 1.1.
-    """
+    """Return the data. Where a string is expected, a number is replaced by its text in the file."""
     data = document.data
     for detail in error.errors(include_url=False, include_input=False)[:_MAX_EXPLAINED]:
         location, _ = _in_document(document.data, detail["loc"])

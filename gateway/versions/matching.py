@@ -152,4 +152,4 @@ def _major(number: Number) -> int | None:
 
 
 EXACT = Matching()
-"""Only labels name versions, and they are whole numbers."""
+"""The default: only labels name versions, and labels are whole numbers."""

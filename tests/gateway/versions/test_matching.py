@@ -183,7 +183,9 @@ def test_ranges_select_only_from_the_versions_of_an_endpoint(
 
 @LAW
 @given(st.sets(st.integers(0, 60), max_size=6), st.integers(0, 60))
-def test_the_nearest_lower_is_the_newest_that_is_not_newer(on_offer: set[int], asked: int) -> None:
+def test_the_nearest_lower_version_is_the_newest_one_up_to_the_requested_version(
+    on_offer: set[int], asked: int
+) -> None:
     versions = ladder(*map(str, sorted(on_offer)))
     matching = Matching(versions, (Format.INTEGER,), nearest_lower=True)
     lower = [number for number in on_offer if number <= asked]

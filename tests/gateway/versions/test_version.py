@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from gateway.versions.version import Format, Parsed, Semantic, Version, parse
 from tests.gateway.world import LAW
 
-# Digits of many scripts, and what lenient parsers read over.
+# Digits of many scripts, and characters that lenient parsers ignore.
 NEARLY = st.text(
     st.sampled_from(
         "0123456789\u0660\u0661\u0662\uff11\uff12²\u0966\u06f1 \t\n\r\0\x0b\x85\u2009_+-.,vVxe"
@@ -19,7 +19,7 @@ NEARLY = st.text(
 
 
 @pytest.mark.parametrize("text", ["0", "1", "2", "9", "10", "4711", "999999999"])
-def test_a_plain_number_is_a_version(text: str) -> None:
+def test_a_whole_number_is_a_version(text: str) -> None:
     assert parse(text, Format.INTEGER) == Parsed(int(text))
 
 
@@ -60,7 +60,7 @@ def test_a_plain_number_is_a_version(text: str) -> None:
     ],
     ids=lambda text: ascii(text[:12]),
 )
-def test_other_texts_are_no_versions(text: str) -> None:
+def test_other_strings_are_not_whole_numbers(text: str) -> None:
     assert parse(text, Format.INTEGER) is None
 
 
@@ -93,7 +93,7 @@ class TestSemantic:
             *("1.0.0-01a", "1.0.0-RC.1", "1.0.0-999999999"),
         ],
     )
-    def test_a_canonical_text_is_a_version(self, text: str) -> None:
+    def test_a_canonical_string_is_a_version(self, text: str) -> None:
         parsed = parse(text, Format.SEMANTIC)
         assert parsed is not None
         assert parsed.is_release == ("-" not in text)
@@ -146,7 +146,7 @@ class TestSemantic:
 
 
 class TestDate:
-    """Dates as RFC 3339, section 5.6, has them, or months, with an optional suffix."""
+    """Dates of RFC 3339, section 5.6, or months, with an optional suffix."""
 
     @pytest.mark.parametrize(
         ("text", "day", "is_release"),
@@ -159,7 +159,7 @@ class TestDate:
             ("2024-07-rc.1", date(2024, 7, 1), False),
         ],
     )
-    def test_a_date_of_the_calendar_is_read(self, text: str, day: date, is_release: bool) -> None:
+    def test_a_calendar_date_is_a_version(self, text: str, day: date, is_release: bool) -> None:
         assert parse(text, Format.DATE) == Parsed(day, is_release)
 
     @pytest.mark.parametrize(

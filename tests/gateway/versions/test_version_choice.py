@@ -67,7 +67,7 @@ def endpoint(snapshot: Snapshot, path: str) -> Endpoint:
 def test_versions_have_the_order_of_the_file(
     api: str, labels: tuple[str, ...], oldest_first: list[str]
 ) -> None:
-    """Whole numbers without a declared format are the exception: their order is their value."""
+    """If whole numbers have no configured format, they are ordered by value."""
     selector = endpoint(rules(api, *labels), "/query").selector
     assert selector is not None
     assert list(selector.supported) == oldest_first
@@ -87,8 +87,8 @@ def test_a_label_is_compared_byte_by_byte(label: str) -> None:
     assert outcome.fault.code is FaultCode.VERSION_UNKNOWN
 
 
-def test_unquoted_labels_are_read_as_they_are_written() -> None:
-    """YAML reads the number 1.1 in 1.10, and 100000 in 1e5."""
+def test_an_unquoted_label_is_its_text_in_the_file() -> None:
+    """YAML parses 1.10 as the number 1.1, and 1e5 as 100000."""
     snapshot = loaded(
         """\
 services: { s: { targets: ["http://127.0.0.1:1"] } }

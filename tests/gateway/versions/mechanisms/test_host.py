@@ -72,7 +72,7 @@ def test_the_rewritten_host_names_the_version_of_the_service(authority: str, tol
 
 @LAW
 @given(st.integers(0, 10**9))
-def test_a_reader_reads_its_own_host(version: int) -> None:
+def test_a_reader_reads_the_version_in_its_own_host_name(version: int) -> None:
     address = HOST.address(V1._replace(label=str(version)))
     assert address.host is not None
     assert HOST.read(asked(address.host), {}) == (str(version),)
