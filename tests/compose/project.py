@@ -1,4 +1,4 @@
-"""Project: a copy of this project as containers, under a name and on a port of its own."""
+"""Project: a copy of this project in containers, with its own name and port."""
 
 import json
 import os
@@ -27,12 +27,12 @@ MECHANISMS = [
     ("/person/accept", {"Accept": "application/vnd.comp.app-v1+json"}, V1),
     ("/person/accept", {"Accept": "application/vnd.comp.app-v2+json"}, V2),
 ]
-"""A request for each version by each mechanism: target, fields, and the body of the answer."""
+"""A request for each version by each mechanism: target, fields, and the response body."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the gateway answered."""
+    """A response of the gateway."""
 
     status: int
     headers: dict[str, str]
@@ -41,21 +41,21 @@ class Answer:
 
 @dataclass(frozen=True)
 class Project:
-    """A Compose project that is up."""
+    """A running Compose project."""
 
     folder: Path
     port: int
     variables: Mapping[str, str] = field(default_factory=dict)
-    """Of the environment, beside those that keep it apart from other projects."""
+    """Variables of the environment, besides those that separate it from other projects."""
     at_start: dict[str, Any] = field(default_factory=dict)
-    """`docker inspect` of each container, from right after the start."""
+    """The output of `docker inspect` for each container, right after the start."""
     steps: list[str] = field(default_factory=list)
-    """What Compose did to start it, in order, a line each."""
+    """The output lines of Compose during the start."""
     asked: Counter[str] = field(default_factory=Counter)
-    """How often each target was asked for."""
+    """The number of requests to each target."""
 
     def compose(self, *arguments: str, check: bool = True) -> str:
-        """Run `docker compose`; return what it wrote."""
+        """Run `docker compose`; return its output."""
         done = subprocess.run(
             ["docker", "compose", "--ansi", "never", *arguments],
             cwd=self.folder,
@@ -74,7 +74,7 @@ class Project:
         return done.stdout + done.stderr
 
     def inspect(self, program: str) -> Any:
-        """Return what `docker inspect` knows of a program's container."""
+        """Return the output of `docker inspect` for a program's container."""
         container = self.compose("ps", "--all", "--quiet", program).strip()
         command = ["docker", "inspect", container]
         return json.loads(subprocess.run(command, capture_output=True, check=True).stdout)[0]
@@ -97,7 +97,7 @@ class Project:
             connection.close()
 
     def until(self, target: str, true: Callable[[Answer], bool]) -> None:
-        """Wait until something is true of the answer to a GET."""
+        """Wait until the response to a GET meets a condition."""
         deadline = time.monotonic() + 60
         answer: object = None
         while not (isinstance(answer, Answer) and true(answer)):
@@ -110,22 +110,22 @@ class Project:
 
 
 def is_ok(body: object) -> Callable[[Answer], bool]:
-    """Return what is true of a 200 with this body."""
+    """Return the condition that a response is a 200 with this body."""
     return lambda answer: (answer.status, answer.body) == (200, body)
 
 
 @contextmanager
 def brought_up(folder: Path, *programs: str, **variables: str) -> Iterator[Project]:
-    """Bring a copy of the project up, healthy; take it down afterwards.
+    """Start a copy of the project and wait until it is healthy; remove it afterwards.
 
     Args:
-        folder: for the copy.
-        programs: those to inspect once it is up.
-        variables: of the environment.
+        folder: the folder for the copy.
+        programs: the programs to inspect after the start.
+        variables: variables of the environment.
     """
     unneeded = shutil.ignore_patterns(".*_cache", ".git", ".venv", "__pycache__", "*.db*")
     shutil.copytree(ROOT, folder, ignore=unneeded)
-    folder.chmod(0o755)  # the gateway's user, not ours, reads gateway.yaml
+    folder.chmod(0o755)  # the gateway's user in the container reads gateway.yaml
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     project = Project(folder, port, variables)
@@ -134,5 +134,5 @@ def brought_up(folder: Path, *programs: str, **variables: str) -> Iterator[Proje
         project.at_start.update({program: project.inspect(program) for program in programs})
         yield project
     finally:
-        # Images of others that were there before are not ours to remove.
+        # Images that existed before are not removed.
         project.compose("down", "--volumes", "--rmi", "local", "--timeout", "5")

@@ -1,7 +1,7 @@
-"""The stack of compose.yaml, proven end to end on a Docker engine: `make test-compose`.
+"""The stack of compose.yaml is tested end to end on a Docker engine: `make test-compose`.
 
-Not named test_*, so that only who asks for it needs an engine. It brings up a copy of the project,
-under a name and on a port of its own, and takes all of it down again.
+The file is not named test_*, so other test runs need no engine. The tests start a copy of the
+project with its own name and port, and remove all of it afterwards.
 """
 
 import json
@@ -20,13 +20,13 @@ PROGRAMS = [*BACKENDS, "gateway"]
 
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
-    """Bring the project up, healthy; take it down afterwards."""
+    """Start the project and wait until it is healthy; remove it afterwards."""
     with brought_up(tmp_path_factory.mktemp("compose") / "project", *PROGRAMS) as project:
         yield project
 
 
 @pytest.mark.parametrize(("target", "headers", "body"), MECHANISMS)
-def test_every_mechanism_selects(
+def test_every_mechanism_selects_the_version(
     stack: Project, target: str, headers: dict[str, str], body: object
 ) -> None:
     answer = stack.ask("GET", target, headers)
@@ -34,7 +34,7 @@ def test_every_mechanism_selects(
     assert (answer.status, answer.body) == (200, body)
 
 
-def test_the_gateway_waited_for_healthy_backends(stack: Project) -> None:
+def test_the_gateway_starts_after_the_backends_are_healthy(stack: Project) -> None:
     def first(program: str, state: str) -> int:
         step = re.compile(rf"\bContainer \S+-{program}-1 +{state}\b")
         return next(number for number, line in enumerate(stack.steps) if step.search(line))
@@ -59,7 +59,7 @@ def test_only_the_gateway_is_published(stack: Project) -> None:
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_a_container_can_do_no_more_than_it_must(stack: Project, program: str) -> None:
+def test_containers_have_only_the_privileges_that_they_need(stack: Project, program: str) -> None:
     inspect = stack.at_start[program]
     assert inspect["HostConfig"]["CapDrop"] == ["ALL"]
     assert inspect["HostConfig"]["Memory"] == 1024**3
@@ -73,7 +73,7 @@ def test_a_container_can_do_no_more_than_it_must(stack: Project, program: str) -
         assert "Read-only file system" in refusal or "No such file or directory" in refusal
 
 
-def test_the_gateway_is_the_installed_one_and_compiled(stack: Project) -> None:
+def test_the_image_runs_the_installed_compiled_gateway(stack: Project) -> None:
     version = stack.compose("exec", "gateway", "version-gateway", "--version")
     assert version.strip() == f"version-gateway {__version__} (compiled)"
     assert stack.compose("exec", "gateway", "ls").split() == sorted({*BACKENDS, "stack"})
@@ -85,7 +85,7 @@ def test_the_image_has_no_compiler(stack: Project) -> None:
 
 
 def build(stack: Project, compiled: str) -> subprocess.CompletedProcess[str]:
-    """Build an image without a name by the argument `COMPILED`."""
+    """Build an unnamed image with this value of the argument `COMPILED`."""
     arguments = ["--build-arg", "PIP_INDEX_URL", "--build-arg", f"COMPILED={compiled}"]
     command = ["docker", "build", "--quiet", *arguments, str(stack.folder)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
@@ -103,13 +103,13 @@ def test_an_image_can_be_built_without_a_compiler(stack: Project) -> None:
     assert version == f"version-gateway {__version__}\n"
 
 
-def test_another_value_for_compiled_fails_and_names_those_that_are_right(stack: Project) -> None:
+def test_an_invalid_value_of_compiled_fails_and_names_the_valid_values(stack: Project) -> None:
     built = build(stack, "off")
     assert built.returncode != 0
     assert "COMPILED is 'off': yes or no." in built.stdout + built.stderr
 
 
-def test_the_backends_reach_nothing_outside(stack: Project) -> None:
+def test_the_backends_cannot_reach_outside_addresses(stack: Project) -> None:
     networks = {
         program: set(found["NetworkSettings"]["Networks"])
         for program, found in stack.at_start.items()
@@ -122,7 +122,7 @@ def test_the_backends_reach_nothing_outside(stack: Project) -> None:
     assert subprocess.run(command, capture_output=True, check=True).stdout == b"true\n"
 
 
-def test_a_user_outlives_the_containers(stack: Project) -> None:
+def test_users_are_stored_across_new_containers(stack: Project) -> None:
     json_type = {"Content-Type": "application/json"}
     alice = '{"name": "Alice", "birthDate": "1990-12-31"}'
 
@@ -161,10 +161,10 @@ def test_an_edit_of_gateway_yaml_retires_backend_v1_without_a_restart(stack: Pro
     served, converted = '"1": { service: person_v1 }', '"1": { via: "2" }'
     assert shipped.count(served) == 1
     stack.compose("stop", "backend_v1")
-    # 504: the address of a container that is gone stays in use until the next look-up.
+    # 504: the address of a removed container stays in use until the next lookup.
     assert stack.ask("GET", "/v1/person").status in {502, 503, 504}
 
-    # As `sed -i` and most editors save: a new file takes the old one's name.
+    # `sed -i` and most editors save this way: a new file replaces the old one.
     saved = config.with_suffix(".new")
     saved.write_text(shipped.replace(served, converted))
     saved.replace(config)
@@ -172,7 +172,7 @@ def test_an_edit_of_gateway_yaml_retires_backend_v1_without_a_restart(stack: Pro
     stack.until("/v1/person", is_ok(V1))
     assert stack.ask("GET", "/v2/person").body == V2
 
-    config.write_text(shipped)  # as other editors save: into the same file
+    config.write_text(shipped)  # other editors save into the same file
     stack.until("/v1/person", lambda answer: answer.status in {502, 503, 504})
     stack.compose("start", "backend_v1")
     stack.until("/v1/person", is_ok(V1))
@@ -180,7 +180,7 @@ def test_an_edit_of_gateway_yaml_retires_backend_v1_without_a_restart(stack: Pro
     assert now["State"]["StartedAt"] == stack.at_start["gateway"]["State"]["StartedAt"]
 
 
-def test_all_end_cleanly(stack: Project) -> None:
+def test_all_programs_end_with_status_0(stack: Project) -> None:
     stack.compose("stop")
 
     assert {program: stack.inspect(program)["State"]["ExitCode"] for program in PROGRAMS} == (

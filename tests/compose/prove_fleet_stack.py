@@ -1,4 +1,4 @@
-"""The stack of compose.fleet.yaml, proven end to end on a Docker engine: `make test-compose`."""
+"""The stack of compose.fleet.yaml is tested end to end on a Docker engine: `make test-compose`."""
 
 import json
 import subprocess
@@ -20,7 +20,7 @@ PASSWORD = token_hex(16)
 
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
-    """Bring the project up, healthy; take it down afterwards."""
+    """Start the project and wait until it is healthy; remove it afterwards."""
     folder = tmp_path_factory.mktemp("compose") / "project"
     file = {"COMPOSE_FILE": "compose.fleet.yaml", "POSTGRES_PASSWORD": PASSWORD}
     with brought_up(folder, *PROGRAMS, **file) as project:
@@ -28,19 +28,19 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
 
 
 def ask_gateway(stack: Project, *words: str, replica: str = "gateway_1") -> str:
-    """Return what a command prints in a replica."""
+    """Return the output of a command in a replica."""
     return stack.compose("exec", "--no-TTY", replica, "version-gateway", *words, check=False)
 
 
 def presence(stack: Project) -> dict[str, str]:
-    """Return the replicas as the first of them sees them."""
+    """Return the presence of each replica as the first replica reports it."""
     told = ask_gateway(stack, "fleet", "show", "--json")
     found = json.loads(told) if told.startswith("{") else {"replicas": []}  # the database is away
     return {each["replica"]: each["presence"] for each in found["replicas"]}
 
 
 @pytest.mark.parametrize(("target", "headers", "body"), MECHANISMS)
-def test_every_mechanism_selects(
+def test_every_mechanism_selects_the_version(
     stack: Project, target: str, headers: dict[str, str], body: object
 ) -> None:
     answer = stack.ask("GET", target, headers)
@@ -48,7 +48,7 @@ def test_every_mechanism_selects(
     assert (answer.status, answer.body) == (200, body)
 
 
-def test_all_replicas_are_heard_and_go_by_the_same_rules(stack: Project) -> None:
+def test_all_replicas_are_present_and_use_the_same_rules(stack: Project) -> None:
     found = json.loads(ask_gateway(stack, "fleet", "show", "--json"))
 
     assert {each["replica"]: each["presence"] for each in found["replicas"]} == (
@@ -57,7 +57,7 @@ def test_all_replicas_are_heard_and_go_by_the_same_rules(stack: Project) -> None
     assert found["warnings"] == []
 
 
-def test_envoy_alone_is_published(stack: Project) -> None:
+def test_only_envoy_is_published(stack: Project) -> None:
     published = {
         program: {
             port: {(binding["HostIp"], binding["HostPort"]) for binding in bindings}
@@ -71,7 +71,7 @@ def test_envoy_alone_is_published(stack: Project) -> None:
     assert not any(published.values())
 
 
-def test_each_reaches_what_it_needs_and_no_more(stack: Project) -> None:
+def test_programs_reach_only_what_they_need(stack: Project) -> None:
     networks = {
         program: {
             name.rpartition("_")[2]: network["NetworkID"]
@@ -94,19 +94,19 @@ def test_each_reaches_what_it_needs_and_no_more(stack: Project) -> None:
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_a_container_can_do_no_more_than_it_must(stack: Project, program: str) -> None:
+def test_containers_have_only_the_privileges_that_they_need(stack: Project, program: str) -> None:
     limits = stack.at_start[program]["HostConfig"]
     assert limits["CapDrop"] == ["ALL"]
     assert limits["ReadonlyRootfs"]
     assert limits["Memory"] == 1024**3
     assert limits["PidsLimit"] == 512
     assert limits["SecurityOpt"] == ["no-new-privileges:true"]
-    if program != "postgres":  # its entry point begins as root
+    if program != "postgres":  # its entry point starts as root
         assert limits["CapAdd"] is None
         assert stack.compose("exec", "--no-TTY", program, "id", "-u").strip() == "10001"
 
 
-def test_no_image_holds_the_password(stack: Project) -> None:
+def test_no_image_contains_the_password(stack: Project) -> None:
     for image in {found["Image"] for found in stack.at_start.values()}:
         for command in (["inspect"], ["history", "--no-trunc"]):
             done = subprocess.run(
@@ -116,7 +116,7 @@ def test_no_image_holds_the_password(stack: Project) -> None:
     assert PASSWORD not in stack.compose("logs", "--no-color")
 
 
-def test_a_user_outlives_the_containers(stack: Project) -> None:
+def test_users_are_stored_across_new_containers(stack: Project) -> None:
     json_type = {"Content-Type": "application/json"}
     alice = '{"name": "Alice", "birthDate": "1990-12-31"}'
 
@@ -130,10 +130,10 @@ def test_a_user_outlives_the_containers(stack: Project) -> None:
     stack.until(path, is_ok(created.body))
 
 
-def test_a_replica_is_lost_and_found(stack: Project) -> None:
+def test_a_killed_replica_is_detected_and_returns(stack: Project) -> None:
     stack.compose("kill", "--signal", "KILL", "gateway_2")
 
-    for _ in range(50):  # no request that goes to a gateway meets the one that is not there
+    for _ in range(50):  # no request goes to the killed gateway
         assert stack.ask("GET", BY_GATEWAY, ACCEPT).body == V1
     wait_for(lambda: presence(stack).get("gateway_2") == "lost")
     told = ask_gateway(stack, "usage", "--retire", "1", "--within", "1s")
@@ -143,7 +143,7 @@ def test_a_replica_is_lost_and_found(stack: Project) -> None:
     wait_for(lambda: presence(stack) == dict.fromkeys(REPLICAS, "heard"))
 
 
-def test_requests_go_on_without_the_database(stack: Project) -> None:
+def test_requests_succeed_without_the_database(stack: Project) -> None:
     stack.compose("stop", "postgres")
 
     for _ in range(50):
@@ -154,7 +154,7 @@ def test_requests_go_on_without_the_database(stack: Project) -> None:
     wait_for(lambda: presence(stack) == dict.fromkeys(REPLICAS, "heard"))
 
 
-def test_all_end_cleanly(stack: Project) -> None:
+def test_all_programs_end_with_status_0(stack: Project) -> None:
     stack.compose("stop")
 
     assert {program: stack.inspect(program)["State"]["ExitCode"] for program in PROGRAMS} == (

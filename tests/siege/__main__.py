@@ -1,8 +1,8 @@
 """The siege from the command line.
 
-    python -m tests.siege [--minutes N] [--seed N]
+python -m tests.siege [--minutes N] [--seed N]
 
-Exit status: 0, or 1 with what is wrong. Ends early on Ctrl-C.
+Ctrl-C ends it early. Exit status: 0, or 1 with a list of errors.
 """
 
 import sys

@@ -1,9 +1,10 @@
-"""The attackers: all at once, with ordinary connections, for as long as the program runs.
+"""The attackers: all attacks at once over ordinary connections, until the program is stopped.
 
-    python -m tests.siege.attacks PORT
+python -m tests.siege.attacks PORT
 
-Each attack is a function that is called again and again; it lasts some seconds, or until it is cut.
-Told to stop, the program says how often each was made: attackers who get no processor harm nobody.
+Each attack is a function that is called repeatedly. One call lasts some seconds or until the
+connection is cut. When stopped, the program prints how often each attack was made, because
+attackers without processor time cause no load.
 """
 
 import asyncio
@@ -33,7 +34,7 @@ _MANY = b"[" + b"{}," * 200_000 + b"{}]"
 _HOLD = 5.0
 _FAILURES = (OSError, EOFError, TimeoutError, AssertionError, LookupError, ValueError)
 
-# Each is refused, or passed on without what it tries to add.
+# Each request is refused, or forwarded without what it tries to add.
 TRICKS = (
     ask("GET /v1/person/..%2fadmin"),
     ask("GET /person/header", "Connection: X-API-VERSION", "X-API-VERSION: 1"),
@@ -46,19 +47,19 @@ TRICKS = (
 
 
 async def deaf(client: Client) -> None:
-    """Ask for a large answer and take none of it."""
+    """Request a large response and read nothing of it."""
     client.send(ask("GET /bytes?size=12000000"))
     await asyncio.sleep(_HOLD)
 
 
 async def deaf_converted(client: Client) -> None:
-    """Have a large answer converted and take none of it."""
+    """Request a large converted response and read nothing of it."""
     client.send(ask("GET /v1/catalog?size=3000"))
     await asyncio.sleep(_HOLD)
 
 
 async def slow_reader(client: Client) -> None:
-    """Take an answer a little at a time."""
+    """Read a response in small pieces."""
     client.send(ask("GET /bytes?size=300000"))
     for _ in range(50):
         await client.reader.read(100)
@@ -66,7 +67,7 @@ async def slow_reader(client: Client) -> None:
 
 
 async def slow_sender(client: Client) -> None:
-    """Send a body a byte at a time, with and without its length."""
+    """Send a body byte by byte, with and without a length."""
     framing = _random.choice(["Content-Length: 4000", "Transfer-Encoding: chunked"])
     client.send(ask("PUT /bytes", framing))
     for _ in range(25):
@@ -75,7 +76,7 @@ async def slow_sender(client: Client) -> None:
 
 
 async def slow_head(client: Client) -> None:
-    """Send a head a field at a time."""
+    """Send a request head field by field."""
     client.send(b"GET /v1/person HTTP/1.1\r\nHost: api.test\r\n")
     for number in range(25):
         client.send(b"X-%d: a\r\n" % number)
@@ -83,27 +84,27 @@ async def slow_head(client: Client) -> None:
 
 
 async def large_head(client: Client) -> None:
-    """Send heads that are too large, one without an end, and many at once."""
+    """Send heads that are too large, one that never ends, and many heads at once."""
     client.send(b"GET /v1/person HTTP/1.1\r\nHost: api.test\r\n" + b"X: %b\r\n" % (b"a" * 60_000))
     client.send(b"Y: " + b"a" * 1_000_000)
     await client.rest()
 
 
 async def bomb(client: Client) -> None:
-    """Have a few kilobytes converted that are millions of elements."""
+    """Request the conversion of a few kilobytes that decompress to millions of elements."""
     gzipped = "Content-Encoding: gzip"
     client.send(ask("POST /v1/catalog", JSON, gzipped, f"Content-Length: {len(_BOMB)}", body=_BOMB))
     await client.rest()
 
 
 async def many_elements(client: Client) -> None:
-    """Have as many elements converted as 600 kB can have, and once more for the answer."""
+    """Send and receive converted bodies with as many elements as 600 kB can hold."""
     client.send(ask("POST /v1/catalog", JSON, f"Content-Length: {len(_MANY)}", body=_MANY))
     await client.final()
 
 
 async def flood(client: Client) -> None:
-    """Send many requests at once that the gateway answers itself, and take the answers."""
+    """Send many requests at once that the gateway answers itself, and read the responses."""
     for _ in range(20):
         client.send(ask("GET /nowhere") * 100)
         for _ in range(100):
@@ -111,7 +112,7 @@ async def flood(client: Client) -> None:
 
 
 async def one_byte_chunks(client: Client) -> None:
-    """Send a body in chunks of a byte."""
+    """Send a body in chunks of one byte."""
     client.send(ask("PUT /bytes", "Transfer-Encoding: chunked"))
     for _ in range(20):
         client.send(b"1\r\nx\r\n" * 10_000)
@@ -121,7 +122,7 @@ async def one_byte_chunks(client: Client) -> None:
 
 
 async def idle_socket(client: Client) -> None:
-    """Switch to WebSocket, and say nothing."""
+    """Switch to WebSocket and send nothing."""
     key = "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA=="
     fields = ("Connection: Upgrade", "Upgrade: websocket", key, "Sec-WebSocket-Version: 13")
     client.send(ask("GET /socket", *fields))
@@ -129,7 +130,7 @@ async def idle_socket(client: Client) -> None:
 
 
 async def tricks(client: Client) -> None:
-    """Try to get where a request should not."""
+    """Send requests that try to bypass the rules."""
     client.send(_random.choice(TRICKS))
     with suppress(TimeoutError):
         async with asyncio.timeout(1):
@@ -137,7 +138,7 @@ async def tricks(client: Client) -> None:
 
 
 async def come_and_go(client: Client) -> None:
-    """Leave in the middle of a request."""
+    """Disconnect in the middle of a request."""
     client.send(ask("GET /v1/catalog?size=100")[: _random.randrange(60)])
     await asyncio.sleep(0.05)
     client.cut()
@@ -145,7 +146,7 @@ async def come_and_go(client: Client) -> None:
 
 Attack = Callable[[Client], Awaitable[None]]
 ATTACKS: tuple[tuple[Attack, int, int], ...] = (
-    # the attack, how many clients make it, and the window of their connections in bytes
+    # Each attack, the number of clients that make it, and the window of their connections in bytes.
     (deaf, 12, 4096),
     (deaf_converted, 6, 4096),
     (slow_reader, 20, 4096),
@@ -163,7 +164,7 @@ ATTACKS: tuple[tuple[Attack, int, int], ...] = (
 
 
 async def attack(program: Program) -> Counter[str]:
-    """Attack a gateway until told to stop; return how often each attack was made."""
+    """Attack a gateway until stopped; return how often each attack was made."""
     made: Counter[str] = Counter()
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
@@ -183,7 +184,7 @@ async def _again(program: Program, each: Attack, window: int, made: Counter[str]
         with suppress(*_FAILURES):
             async with connect(program, window=window) as client:
                 try:
-                    with suppress(*_FAILURES):  # most are cut
+                    with suppress(*_FAILURES):  # most connections are cut
                         await each(client)
                     made[each.__name__] += 1
                 finally:
@@ -193,11 +194,11 @@ async def _again(program: Program, each: Attack, window: int, made: Counter[str]
 
 @asynccontextmanager
 async def attacking(program: Program, made: Counter[str]) -> "AsyncIterator[None]":
-    """Attack a gateway from a process of its own meanwhile, so that it slows no honest client.
+    """Attack a gateway meanwhile from a separate process, which does not slow down honest clients.
 
     Args:
         program: the gateway.
-        made: to which is added how often each attack was made, in the end.
+        made: at the end, the number of times each attack was made is added to it.
     """
     attackers = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -219,7 +220,7 @@ async def attacking(program: Program, made: Counter[str]) -> "AsyncIterator[None
 
 
 if __name__ == "__main__":
-    logging.getLogger("asyncio").setLevel(logging.ERROR)  # it warns of each write to what was cut
+    logging.getLogger("asyncio").setLevel(logging.ERROR)  # cut connections cause warnings
     _nothing: "Popen[bytes]" = None  # type: ignore[assignment]  # only the port is used
     sys.stdout.write(
         json.dumps(asyncio.run(attack(Program(_nothing, Path(), port=int(sys.argv[1])))))

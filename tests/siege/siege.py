@@ -1,11 +1,12 @@
-"""The siege: honest clients beside all attacks at once, kills and reloads; then a judgement.
+"""The siege: honest clients during all attacks, kills and reloads, then a check of the results.
 
-Attackers, services and clients share the processors with the gateway, so that honest clients wait
-longer whatever the gateway does. How much longer, a control shows in the same run: the same
-attackers, kills and reloads meet a twin of the gateway, in front of the same services.
+Attackers, services and clients share the processors with the gateway, so honest clients wait longer
+in any case. A control in the same run measures how much longer: the same attackers, kills and
+reloads are directed at a twin of the gateway in front of the same services.
 
-Attackers have the priority of all others: with a lower one they would get what honest clients
-leave, and make a tenth of the attacks. How many they made is said, so that runs can be compared.
+Attackers have the same priority as all other processes. With a lower one, they would get only the
+processor time that honest clients leave, and make a tenth of the attacks. The number of attacks is
+printed, so that runs can be compared.
 """
 
 import asyncio
@@ -32,10 +33,10 @@ from tests.soak.questions import echo, listed, person, written
 HONEST = 4
 READS = (person, echo, listed)
 MOST_RESIDENT = 256e6
-# The shares of the time in which nobody attacks, and in which the twin is attacked.
+# The shares of the time without attacks, and with attacks on the twin.
 _IN_PEACE = 0.2
 _BESIDE = 0.3
-# They take turns, so that a machine that others load as well is the same to each of them.
+# The phases take turns, so that other load on the machine affects all of them equally.
 _ROUND = 60.0
 _BETWEEN_KILLS = 4.0
 
@@ -46,18 +47,18 @@ class Siege:
 
     Attributes:
         house: the running stack.
-        random: decides what is asked.
-        say: takes a line for whoever watches.
+        random: chooses the requests.
+        say: takes a line of progress.
         stop: ends the run early once set.
-        peace: the seconds that honest clients waited for answers while nobody attacked.
-        beside: the same while all attacks went on at the twin.
-        war: the same while all attacks went on.
-        diverted: how often each attack was made at the twin.
-        attacks: how often each was made at the gateway.
-        resident: the most memory that a worker held, in bytes.
+        peace: seconds that honest clients waited for responses without attacks.
+        beside: the same during attacks on the twin.
+        war: the same during attacks on the gateway.
+        diverted: how often each attack was made on the twin.
+        attacks: how often each attack was made on the gateway.
+        resident: the largest memory of a worker, in bytes.
         done: how often a worker was killed and replaced, and the rules were changed.
-        asked: how often honest clients sent each write, by its key, until it was answered.
-        arrived: how often the service had each of them, at the end.
+        asked: how often honest clients sent each write, by its key, until they got a response.
+        arrived: how often the service had each write at the end.
     """
 
     house: House
@@ -78,7 +79,7 @@ class Siege:
         self._times = self.peace
 
     async def run(self, seconds: float) -> list[str]:
-        """Run for a while; return what is wrong, a line each."""
+        """Run for some seconds; return the errors, one line each."""
         house = self.house
         before = await asyncio.to_thread(self._idle)
         with house.twin() as twin:
@@ -108,7 +109,7 @@ class Siege:
         )
 
     async def _compare(self, twin: House, seconds: float) -> None:
-        """Have honest clients ask in peace, then beside a twin under attack, then under attack."""
+        """Run honest clients without attacks, during attacks on the twin, and during attacks."""
         async with asyncio.TaskGroup() as group:
             for _ in range(HONEST):
                 group.create_task(self._honest())
@@ -125,7 +126,7 @@ class Siege:
                 self.house.load.over = True
 
     async def _attack(self, house: House, times: list[float], seconds: float) -> None:
-        """Have one of the gateways attacked for a while, and note how long clients wait."""
+        """Attack one of the gateways for some seconds, and record how long clients wait."""
         over = asyncio.Event()
         made = self.attacks if house is self.house else self.diverted
         async with attacking(house.gateway, made), asyncio.TaskGroup() as group:
@@ -145,7 +146,7 @@ class Siege:
                     await asyncio.sleep(0.005)
 
     async def _write(self) -> None:
-        """Write one document after the other, each until it is answered."""
+        """Write one document after the other; repeat each until there is a response."""
         load = self.house.load
         keys = map(str, count())
         key, answered = next(keys), True
@@ -169,7 +170,7 @@ class Siege:
                     self.resident = max(self.resident, worker.memory_info().rss)
 
     async def _operate(self, house: House, over: asyncio.Event) -> None:
-        """Kill workers, and change the rules, until it is over."""
+        """Kill workers and change the rules until the phase is over."""
         next_kill = monotonic() + _BETWEEN_KILLS / 2
         while not over.is_set():
             await asyncio.sleep(0.25)
@@ -186,7 +187,7 @@ class Siege:
         ]
 
     def _writes(self) -> list[str]:
-        """Return which writes were lost, or done more often than a client sent them."""
+        """Return the writes that were lost, or done more often than a client sent them."""
         return [
             f"write {key}: sent {sent} times, arrived {self.arrived[key]} times"
             for key, sent in self.asked.items()
@@ -200,7 +201,7 @@ class Siege:
         return {"supervisor": held(house.supervisor, ports), "worker": min(workers)}
 
     def _left(self, before: dict[str, Held]) -> list[str]:
-        """Return who still holds more than before, with attackers and backends gone."""
+        """Return the processes that still hold more than before, without attackers and backends."""
         house = self.house
         house.end_backends()
         failures = []

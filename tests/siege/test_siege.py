@@ -1,4 +1,4 @@
-"""The siege works: a short one, in which the gateway holds."""
+"""The siege itself is tested: the gateway withstands a short one."""
 
 from pathlib import Path
 from random import Random
@@ -12,7 +12,7 @@ from tests.soak.leaks import CENSUS
 pytestmark = pytest.mark.slow
 
 
-async def test_a_short_siege(tmp_path: Path) -> None:
+async def test_the_gateway_withstands_a_short_siege(tmp_path: Path) -> None:
     said: list[str] = []
     with open_house(tmp_path, **CENSUS) as house:
         processes = [house.supervisor, *house.workers]

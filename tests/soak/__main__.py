@@ -1,8 +1,8 @@
 """The soak from the command line.
 
-    python -m tests.soak [--minutes N] [--seed N]
+python -m tests.soak [--minutes N] [--seed N]
 
-Prints a line every 10 seconds; ends early on Ctrl-C. Exit status: 0, or 1 with what is wrong.
+Prints a line every 10 seconds. Ctrl-C ends it early. Exit status: 0, or 1 with a list of errors.
 """
 
 import sys

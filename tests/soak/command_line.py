@@ -1,4 +1,4 @@
-"""The command line that the soak and the siege have in common."""
+"""The command line shared by the soak and the siege."""
 
 import argparse
 import asyncio
@@ -17,25 +17,28 @@ _MOST_SHOWN = 20
 
 
 class Trial(Protocol):
-    """What a house goes through."""
+    """A run against a house."""
 
     async def run(self, seconds: float) -> list[str]:
-        """Run for a while; return what is wrong, a line each."""
+        """Run for some seconds; return the errors, one line each."""
         ...
 
 
 MakeTrial = Callable[[House, Random, Callable[[str], None], asyncio.Event], Trial]
-"""Makes a trial of a house, the source of its random choices, what prints a line, and what is set
-to end it early."""
+"""Creates a trial of a house.
+
+Arguments: the source of random choices, the function that prints a line, and the event that ends
+the trial early.
+"""
 
 
 def run(name: str, make: MakeTrial, praise: str) -> int:
-    """Run for so long as the command line has it; return the exit status.
+    """Run for the duration in the command line; return the exit status.
 
     Args:
-        name: of the module that is run.
-        make: makes what is run.
-        praise: the line that is printed if nothing is wrong.
+        name: the name of the module that is run.
+        make: creates the trial.
+        praise: the line that is printed if there are no errors.
     """
     parser = argparse.ArgumentParser(prog=f"python -m {name}")
     parser.add_argument("--minutes", type=float, default=10.0, help="how long; 10 by default")

@@ -13,7 +13,7 @@ from tests.soak.questions import echo, is_json
 
 _names = count()
 
-# Each is refused, and how.
+# Invalid requests, each with the expected refusal.
 GARBAGE = (
     (b"\x00\xff\x16\x03\x01\r\n\r\n", 400),
     (b"GET /v1/person HTTP/3.0\r\nHost: a\r\n\r\n", 400),
@@ -81,7 +81,7 @@ def _is_created(answer: Answer) -> bool:
 
 
 async def large(load: Load, random: Random) -> None:
-    """Move large bodies, both ways, and have one converted."""
+    """Send and receive large bodies, and request the conversion of one."""
     async with load.visit("mirror") as visit:
         size = random.randint(1, 4_000_000)
         await visit.ask(_bytes(size, random))
@@ -156,7 +156,7 @@ async def ahead(load: Load, random: Random) -> None:
 
 
 async def socket(load: Load, random: Random) -> None:
-    """Talk by WebSocket (RFC 6455) for a while; a mask of zeros leaves a text as it is."""
+    """Use a WebSocket (RFC 6455) for a while; a mask of zeros leaves texts unchanged."""
     async with load.visit("mirror") as visit:
         await _open_socket(visit)
         for number in range(random.randint(1, 30)):
@@ -192,7 +192,7 @@ async def _upload(visit: Visit, size: int, *, chunked: bool) -> None:
     framing = "Transfer-Encoding: chunked" if chunked else f"Content-Length: {size}"
 
     async def send() -> None:
-        with suppress(*FAILURES):  # whoever reads the answer will see it
+        with suppress(*FAILURES):  # an error shows when the response is read
             for offset in range(0, size, PIECE):
                 piece = pattern(min(PIECE, size - offset), offset)
                 client.send(b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece)

@@ -66,7 +66,7 @@ apis:
 
 @dataclass(frozen=True)
 class Rules:
-    """What the operator changes: how version 1 is served, and which backends serve version 2."""
+    """What the operator changes: how version 1 is served, and the backends of version 2."""
 
     ports: dict[str, int]
     via: bool = False
@@ -80,7 +80,7 @@ class Rules:
 
 
 class Journal:
-    """The gateway's log, read as it grows; lines of requests are counted and not kept."""
+    """The gateway's log, read while it grows; request lines are counted and not stored."""
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("rb")
@@ -89,7 +89,7 @@ class Journal:
         self.others: list[dict[str, Any]] = []
 
     def read(self) -> Counter[str]:
-        """Read what is new; return how many lines there are of each event, `log` for failures."""
+        """Read the new lines; return the number of lines of each event, `log` for failures."""
         *lines, self._rest = (self._rest + self._file.read()).split(b"\n")
         for line in lines:
             if b'"event":"request"' in line and b'"status":500' not in line:
@@ -111,7 +111,7 @@ class House:
     """The running stack.
 
     Attributes:
-        backends: by the names that `Rules` has for them; one that is restarted is another program.
+        backends: the backends by their names in `Rules`; a restart replaces the program.
     """
 
     folder: Path
@@ -127,18 +127,18 @@ class House:
 
     @property
     def supervisor(self) -> psutil.Process:
-        """The process that watches over the workers."""
+        """The supervisor process."""
         return psutil.Process(self.gateway.process.pid)
 
     @property
     def workers(self) -> list[psutil.Process]:
-        """The processes that serve, the eldest first."""
+        """The worker processes, the oldest first."""
         return sorted(self.supervisor.children(), key=lambda worker: worker.create_time())
 
     async def reload(
         self, *, via: bool | None = None, targets: tuple[str, ...] | None = None
     ) -> None:
-        """Put changed rules in place, tell the gateway, and wait until every worker has them."""
+        """Write changed rules, tell the gateway, and wait until all workers use them."""
         assert self.gateway.config is not None
         rules = self.rules
         via = rules.via if via is None else via
@@ -150,7 +150,8 @@ class House:
         self.gateway.process.send_signal(signal.SIGHUP)
 
         def loaded() -> bool:
-            # Who replaces one that has died begins with these rules, and logs nothing of them.
+            # The replacement of a worker that died starts with these rules and logs nothing about
+            # them.
             since = self.journal.read() - before
             replaced = since["worker_replaced"] >= since["worker_died"]
             return replaced and since["config_loaded"] + since["worker_died"] >= WORKERS
@@ -158,14 +159,14 @@ class House:
         await self._until(loaded)
 
     async def toggle(self) -> None:
-        """Serve version 1 the other way: from its own backend, or from that of version 2."""
+        """Switch version 1 between its own backend and the backend of version 2."""
         await self.reload(via=not self.rules.via)
 
     async def kill_worker(self) -> None:
-        """Kill the younger worker, and wait until another serves in its place."""
+        """Kill the newer worker, and wait until another one serves in its place."""
         worker = self.workers[-1]
         replaced = self.journal.read()["worker_replaced"] + 1
-        # It is stopped first, so that all it holds is known: that, and no more, may be lost.
+        # The worker is stopped first, so all its connections are known; only these may be lost.
         worker.suspend()
         held = [each.raddr.port for each in worker.net_connections("tcp") if each.raddr]
         worker.kill()
@@ -174,20 +175,20 @@ class House:
         await self._until(lambda: self.journal.read()["worker_replaced"] >= replaced)
 
     async def restart(self, name: str) -> None:
-        """Kill a backend, and start it again on its port."""
+        """Kill a backend and start it again on the same port."""
         alone = not name.startswith("person_v2")
         services = {name} if alone else {"person_v1", "person_v2"}
         program = self.backends[name]
         self.load.kills.append(kill := Kill(frozenset(services), monotonic()))
         program.process.kill()
         await asyncio.to_thread(program.process.wait)
-        if not alone:  # the other target answers for both from here on
+        if not alone:  # the other target now responds for both
             kill.until = monotonic()
         await self.start(name)
         kill.until = min(kill.until, monotonic())
 
     async def roll(self, name: str) -> None:
-        """Take a target out of service, restart it in peace, and put it back."""
+        """Take a target out of service, restart it, and put it back into service."""
         every = self.rules.targets
         others = tuple(target for target in every if target != name)
         await self.reload(targets=others)
@@ -198,7 +199,7 @@ class House:
         await self.reload(targets=every)
 
     async def start(self, name: str) -> None:
-        """Start a backend again, on the port that it had."""
+        """Start a backend again on its previous port."""
         port = self.backends[name].port
         self.backends[name] = await asyncio.to_thread(
             start_backend, self.stack, self.folder, name, port
@@ -206,12 +207,12 @@ class House:
 
     @contextmanager
     def twin(self) -> Iterator["House"]:
-        """Start another gateway in front of the same backends; end it afterwards."""
+        """Start a second gateway in front of the same backends; end it afterwards."""
         with ExitStack() as stack:
             yield _house(stack, self.folder / "twin", self.backends)
 
     def end_backends(self) -> None:
-        """Stop every backend, which closes all that the gateway keeps open to them."""
+        """Stop all backends; this closes all connections from the gateway to them."""
         for program in self.backends.values():
             program.process.kill()
             program.process.wait()
@@ -242,14 +243,14 @@ PROGRAMS = {
 
 
 def start_backend(stack: ExitStack, folder: Path, name: str, port: int = 0) -> Program:
-    """Start one of the backends, on a port, or on one that it can have again later."""
+    """Start one of the backends, on a given port or on one that it can use again later."""
     program, variable = PROGRAMS[name]
     return start_program(stack, folder / name, program, **{variable: str(port or _port())})
 
 
 def _port() -> int:
-    # Below those that Linux gives to outgoing connections (net.ipv4.ip_local_port_range): one of
-    # these could hold the port while a backend is restarted.
+    # Use a port below the range for outgoing connections (net.ipv4.ip_local_port_range). Otherwise,
+    # one of these could occupy the port while a backend is restarted.
     while True:
         port = randint(16_384, 32_767)
         with suppress(OSError), socket.socket() as taken:
@@ -259,7 +260,7 @@ def _port() -> int:
 
 @contextmanager
 def open_house(folder: Path, **variables: str) -> Iterator[House]:
-    """Start the stack; end it, each program by its id."""
+    """Start the stack; at the end, end each program by its process id."""
     with ExitStack() as stack:
         backends = {name: start_backend(stack, folder, name) for name in PROGRAMS}
         yield _house(stack, folder, backends, **variables)

@@ -13,18 +13,18 @@ import psutil
 
 from tests.gateway.kit import ROOT
 
-# Puts the census into every Python process of a program; and has its threads share one arena, since
-# with one each (malloc(3)), what is resident would grow for a long time and mean nothing.
+# Adds the census to all Python processes of a program. It also lets all threads share one malloc
+# arena: with one per thread (malloc(3)), resident memory would grow for a long time without a leak.
 CENSUS = {"PYTHONPATH": f"{Path(__file__).parent / 'census'}:{ROOT}", "MALLOC_ARENA_MAX": "1"}
 # The first part of a run fills caches, pools and the allocator's arenas.
 _WARM_UP = 1 / 3
-# Within seconds, only what gallops can be told from noise.
+# Within seconds, only strong growth can be distinguished from noise.
 _LONG = 120.0
 _MOST_SAMPLES = 200
 
 
 class Held(NamedTuple):
-    """What a process holds: file descriptors besides connections to backends, and tasks."""
+    """What a process holds: file descriptors without connections to backends, and tasks."""
 
     descriptors: int
     tasks: int
@@ -38,7 +38,7 @@ class Counted(NamedTuple):
 
 
 def held(process: psutil.Process, backends: Iterable[int]) -> Held:
-    """Return what a process holds; `backends` are the ports that its services listen on."""
+    """Return what a process holds; `backends` are the ports of its services."""
     known = set(backends)
     kept = [
         each for each in process.net_connections("tcp") if each.raddr and each.raddr.port in known
@@ -65,9 +65,9 @@ class Growth:
     """A figure over time.
 
     Attributes:
-        long: what a run of minutes may add after its warm-up.
-        short: what a run of seconds may.
-        samples: times in seconds, with what it was then.
+        long: the allowed growth in a run of minutes, after the warm-up.
+        short: the allowed growth in a run of seconds.
+        samples: pairs of a time in seconds and the value at that time.
     """
 
     long: float
@@ -81,7 +81,7 @@ class Growth:
 
     @property
     def total(self) -> float:
-        """By how much it grew in the time that is judged, by its slope."""
+        """The growth after the warm-up, by its slope."""
         return slope(self.judged) * self._span
 
     @property
@@ -101,9 +101,9 @@ class Growth:
 class Memory:
     """The memory of a process over time.
 
-    What small objects have is counted by Python exactly, so little growth is a leak. The resident
-    memory holds large ones and what extensions allocate as well, but grows in the gaps too; what
-    is over goes at once, so that there are few.
+    Python counts the memory of small objects exactly, so small growth indicates a leak. Resident
+    memory also includes large objects and allocations of extensions, but fragmentation also makes
+    it grow.
     """
 
     def __init__(self, process: psutil.Process) -> None:

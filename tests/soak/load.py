@@ -1,7 +1,7 @@
-"""A load that checks every answer, and knows which errors a kill explains.
+"""A load that checks every response and knows which errors a kill explains.
 
-An answer is right, or wrong, or missing. One that is missing is explained only by what was killed
-while it was under way: the worker that held the connection, or the backend that was asked.
+A response is right, wrong or missing. A missing response is explained only if something was killed
+while the request was in flight: the worker that held the connection or the backend.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from typing import Any
 from tests.gateway.kit import Program
 from tests.gateway.talk import Answer, Client, ask, connect
 
-# What a client sees of a connection that is cut, or of an answer that does not come.
+# Errors that a client gets from a cut connection or a missing response.
 FAILURES = (OSError, asyncio.IncompleteReadError)  # TimeoutError is an OSError
 
 
@@ -31,13 +31,13 @@ class Question:
     """A request and the check of its response.
 
     Attributes:
-        service: who answers, as kills name it.
+        service: the service that responds, as kills name it.
         line: method and target.
-        right: whether an answer is the right one; status, fields and body are its to look at.
+        right: whether a response is right; it checks status, fields and body.
         fields: header lines besides Host, X-Request-Id and those of the body.
         body: JSON to send; None for no body.
-        key: an Idempotency-Key, by which the service knows the request if the client repeats it;
-            it does so where the gateway cannot know whether the request was done.
+        key: an Idempotency-Key, by which the service recognizes a repeated request; the client
+            repeats it if the gateway cannot know whether the request was processed.
     """
 
     service: str
@@ -60,13 +60,13 @@ class Question:
 
 
 def is_refusal(answer: Answer) -> bool:
-    """Whether the gateway says that it got no answer from a backend."""
+    """Whether the gateway reports that it got no response from a backend."""
     return answer.status in (502, 503, 504) and "problem+json" in answer["content-type"]
 
 
 @dataclass(slots=True)
 class Kill:
-    """A time in which requests to some services may fail, both ends in seconds of `monotonic`."""
+    """A period in which requests to some services may fail; both ends in seconds of `monotonic`."""
 
     services: frozenset[str]
     since: float
@@ -78,13 +78,13 @@ class Load:
     """The requests to a gateway, and the results.
 
     Attributes:
-        over: whether clients should come to an end.
-        right: how many answers were the right ones.
-        wrong: those that were not.
-        explained: errors that a kill explains, by what they were.
-        unexplained: errors that none does.
-        kills: of backends.
-        cut: clients' ports whose connections died with their worker, and when.
+        over: whether clients should end.
+        right: the number of right responses.
+        wrong: the wrong responses.
+        explained: errors that a kill explains, by their kind.
+        unexplained: errors that no kill explains.
+        kills: the kills of backends.
+        cut: clients' ports whose connections ended with their worker, and the time.
         created: the names of the users that the service said it stored, by id.
     """
 
@@ -101,7 +101,7 @@ class Load:
 
     @asynccontextmanager
     async def visit(self, service: str, *, window: int = 0) -> AsyncIterator["Visit"]:
-        """Connect; what goes wrong inside is judged and ends the visit, not the visitor."""
+        """Connect; an error inside is judged and ends only this visit."""
         visit = Visit(self, service)
         try:
             async with connect(self.gateway, window=window) as client:
@@ -112,7 +112,7 @@ class Load:
             self.wrong.append(str(wrong))
         except FAILURES as error:
             visit.failed(repr(error))
-        except (AssertionError, LookupError, ValueError) as error:  # it cannot even be read
+        except (AssertionError, LookupError, ValueError) as error:  # it is not a valid response
             self.wrong.append(f"{visit.service}: {error!r}")
 
     async def steady(self, questions: Callable[[], Question], pause: float = 0.002) -> None:
@@ -127,7 +127,7 @@ class Load:
     async def running(
         self, clients: int, questions: Callable[[], Question], pause: float = 0.002
     ) -> AsyncIterator[None]:
-        """Have so many clients ask while the caller does something to those who answer."""
+        """Let this many clients send requests while the caller causes failures."""
         async with asyncio.TaskGroup() as group:
             for _ in range(clients):
                 group.create_task(self.steady(questions, pause))
@@ -137,7 +137,7 @@ class Load:
                 self.over = True
 
     def explains(self, visit: "Visit") -> bool:
-        """Whether something was killed that a visit's request was in flight to."""
+        """Whether something was killed while a request of the visit was in flight to it."""
         if self.cut.get(visit.port, 0.0) >= visit.opened:
             return True
         return any(
@@ -147,7 +147,7 @@ class Load:
 
 @dataclass
 class Visit:
-    """A client's connection, with its last request and the time of it."""
+    """A client's connection, with its last request and the time of that request."""
 
     load: Load
     service: str
@@ -165,7 +165,7 @@ class Visit:
         return reader.at_eof() or reader.exception() is not None
 
     async def ask(self, question: Question) -> Answer | None:
-        """Return the right answer, or None where a kill explains that there is none."""
+        """Return the right response, or None if a kill explains that there is none."""
         self.begin(question)
         request_id = f"load-{next(self.load.serial)}"
         self.client.send(question.request(request_id))
@@ -176,16 +176,16 @@ class Visit:
         self.service, self.since = question.service, monotonic()
 
     def judge(self, question: Question, request_id: str, answer: Answer) -> Answer | None:
-        """Return the answer if it is right, None where a kill explains what it is.
+        """Return the response if it is right, None if a kill explains it.
 
         Raises:
-            WrongAnswerError: it is neither.
+            WrongAnswerError: the response is neither right nor explained.
         """
         if is_refusal(answer):
             code = json.loads(answer.body)["code"]
             if question.key and code == "upstream_unreachable":
-                # A service may close a kept connection just as the gateway sends a request. That
-                # is never repeated unless it is idempotent (RFC 9110, section 9.2.2).
+                # A service may close an idle connection just when the gateway sends a request. Such
+                # a request is never repeated unless it is idempotent (RFC 9110, section 9.2.2).
                 self.load.explained["a write to be repeated"] += 1
             else:
                 self.failed(f"{answer.status} {code}")

@@ -1,8 +1,8 @@
-"""A service that echoes the request, so that a response cannot be confused with another.
+"""A service that echoes the request, so that responses cannot be mixed up unnoticed.
 
-    python -m tests.soak.mirror
+python -m tests.soak.mirror
 
-A process of its own, as services are; its port is any that is free, unless MIRROR_PORT says one.
+Runs as a separate process, as services do. The port is MIRROR_PORT, or any free port.
 """
 
 import asyncio
@@ -20,13 +20,13 @@ _PATTERN = bytes(range(251)) * (PIECE // 251 + 2)
 
 
 def pattern(size: int, offset: int = 0) -> bytes:
-    """Return so many of the bytes that large bodies are made of, at most a PIECE."""
+    """Return the next bytes of the pattern of large bodies, at most one PIECE."""
     start = offset % 251
     return _PATTERN[start : start + size]
 
 
 def catalog(size: int) -> list[dict[str, object]]:
-    """Return a document that is an array, as version 2 has it."""
+    """Return a document of version 2 that is an array."""
     return [
         {"id": number, "name": {"firstName": f"First{number}", "lastName": "Last"}, "price": 1.50}
         for number in range(size)
@@ -52,7 +52,7 @@ async def give(request: web.Request) -> web.StreamResponse:
 
 
 async def take(request: web.Request) -> web.StreamResponse:
-    """Answer with the body of the request, as it comes."""
+    """Respond with the request body while it arrives."""
     response = web.StreamResponse()
     await response.prepare(request)
     async for piece in request.content.iter_any():
@@ -61,9 +61,9 @@ async def take(request: web.Request) -> web.StreamResponse:
 
 
 async def documents(request: web.Request) -> web.Response:
-    """Answer with a document: the one in the body, or an array of as many as the query says.
+    """Respond with a document: the one in the body, or an array of the length in the query.
 
-    A document that comes with an Idempotency-Key is counted by it.
+    Documents with an Idempotency-Key are counted by their key.
     """
     if request.method == "POST":
         if (key := request.headers.get("Idempotency-Key")) is not None:

@@ -45,7 +45,7 @@ def person(random: Random) -> Question:
 
 
 def echo(random: Random) -> Question:
-    """Ask for what no other request is answered with."""
+    """Send a request whose response differs from all others."""
     path = f"/echo/{next(_tokens)}?x={random.random()}"
 
     def right(answer: Answer) -> bool:
@@ -72,7 +72,7 @@ def posted(random: Random) -> Question:
 
 
 def written(key: str) -> Question:
-    """Send a document in the converted version, with a key that the service counts."""
+    """Send a document in the converted version with a key that the service counts."""
     document = {"name": f"N{key} Last"}
     return Question(
         "mirror", "POST /v1/catalog", lambda answer: is_json(answer, document), (), document, key

@@ -38,8 +38,8 @@ class Soak:
 
     Attributes:
         house: the running stack.
-        random: decides what happens when.
-        say: takes a line for whoever watches.
+        random: chooses the events and their times.
+        say: takes a line of progress.
         stop: ends the run early once set.
     """
 
@@ -50,10 +50,10 @@ class Soak:
     done: Counter[str] = field(default_factory=Counter)
 
     async def run(self, seconds: float, least: int = 0) -> list[str]:
-        """Run for so many seconds, and until so many answers were right; return what is wrong."""
+        """Run for some seconds and until there were enough right responses; return the errors."""
         house, load = self.house, self.house.load
         before = await asyncio.to_thread(self._idle)
-        # The eldest worker is never killed, so these live through all of it.
+        # The oldest worker is never killed, so these connections last for the whole run.
         self.memories = [Memory(house.supervisor), Memory(house.workers[0])]
         began = monotonic()
         async with asyncio.TaskGroup() as group:
@@ -116,7 +116,7 @@ class Soak:
                     return
                 await deed()
                 self.done[what] += 1
-                if "restarted" in what:  # until it is found well, it would be the one that is left
+                if "restarted" in what:  # until a health check passes, this would be the only one
                     await asyncio.sleep(1.0)
 
     # The judgement.
@@ -128,7 +128,7 @@ class Soak:
         ]
 
     def _idle(self) -> dict[str, Held]:
-        """Return what supervisor and worker hold when nobody asks anything."""
+        """Return what supervisor and worker hold while there are no requests."""
         house = self.house
         ports = house.rules.ports.values()
         return {
@@ -160,7 +160,7 @@ class Soak:
         return failures
 
     def _users(self) -> list[str]:
-        """Return which users are lost or stored twice, by what the database says."""
+        """Return the users that the database has lost or stored twice."""
         path = self.house.folder / "users" / "users.db"
         with closing(sqlite3.connect(path)) as database:
             stored = dict(database.execute("SELECT id, name FROM users"))

@@ -1,4 +1,4 @@
-"""The soak works: a short run passes, and planted errors and leaks are found."""
+"""The soak itself is tested: a short run passes, and planted errors and leaks are found."""
 
 import asyncio
 import subprocess
@@ -24,7 +24,7 @@ from tests.soak.soak import Soak
 pytestmark = pytest.mark.slow
 
 
-async def test_a_short_soak_finds_nothing_wrong(tmp_path: Path) -> None:
+async def test_a_short_soak_passes(tmp_path: Path) -> None:
     said: list[str] = []
     with open_house(tmp_path, **CENSUS) as house:
         processes = [house.supervisor, *house.workers]
@@ -35,7 +35,7 @@ async def test_a_short_soak_finds_nothing_wrong(tmp_path: Path) -> None:
 
 
 async def test_a_reload_completes_although_a_worker_dies(tmp_path: Path) -> None:
-    """It has been told to load them and has not, when it is killed."""
+    """The worker is killed between the reload signal and the end of loading."""
     with open_house(tmp_path) as house:
         worker = house.workers[-1]
         worker.suspend()
@@ -50,7 +50,7 @@ async def test_a_reload_completes_although_a_worker_dies(tmp_path: Path) -> None
 
 
 async def judged(answer: bytes, **load: object) -> Load:
-    """Ask for 1 what answers with these bytes and closes; return the load."""
+    """Request 1 from a server that sends these bytes and closes; return the load."""
 
     async def connected(reader: Reader, writer: Writer) -> None:
         head = await reader.readuntil(b"\r\n\r\n")
@@ -132,7 +132,7 @@ def test_outliers_do_not_change_the_slope() -> None:
 @pytest.mark.parametrize(("rate", "leak"), [(0, False), (5, False), (15, True), (-100, False)])
 @pytest.mark.parametrize("figure", ["blocks", "bytes"])
 def test_growing_memory_is_reported_as_a_leak(figure: str, rate: int, leak: bool) -> None:
-    """Ten minutes, growing by so much a second; the first minutes grow however they like."""
+    """Over ten minutes, memory grows by this much per second; the first minutes do not count."""
     memory = Memory(psutil.Process())
     scale = {"blocks": 2.5, "bytes": 1000}
     for name, growth in (("blocks", memory.blocks), ("bytes", memory.bytes)):

@@ -1,7 +1,6 @@
-"""Says what tasks and objects a process has, whoever asks: Python runs this at its start.
+"""Reports the numbers of tasks and memory blocks of a process. Python runs this at its start.
 
-So the gateway needs no door for it. What is leaked is best counted where nobody can forget to: by
-the garbage collector, which knows every task there is.
+So the gateway itself needs no interface for it. The garbage collector knows all tasks.
 """
 
 import socket
@@ -26,6 +25,6 @@ def _tasks() -> int:
 
 
 _listener = socket.socket(socket.AF_UNIX)
-_listener.bind(f"\0gateway-census-{getpid()}")  # abstract: nothing of it stays (unix(7))
+_listener.bind(f"\0gateway-census-{getpid()}")  # abstract, so no file remains (unix(7))
 _listener.listen()
 threading.Thread(target=_tell, args=(_listener,), daemon=True).start()
