@@ -18,8 +18,8 @@ PROMISED = 2.0
 _TICK = 0.1
 # A replica that does not respond within this many seconds is suspended or cut off.
 _PATIENCE = 1.0
-# An operator changes something with every so many looks: later than all have to have the change
-# before, or one that is behind would go by what the database has again.
+# The operator changes something once per this many checks. By then, all replicas must have applied
+# the previous change. Otherwise, a replica that is behind could match the database again.
 _ACT = 31
 WATCHED = """\
   watched:

@@ -1,7 +1,7 @@
 """PostgreSQL for tests: a separate cluster in a temporary folder, on a free port.
 
-It needs the programs of a PostgreSQL server (the Debian package postgresql), and of Linux a user
-other than root: the server refuses to run as root, so that root starts it as the user `postgres`.
+It needs the programs of a PostgreSQL server (the Debian package postgresql). The server refuses to
+run as root, so root starts it as the user `postgres`.
 """
 
 import os
@@ -38,7 +38,7 @@ def programs() -> Path:
 
 
 class Cluster:
-    """A PostgreSQL server, which may be ended, suspended and started again on the same port."""
+    """A PostgreSQL server that can be stopped, suspended and started again on the same port."""
 
     def __init__(self, port: int) -> None:
         self.port = port
@@ -104,7 +104,7 @@ class Cluster:
         self.start()
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal to all processes of the server, to suspend and to continue it."""
+        """Send a signal to all processes of the server, to suspend or continue it."""
         main = (self._data / "postmaster.pid").read_text().split()[0]
         tasks = Path(f"/proc/{main}/task/{main}/children").read_text().split()
         for process in (main, *tasks):

@@ -1,4 +1,4 @@
-"""What the command `export` prints."""
+"""The output of the command `export`."""
 
 import subprocess
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Fragile: an API whose newer version starts to fail, so that its gates roll the cutover back."""
+"""Fragile: an API whose newer version starts to fail, so its gates roll the cutover back."""
 
 from threading import Event
 

@@ -1,9 +1,9 @@
 """Chaos: replicas and their database are killed, suspended and cut off; all counts stay correct.
 
-Meanwhile rules are reloaded, replicas are restarted one after the other, one cutover climbs,
-an operator has set another one to 0%, a third one is rolled back by its gates while replicas are
-killed, and an operator pauses and resumes brownouts. `make chaos MINUTES=10`
-runs it for longer than the half minute, and each mishap once, of `make test-fleet`.
+Meanwhile, rules are reloaded, replicas are restarted one after the other, the percentage of one
+cutover rises, an operator has set another one to 0%, a third one is rolled back by its gates while
+replicas are killed, and an operator pauses and resumes brownouts. `make test-fleet` runs it for
+half a minute, with each failure once; `make chaos MINUTES=10` runs it for longer.
 """
 
 import os
@@ -174,7 +174,7 @@ def one_mishap(what: str, name: str, fleet: Fleet, load: Load, cluster: Cluster)
     if what == "turn bad":
         return roll_back(name, fleet, load)
     if what == "restart":
-        for each in NAMES:  # what is counted by one that leaves orderly is not lost
+        for each in NAMES:  # a replica that stops cleanly loses no count
             stop(each, signal.SIGTERM, fleet, load)
     elif what == "reload":
         fleet.reload()
@@ -195,7 +195,7 @@ def one_mishap(what: str, name: str, fleet: Fleet, load: Load, cluster: Cluster)
         fleet.relay.drop() if what == "drop" else fleet.relay.refuse()
         time.sleep(3)
         fleet.relay.pass_on()
-    # One that is killed before the database has what it counted meanwhile takes it along.
+    # A replica that is killed before the database has its counts loses them.
     wait_until_handed_in(fleet.replicas["a"])
     return 0
 
@@ -208,9 +208,10 @@ def kill(name: str, fleet: Fleet, load: Load) -> int:
 
 
 def roll_back(name: str, fleet: Fleet, load: Load) -> int:
-    """Have a version turn bad, and a replica and the judge killed, until its gates roll it back.
+    """Let a version fail, kill a replica and the leader, and wait for the rollback by its gates.
 
-    The version is well again then, which changes nothing: only an operator may raise it again.
+    Afterwards, the version works again. This changes nothing: only an operator may raise the
+    percentage.
     """
     fragile, lost = load.fragile, 0
 
@@ -232,7 +233,10 @@ def roll_back(name: str, fleet: Fleet, load: Load) -> int:
 
 
 def wait_until_handed_in(program: Program) -> None:
-    """Wait for two more beats of each replica: one has what was not confirmed, one the rest."""
+    """Wait for two more heartbeats of each replica.
+
+    The first has what was not confirmed, the second has the rest.
+    """
     beats: dict[tuple[str, str], set[str]] = {}
 
     def have() -> bool:
@@ -262,7 +266,7 @@ def stop(name: str, number: signal.Signals, fleet: Fleet, load: Load) -> float:
 
 
 def check_percents(fleet: Fleet, climbed: float) -> float:
-    """Check that the rollback is in force, and that all climb together; return how far."""
+    """Check that the rollback applies and all replicas raise the percentage together; return it."""
 
     def agreed() -> tuple[float] | None:
         found = {percents(program).get("climb", 0.0) for program in fleet.replicas.values()}

@@ -49,7 +49,7 @@ def count_long(execute: Execute) -> None:
 
 
 async def ended(state: FleetState) -> None:
-    """End a replica as a kill would."""
+    """End a replica without a clean stop."""
     await state._note()
     await state._release()
 
@@ -57,7 +57,7 @@ async def ended(state: FleetState) -> None:
 async def test_counts_lost_by_a_worker_are_reported_as_a_gap(
     database: str, execute: Execute, tmp_path: Path
 ) -> None:
-    """Before its batch is added to the sums, and after; though nothing else was counted."""
+    """The worker is lost before or after its batch is added to the sums."""
     async with opened(database, tmp_path, "a") as (state,):
         count_long(execute)
         assert await since(state) > 2 * DAY
@@ -79,7 +79,7 @@ async def test_counts_lost_by_a_worker_are_reported_as_a_gap(
 async def test_a_namesake_does_not_fill_the_gap_of_a_cut_off_replica(
     database: str, execute: Execute, tmp_path: Path
 ) -> None:
-    """Nor one on the same disk, while the first runs; once that is over, its next start does."""
+    """Neither does one on the same disk, but after the first has ended, its next start does."""
     not_here = tmp_path / "elsewhere"
     not_here.mkdir()
     async with opened(database, tmp_path, "a") as (first,), opened(database, tmp_path, "b") as (b,):
@@ -88,7 +88,7 @@ async def test_a_namesake_does_not_fill_the_gap_of_a_cut_off_replica(
             async with opened(database, folder, "a"):
                 await b._send_heartbeat()
                 assert [gap.replica for gap in (await b.view(KEY)).gaps] == ["a"]
-        # It comes back, and is killed.
+        # The replica comes back and is killed.
         await first._send_heartbeat()
         assert (await b.view(KEY)).gaps == ()
         execute(AGED.format(60, "a"))
@@ -103,7 +103,7 @@ async def test_a_namesake_does_not_fill_the_gap_of_a_cut_off_replica(
 async def test_counts_lost_by_a_cut_off_replica_are_reported_as_a_gap(
     database: str, execute: Execute, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its next start knows, also the one after a start that was cut off as well."""
+    """Its next start reports the gap, even after another start without the database."""
     async with opened(database, tmp_path, "b") as (b,):
         for starts in (1, 2):
             first = await FleetState.open(*membership(database, "a", tmp_path))
@@ -130,7 +130,7 @@ async def test_counts_lost_by_a_cut_off_replica_are_reported_as_a_gap(
 async def test_counts_that_arrive_late_close_the_gap(
     database: str, execute: Execute, tmp_path: Path
 ) -> None:
-    """With the second beat: the first has what was not confirmed, the next what came meanwhile."""
+    """The first heartbeat has the unconfirmed counts, the second one the later counts."""
     state = await FleetState.open(*membership(database, "a", tmp_path))
     count_long(execute)
     state._health.missed(StateUnreachableError("gone"))
@@ -150,7 +150,7 @@ async def test_counts_that_arrive_late_close_the_gap(
 async def test_a_backup_restored_without_running_replicas_is_detected(
     database: str, execute: Execute, tmp_path: Path, lost: str
 ) -> None:
-    """By the next start of one that the database had confirmed more to, and by no other."""
+    """Only the next start of a replica whose counts the database had confirmed detects it."""
     async with opened(database, tmp_path, "a"):
         pass
     count_long(execute)
@@ -175,7 +175,7 @@ async def test_setting_the_database_clock_is_detected(
         count_long(execute)
         await state._send_heartbeat()
         assert await since(state) > 2 * DAY
-        # To this replica it is the same whether the database goes ahead or its own time goes back.
+        # For this replica, a database clock set forward equals its own clock set back.
         monkeypatch.setattr("gateway.store.fleet.steady_seconds", lambda: steady_seconds() - by)
         monkeypatch.setattr("gateway.store.replicas.steady_seconds", lambda: steady_seconds() - by)
         execute("ALTER TABLE gateway.replicas RENAME TO hidden")
@@ -192,7 +192,7 @@ async def test_setting_the_database_clock_is_detected(
 async def test_setting_the_database_clock_forgets_no_replica(
     database: str, execute: Execute, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By its clock, one that is cut off was lost for a week; it may go on serving for all that."""
+    """By its clock, a cut-off replica has been lost for a week, but it may still serve."""
     async with opened(database, tmp_path, "a", "b") as (state, _):
         count_long(execute)
         assert await judged(state)
@@ -203,7 +203,7 @@ async def test_setting_the_database_clock_forgets_no_replica(
         monkeypatch.setattr(
             "gateway.store.replicas.steady_seconds", lambda: steady_seconds() - 8 * DAY
         )
-        for _ in range(3):  # before it is noticed, and after
+        for _ in range(3):  # before and after the replica detects it
             assert await judged(state)
             assert [each.presence for each in (await state.fleet()).replicas] == ["heard", "lost"]
             await state._send_heartbeat()
@@ -221,7 +221,7 @@ FREED = "DROP FUNCTION gateway.full CASCADE"
 async def test_a_full_database_disk_loses_no_count(
     database: str, execute: Execute, tmp_path: Path
 ) -> None:
-    """Neither where nothing can be handed in, nor where nothing can be added to the sums."""
+    """This holds both if batches cannot be written and if they cannot be added to the sums."""
 
     async def refused(act: Callable[[], Awaitable[object]]) -> None:
         with pytest.raises(StateUnreachableError, match="does not serve now: could not extend"):
@@ -235,7 +235,7 @@ async def test_a_full_database_disk_loses_no_count(
             one.absorb(delta(count=2))
             if table == "replicas":
                 await refused(one._send_heartbeat)
-                # One that starts meanwhile goes by what was heard last.
+                # A replica that starts now uses the last known heartbeats.
                 await ended(other)
                 again = await FleetState.open(*membership(database, "b", tmp_path))
                 assert again.stale_since is not None

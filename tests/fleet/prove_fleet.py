@@ -53,7 +53,7 @@ def test_every_replica_reports_the_counts_of_all(fleet: Fleet) -> None:
     found = admin(other, "GET", "/usage?replica=b")[1]
     assert sum(line["count"] for line in found["usage"]) == 5
     assert found["replica"] == "b"
-    # A change on one is in force on the other, and has its reason.
+    # A change on one replica applies on the other and has its reason.
     status, _ = admin(one, "PUT", "/cutovers/person/1?why=trial", {"percent": 50})
     assert status == 200
     wanted = [{"api": "person", "version": "1", "percent": 50.0}]
@@ -72,7 +72,7 @@ def test_every_replica_reports_the_counts_of_all(fleet: Fleet) -> None:
 
 
 def test_another_replica_becomes_leader_when_the_leader_stops(fleet: Fleet) -> None:
-    # How soon depends on the lease, which is over after half of the five seconds.
+    # The delay depends on the lease, which expires after half of the five seconds.
     assert LEASE_SECONDS <= 2.5
     for name in "ab":
         fleet.start(name)
@@ -88,7 +88,7 @@ def test_another_replica_becomes_leader_when_the_leader_stops(fleet: Fleet) -> N
     wanted = [{"api": "person", "version": "1", "percent": 0.0}]
     wait_for(lambda: admin(fleet.replicas[first], "GET", "/overrides")[1]["percents"] == wanted)
     assert judge(left) == other
-    # It is killed; it is lost, and blocks a yes until it is forgotten.
+    # The replica is killed. It is lost, and the verdict cannot be yes until it is forgotten.
     fleet.replicas[other].process.kill()
     back = fleet.replicas[first]
     wait_for(lambda: judge(back) == first)
@@ -162,7 +162,7 @@ time.time = lambda: right() + {}
 def test_replicas_with_wrong_clocks_agree_on_dates(
     database: str, cluster: Cluster, tmp_path: Path, minutes: float, status: int
 ) -> None:
-    """Each worker goes by the database, also while it is away, and one that is replaced then."""
+    """Workers use the database's time even while it is away, and so does a replaced worker."""
     day = datetime.fromtimestamp(time.time() + 60 * minutes, UTC)
     ends = f", lifecycle: {{ deprecated: 2020-01-01, sunset: {day:%Y-%m-%dT%H:%M:%SZ} }}"
     wrong = tmp_path / "wrong"
@@ -198,7 +198,7 @@ time.time = lambda: right() + float(open({!r}).read())
 def test_setting_the_clock_of_a_running_replica_has_no_effect(
     database: str, cluster: Cluster, tmp_path: Path, minutes: float, status: int
 ) -> None:
-    """Dates go by the database, and all else by time that passes: forward and back by hours."""
+    """Dates use the database's time, and everything else uses elapsed time."""
     day = datetime.fromtimestamp(time.time() + 60 * minutes, UTC)
     ends = f", lifecycle: {{ deprecated: 2020-01-01, sunset: {day:%Y-%m-%dT%H:%M:%SZ} }}"
     offset, wrong = tmp_path / "offset", tmp_path / "wrong"
@@ -223,7 +223,7 @@ def test_setting_the_clock_of_a_running_replica_has_no_effect(
             fresh.write_text(str(3600 * hours))
             fresh.replace(offset)
             wait_for_beat()
-            wait_for_beat()  # by the next one it is known
+            wait_for_beat()  # the next heartbeat detects it
             assert {asked(program) for _ in range(10)} == {status}
             assert "state_stale_since" not in admin(program, "GET", "/readyz")[1]
             assert replica()["presence"] == "heard"
@@ -261,7 +261,7 @@ def test_counts_lost_with_a_suspended_process_are_reported(fleet: Fleet, tmp_pat
     wait_for(lambda: not mark.exists())
 
 
-# A commit that lasts, of what is noted in the audit log.
+# The commit of an entry in the audit log takes long.
 SLOW_COMMIT = """
 CREATE FUNCTION public.wait() RETURNS trigger LANGUAGE plpgsql AS
   'BEGIN PERFORM pg_sleep(2); RETURN NULL; END';
@@ -319,7 +319,7 @@ def test_requests_go_on_without_the_database(fleet: Fleet, how: str) -> None:
     call(again, "zed", 2)
     fleet.relay.pass_on()
     wait_for(lambda: "state_stale_since" not in admin(one, "GET", "/readyz")[1])
-    # All that was counted is there once; what the other had when it ended is lost with it.
+    # All counts are present once, except those that the other replica lost when it ended.
     wait_for(lambda: counted(one) == counted(again) == {"acme": 7, "zed": 2})
 
 

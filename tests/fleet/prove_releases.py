@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-# asyncpg: speaks the statements of the former release, without any code of this one.
+# asyncpg executes the statements of the former release without code of this one.
 import asyncpg
 import msgspec
 import pytest
@@ -108,7 +108,7 @@ class Former:
             await connection.close()
 
     async def beat(self, client: str, count: int) -> None:
-        """Report, hand in a batch of so many requests of a client, and read the documents."""
+        """Send a heartbeat and a batch with requests of a client, and read the documents."""
         async with Transaction(self._connection) as now:
             self._sequence += 1
             revision = self.documents.get("revision", 0)
@@ -191,7 +191,7 @@ class Transaction:
 
 
 def batch_of(client: str, count: int, now: float) -> bytes:
-    """Return a batch in the encoding of the former release: its fields in its order."""
+    """Return a batch in the encoding of the former release, with its fields in its order."""
     usage = [*KEY, "/p", client, count, 0, 0, 0, now, now, now]
     different = ["differences", [*KEY, "/name"], count, now, now]
     return msgspec.msgpack.encode([[usage], [], [different], [], [], [], False])
@@ -213,7 +213,7 @@ async def heard(state: FleetState) -> dict[str, str]:
 async def test_the_former_release_works_beside_the_current_one(
     former_database: str, cluster: Cluster, tmp_path: Path
 ) -> None:
-    """Both are heard, hand in, judge and change; all is counted once, whoever judges."""
+    """Both send heartbeats, write counts, lead and change documents; all is counted once."""
     name = former_database.rpartition("/")[2]
 
     def end_lease() -> None:
@@ -228,18 +228,18 @@ async def test_the_former_release_works_beside_the_current_one(
             assert await heard(new) == {"former": "heard", "new": "heard"}
             new.absorb(delta("acme", 4))
             await new._send_heartbeat()
-            # What waits of both counts before it is merged; the former one merges both.
+            # Unmerged batches of both releases wait, and the former release merges both.
             assert await counted(new) == {"acme": 7}
             assert await former.judge()
             assert not await judged(new)
             assert await counted(new) == {"acme": 7}
-            # The new one takes over, and the former one after that.
+            # The new release takes over the lease, then the former one does.
             await former.beat("zed", 8)
             end_lease()
             assert await judged(new)
             assert not await former.judge()
             assert await counted(new) == {"acme": 7, "zed": 8}
-            # What one changes is in force in the other.
+            # A change by one release applies in the other one.
             await new.pause(KEY, ANN)
             await former.beat("zed", 16)
             assert former.documents["overrides"]["paused"] == [[*KEY]]
@@ -255,7 +255,7 @@ async def test_the_former_release_works_beside_the_current_one(
             found = (await new.view(KEY)).totals
             assert await counted(new) == {"acme": 39, "zed": 24}
             assert found.counts["differences", (*KEY, "/name")].count == 63
-        # A new one leaves, as where the update is taken back: the former one goes on.
+        # The new replica leaves, as in a reverted update. The former one continues.
         await former.beat("acme", 64)
         end_lease()
         assert await former.judge()

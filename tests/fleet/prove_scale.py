@@ -1,7 +1,7 @@
 """A large simulated fleet: the size of the database is bounded, and a verdict reads few rows.
 
-100 replicas, 50 versions and 100,000 clients. A year of it is not played (see prove_year.py):
-the tables are filled to their bounds first, where they would be by then, and have to stay there.
+It has 100 replicas, 50 versions and 100,000 clients. A year is not simulated here (see
+prove_year.py): the tables are filled to their bounds first, and must stay within them.
 """
 
 import json
@@ -27,7 +27,7 @@ from tests.fleet.cluster import Cluster
 from tests.fleet.prove_state import judged, membership
 
 REPLICAS, VERSIONS, CLIENTS = 100, 50, 100_000
-# A version has so many rows before the judge cuts them; see docs/fleet-promises.md.
+# A version has at most this many rows before the leader merges them; see docs/fleet-promises.md.
 MOST_ROWS = 3 * ROWS_AFTER_CUT
 FILL = f"""
 INSERT INTO gateway.usage
@@ -95,7 +95,7 @@ async def test_the_database_of_a_large_fleet_stays_bounded_for_a_year(
     filled = time.time()
 
     def left(most: int, length: int) -> range:
-        """Return how many intervals may be left of those that were filled in, as time goes on."""
+        """Return the allowed number of remaining intervals after some time."""
         return range(most - (int(time.time()) // length - int(filled) // length), most + 1)
 
     try:
@@ -130,7 +130,7 @@ async def test_the_database_of_a_large_fleet_stays_bounded_for_a_year(
         assert set(found.totals.clients) == {("person", "7")}
         rows_read = len(found.totals.clients["person", "7"].rows)
         assert {key[1][:2] for key in found.totals.counts} == {("person", "7")}
-        # The view of a version has all in one transaction, in few round trips, and reads only that.
+        # A view of a version reads only its own rows, in one transaction with few round trips.
         begun.clear()
         event.listen(judge._database._engine, "checkout", lambda *taken: begun.append(taken))
         answers, run = list[int](), PostgresConnection._run
@@ -154,7 +154,7 @@ async def test_the_database_of_a_large_fleet_stays_bounded_for_a_year(
         # Each connection of the pool prepares each statement once.
         assert (max(trips) <= 21, min(trips)) == (True, 12)
         assert sum(answers) <= rows_read + 2 * 257 + 400 + 1440 + REPLICAS + 10
-        # Those of all versions read when each was called, and its latest days.
+        # The list of all versions reads only their last calls and latest days.
         for _ in range(2):
             answers.clear()
             assert len((await judge.view(clients=False)).totals.clients) == VERSIONS

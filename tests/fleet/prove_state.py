@@ -111,8 +111,8 @@ async def test_each_batch_is_counted_once(database: str, tmp_path: Path) -> None
         batch = one._outbox.batch()
         assert batch is not None
         await one._send_heartbeat()
-        # The commit was made, and its answer was lost: the same batch is handed in again,
-        # before it is added to the sums and after.
+        # The commit succeeded but its response was lost. The same batch is sent again, before and
+        # after it is added to the sums.
         for _ in range(2):
             one._outbox._sent = batch
             await one._send_heartbeat()
@@ -174,13 +174,14 @@ async def test_another_replica_becomes_leader_after_the_leader_has_gone(
             patch.setattr(one._health, "stale_since", 5.0)
             assert not one.leads
             assert (one.failover, other.failover) == ((0, 1), (1, 1))
-        # It sleeps; its lease is over, another judges, and it wakes.
+        # The leader is suspended until its lease expires and another replica leads. Then it
+        # resumes.
         execute("UPDATE gateway.leases SET renewed = renewed - 60")
         assert await judged(other)
         assert not await judged(one)
         assert one._leader._memory is None
         assert execute("SELECT token FROM gateway.leases") == ["2"]
-        # One that leaves orderly is followed at once.
+        # A replica that stops cleanly is replaced as leader at once.
         await other.close()
         assert await judged(one)
         assert [each.replica for each in (await one.fleet()).replicas] == ["a"]
@@ -244,7 +245,7 @@ async def test_a_change_that_just_happened_causes_no_warning(database: str, tmp_
 async def test_an_override_stays_while_any_replica_has_the_cutover(
     database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The judge may go by rules from before it was there, or after: replicas get them in turn."""
+    """The leader may use rules with or without the cutover, because replicas get rules in turn."""
     without = loaded(RULES)
     async with opened(database, tmp_path, "a") as (one,):
         _, other = membership(database, "b", tmp_path, without)
@@ -258,7 +259,7 @@ async def test_an_override_stays_while_any_replica_has_the_cutover(
             await one._send_heartbeat()
             assert one.in_force.percents == {KEY: 0.0}
         assert one.cutover(KEY).state.percent == 0
-        # Nobody has it any more.
+        # No replica has the cutover any more.
         one.membership = one.membership._replace(rules_hash=lambda: "other")
         await one._send_heartbeat()
         assert await judged(judging)
@@ -320,7 +321,7 @@ async def test_a_replica_without_heartbeats_is_lost_until_it_is_forgotten(
         assert [gap.replica for gap in (await one.view(KEY)).gaps] == ["b"]
         await one.forget("b", ANN)
         assert (await one.view(KEY)).gaps == ()
-        # It was cut off and comes back: what it counted is added.
+        # The replica was cut off and comes back. Its counts are added.
         other.absorb(delta("late"))
         await other._send_heartbeat()
         assert [each.replica for each in (await one.fleet()).replicas] == ["a", "b"]
@@ -351,7 +352,7 @@ async def test_a_refused_configuration_of_one_replica_is_known_to_all(
 
 
 async def test_failures_in_one_replica_are_known_to_all(database: str, tmp_path: Path) -> None:
-    """Until it is over; of many services, some are handed in."""
+    """Failures are shown until they end; of many failing services, only some are reported."""
     async with opened(database, tmp_path, "a", "b") as (here, other):
         service = FailingService("s", 2, 1, 3.5, [TargetError("h:1", 3.5, "a \0 refused")])
         met = [service] * 101
@@ -390,7 +391,7 @@ async def test_a_new_database_has_the_described_tables_without_alembic(
 async def test_one_second_of_a_replica_costs_few_database_calls(
     database: str, tmp_path: Path
 ) -> None:
-    """What a replica that judges runs once a second, however many requests there were."""
+    """The calls of a leader in one second do not depend on the number of requests."""
     async with opened(database, tmp_path, "a") as (one,):
         costs = []
         for _ in range(5):
@@ -443,7 +444,7 @@ async def test_a_pooler_that_drops_prepared_statements_blocks_no_start(
 
 
 async def calls(*works: Awaitable[object]) -> int:
-    """Return how many calls are made one after the other, by the event loop of a test aside."""
+    """Return the number of consecutive calls, without those of the test's event loop."""
     count = 0
 
     def profile(frame: FrameType, event: str, _: object) -> None:
@@ -461,7 +462,7 @@ async def calls(*works: Awaitable[object]) -> int:
 
 
 async def test_the_history_has_the_counts_of_all_replicas(database: str, tmp_path: Path) -> None:
-    """By the time of the database, also what was handed in again; a caller of both counts once."""
+    """Times are those of the database, repeated batches count once, and so do clients of both."""
     async with opened(database, tmp_path, "a", "b") as (one, other):
         for state in (one, other):
             state.absorb(delta("acme", 3))
@@ -487,7 +488,7 @@ async def test_the_history_has_the_counts_of_all_replicas(database: str, tmp_pat
 async def test_the_report_on_a_version_covers_all_replicas(
     database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of all replicas at one moment; while the database is away, what this one has counted."""
+    """It shows one moment for all replicas; without the database, it shows the own counts."""
     async with opened(database, tmp_path, "a", "b") as (one, other):
         for state in (one, other):
             state.absorb(msgspec.structs.replace(delta(state.replica), at=time.time()))

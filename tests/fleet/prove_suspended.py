@@ -13,7 +13,7 @@ from gateway.store.replicas import ReplicaRow
 from gateway.store.state import StateError
 from tests.fleet.prove_state import ANN, KEY, counted, delta, judged, opened
 
-# What a process had done.
+# The statement in which the process is suspended.
 HELD = {
     "judging": f"SELECT pg_advisory_xact_lock({LOCK_LEADER})",
     "changing": f"SELECT pg_advisory_xact_lock({LOCK_CHANGE})",
@@ -26,15 +26,15 @@ HELD = {
 async def test_locks_of_a_suspended_process_are_released(
     database: str, tmp_path: Path, held: str, amid: str
 ) -> None:
-    """The server itself ends those that are silent between two statements, and no others."""
+    """The server ends only sessions that are silent between two statements."""
     async with opened(database, tmp_path, "a") as (one,):
-        one.absorb(delta())  # which the judge notes in the row of the replica
+        one.absorb(delta())  # the leader records it in the row of the replica
         await one._send_heartbeat()
         suspended = await asyncpg.connect(database, statement_cache_size=0)
         honest = await asyncpg.connect(database, statement_cache_size=0)
         try:
             await honest.execute("BEGIN")
-            await honest.prepare("SELECT 1", name="")  # of another program, in its own schema
+            await honest.prepare("SELECT 1", name="")  # another program, in its own schema
             idle = "SET LOCAL idle_in_transaction_session_timeout = '2s'"
             await suspended.execute(f"BEGIN; {idle}; {HELD[held]}")
             if amid == "a statement":

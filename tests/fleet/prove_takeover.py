@@ -11,7 +11,7 @@ from tests.gateway.talk import soon
 from tests.store.taken_over import FIXTURES, differing, rules
 
 TABLES = ("usage", "floors", "counts", "audit", "history", "called")
-# Each start and each second write other documents.
+# Other documents change with each start and each second.
 LASTING = "name IN ('overrides', 'since', 'serves') OR name LIKE 'samples%'"
 
 
@@ -24,7 +24,7 @@ def rows(execute: Execute) -> dict[str, list[str]]:
 async def test_an_older_database_opens_with_every_row_equal(
     database: str, execute: Execute, tmp_path: Path
 ) -> None:
-    """Of a replica that judges; the admin port answers as before."""
+    """The replica leads, and the responses of the admin port are unchanged."""
     load = ["psql", "-Xq", "-v", "ON_ERROR_STOP=1", "-f", str(FIXTURES / "state.sql"), database]
     await asyncio.to_thread(subprocess.run, load, check=True, capture_output=True)
     before = rows(execute)

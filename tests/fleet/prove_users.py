@@ -1,4 +1,4 @@
-"""The users service on PostgreSQL, by USERS_DATABASE_URL alone."""
+"""The users service on PostgreSQL, configured by USERS_DATABASE_URL only."""
 
 import json
 import signal
@@ -29,7 +29,7 @@ def ask(program: Program, method: str, path: str, document: object = None) -> tu
         connection.close()
 
 
-def test_users_outlive_the_service(database: str, tmp_path: Path) -> None:
+def test_users_are_stored_across_restarts_of_the_service(database: str, tmp_path: Path) -> None:
     with ExitStack() as stack:
         first = start_program(stack, tmp_path, "users_service", USERS_DATABASE_URL=database)
         status, user = ask(first, "POST", "/users", BOB)
@@ -45,7 +45,7 @@ def test_users_outlive_the_service(database: str, tmp_path: Path) -> None:
         )
 
 
-def test_users_are_written_durably_where_synchronous_commit_is_off(
+def test_users_are_written_durably_even_if_synchronous_commit_is_off(
     database: str, execute: Execute, tmp_path: Path
 ) -> None:
     name = database.rpartition("/")[2]
@@ -85,7 +85,7 @@ def test_services_that_start_together_create_one_table(database: str, tmp_path: 
         ("", "?sslmode=require", "rejected SSL upgrade"),
     ],
 )
-def test_a_database_that_cannot_be_used_is_one_line_without_secrets(
+def test_an_unusable_database_is_reported_in_one_line_without_secrets(
     database: str, tmp_path: Path, old: str, new: str, reason: str
 ) -> None:
     url = database.replace(old, new) if old else database + new

@@ -1,4 +1,4 @@
-"""docs/fleet.md, done as it stands: a fleet loses a replica and its database, and retires."""
+"""The commands in docs/fleet.md: a fleet loses a replica and its database, and retires v1."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack

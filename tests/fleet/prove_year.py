@@ -1,7 +1,7 @@
-"""A year and more of a fleet, day by day: all is counted once, old rows go, and nothing else grows.
+"""More than a year of a fleet, day by day: counts are exact, and the tables stay bounded.
 
-The replicas, the judge and the SQL are the real ones. Time is not: the database and the replicas
-are given that of a calendar, by which a day passes at once.
+The replicas, the leader and the SQL are real. The time is simulated: the database and the replicas
+use the time of a calendar in which a day passes at once.
 """
 
 from collections.abc import Iterator
@@ -27,19 +27,19 @@ from tests.fleet.prove_state import KEY, SHIFTING, judged, membership
 DAY, DAYS = 86_400, 410
 LAST_DAY_OF_1 = 100
 REPLICAS, MINUTES = 2, 4
-# A client calls each minute, and so many others that never come back.
+# One client calls each minute, and this many others call once.
 STRANGERS = 4
-# As docs/fleet-promises.md has them.
+# The bounds in docs/fleet-promises.md.
 BOUNDS = {
     "SELECT max(count) FROM (SELECT count(*) FROM gateway.usage GROUP BY version) q": 3
     * ROWS_AFTER_CUT
     + 1,
     "SELECT max(count) FROM (SELECT count(*) FROM gateway.counts GROUP BY kind) q": 2 * 257,
     "SELECT count(*) FROM gateway.batches": 0,
-    "SELECT count(*) FROM gateway.audit": 10_000 + 10,  # and those since the last old ones went
+    "SELECT count(*) FROM gateway.audit": 10_000 + 10,  # and entries since the last cleanup
     "SELECT count(*) FROM gateway.documents": 12,
     "SELECT count(*) FROM gateway.leases": 1,
-    # Of those that left or vanished in 90 days, two each five days, and a week until they are gone.
+    # Replicas that left or vanished in 90 days, two per five days, plus up to a week until cleanup.
     "SELECT count(*) FROM gateway.replicas": REPLICAS + 2 * (90 + 8) // 5 + 10,
     "SELECT max(count) FROM (SELECT count(*) FROM gateway.history WHERE by = 'minute'"
     " GROUP BY version) q": 1_440,
@@ -137,18 +137,18 @@ class Year:
                 await state._send_heartbeat()
 
     async def judge(self) -> None:
-        """Make one replica the leader; the lease of the day before has expired."""
+        """Make one replica the leader; the lease of the previous day has expired."""
         self._judge = self._chance.choice(self.states)
         await self._succeed(self._judge)
 
     async def _succeed(self, state: FleetState) -> None:
-        # One that was not the judge looks after sessions of its predecessor first.
+        # A new leader first checks the sessions of its predecessor.
         is_new = state._leader._memory is None
         with self._transactions.are(1 + is_new):
             assert await judged(state)
 
     async def come_and_go(self, day: int) -> None:
-        """Let a replica leave, and hand in what it has, or vanish with it."""
+        """Let a replica leave cleanly or vanish with its counts."""
         if day % 5 == 1:
             left = self.states.pop(self._chance.randrange(REPLICAS))
             self._absorb(left, day)
@@ -170,10 +170,10 @@ class Year:
 async def test_more_than_a_year_of_days_is_counted_in_bounded_tables(
     database: str, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Old rows go with each 600th judgement: a day has 86,400 of them, and here one.
+    # Old rows are removed at each 600th turn of the leader: a day has 86,400 turns, here only one.
     monkeypatch.setattr("gateway.store.leader._TIDY", 10)
     name, calendar, most_bytes = database.rpartition("/")[2], Calendar(monkeypatch), 0
-    # No power cut is played, so that no commit has to wait for a disk.
+    # No power failure is simulated, so commits need not wait for a disk.
     cluster.execute(f"ALTER DATABASE {name} SET synchronous_commit = off")
     async with AsyncExitStack() as stack:
         year = Year(database, tmp_path, stack, calendar)

@@ -1,4 +1,4 @@
-"""Fixtures of the page's tests: a gateway that was used, and a browser that watches for faults."""
+"""Fixtures of the page's tests: a gateway with requests, and a browser that records errors."""
 
 import json
 import random
@@ -20,7 +20,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_play
 from tests.gateway.kit import ROOT, Program, start_program, wait_for
 from tests.page.past import write_past
 
-# A busy machine may take its time; what is expected is waited for no longer than it takes.
+# Long enough for a busy machine; waits end as soon as the expected state is reached.
 expect.set_options(timeout=30_000)
 
 SHOTS = ROOT / ".page"
@@ -74,7 +74,7 @@ DOCUMENT = {
 
 
 class Service(BaseHTTPRequestHandler):
-    """Answers every GET with a person, but for that of its document."""
+    """Responds to each GET with a person, except to requests for its OpenAPI document."""
 
     protocol_version = "HTTP/1.1"
     person: object = {"name": "Bob Charlie"}
@@ -117,7 +117,7 @@ def rules(old: int, new: int, state: Path) -> str:
     text = Path(__file__).with_name("rules.yaml").read_text()
     text = text.replace("<old>", str(old)).replace("<new>", str(new))
     text = text.replace("<state>", str(state))
-    # None is under way while the tests run.
+    # No brownout is active while the tests run.
     text = text.replace("<hour>", str((time.gmtime().tm_hour + 3) % 24))
     for days in (-200, -60, -30, -1, 20):
         day = time.strftime("%Y-%m-%d", time.gmtime(time.time() + days * 86_400))
@@ -155,7 +155,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
 
 
 def token(name: str) -> str:
-    """Return the token of somebody in the rules."""
+    """Return the token of a person in the rules."""
     return f"{name}-0123456789abcdef"
 
 
@@ -192,7 +192,7 @@ class Tab:
     faults: list[str] = field(default_factory=list)
 
     def open(self, path: str) -> Page:
-        """Go to an address, and wait until it is shown and followed."""
+        """Open an address and wait until it is shown and updated by events."""
         self.page.goto(f"{self.base}{path}")
         return self.page
 
@@ -204,7 +204,7 @@ class Tab:
         self.page.on("request", lambda request: self._asked(request.url))
 
     def _said(self, kind: str, text: str) -> None:
-        # A status of 400 and above is on the console as well, as is a gateway that is gone.
+        # Statuses from 400 on and an unreachable gateway are on the console too.
         if kind in ("error", "warning") and "Failed to load resource" not in text:
             self.faults.append(text)
 
@@ -214,7 +214,7 @@ class Tab:
 
 
 class Tabs:
-    """Opens tabs, each in a separate browser context; fails at the end if one had a fault."""
+    """Opens tabs, each in a separate browser context; fails at the end if one had an error."""
 
     def __init__(self, browser: Browser, base: str) -> None:
         self._browser = browser
@@ -234,7 +234,7 @@ class Tabs:
         return tab
 
     def close(self) -> None:
-        """Close all tabs; fail if one had a fault."""
+        """Close all tabs; fail if one had an error."""
         faults = [fault for _, tab in self._opened for fault in tab.faults]
         for context, _ in self._opened:
             context.close()

@@ -1,4 +1,4 @@
-"""The page of a fleet in a browser: two gateways on one PostgreSQL, each of which shows all."""
+"""The page of a fleet in a browser: two gateways on one PostgreSQL, each showing data of both."""
 
 import signal
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ class Seats:
         self._taken: list[Tabs] = []
 
     def __call__(self, name: str, path: str) -> Page:
-        """Return a view of a replica, logged in and followed."""
+        """Open a view of a replica, logged in and updated by events."""
         made = Tabs(self._browser, self._fleet.replicas[name].admin_url)
         self._taken.append(made)
         page = made().open(path)
@@ -46,7 +46,7 @@ class Seats:
         return page
 
     def leave(self) -> None:
-        """Close all tabs; fail if one had a fault."""
+        """Close all tabs; fail if one had an error."""
         for tabs in self._taken:
             tabs.close()
 
@@ -60,7 +60,7 @@ def seat(browser: Browser, fleet: Fleet) -> Iterator[Seats]:
 
 
 def test_a_command_on_one_replica_is_shown_on_the_other(seat: Seats) -> None:
-    """By itself, and on the audit page with its reason; a form from before is refused there."""
+    """The page and the audit log show it without a reload; outdated forms are refused."""
     here, there, log = seat("a", VERSION), seat("b", VERSION), seat("b", "/page/audit")
     expect(there.locator("#cutover .percent")).to_have_text("5%")
     act(here, "#cutover", "Set", "half of them", percent="50")
@@ -77,7 +77,7 @@ def callers(page: Page) -> Locator:
 
 
 def test_both_replicas_show_the_sums_of_all(seat: Seats, fleet: Fleet) -> None:
-    """Whatever either serves, the views of both have the same sums, and follow them."""
+    """The views of both replicas have the same sums and update them."""
     pages = [seat(name, VERSION) for name in "ab"]
     call(fleet.replicas["a"], "acme", 5)
     call(fleet.replicas["b"], "globex", 2)
@@ -92,7 +92,7 @@ def test_both_replicas_show_the_sums_of_all(seat: Seats, fleet: Fleet) -> None:
 
 
 def test_a_replica_is_lost_and_comes_back(seat: Seats, fleet: Fleet) -> None:
-    """Next has it as long as it is not heard; whoever sees that can forget it."""
+    """The view Next shows it while it sends no heartbeats, and has a command to forget it."""
     page, log = seat("a", "/"), seat("a", "/page/audit")
     lost = page.locator(".item", has_text="Replica lost")
     rows = log.locator("#replicas tbody tr")
@@ -114,7 +114,7 @@ def test_a_replica_is_lost_and_comes_back(seat: Seats, fleet: Fleet) -> None:
 
 
 def test_configuration_mistakes_of_another_replica_are_shown(seat: Seats, fleet: Fleet) -> None:
-    """They wait on the page of every replica, with the line, until the file is mended."""
+    """They are shown on the page of each replica, with the line, until the file is corrected."""
     page, log = seat("a", "/"), seat("a", "/page/audit")
     item = page.locator(".item", has_text="Rules refused")
     expect(item).to_have_count(0)
@@ -135,7 +135,7 @@ def test_configuration_mistakes_of_another_replica_are_shown(seat: Seats, fleet:
 
 
 def pictures(page: Page, name: str) -> None:
-    """Examine a view as it stands, at all widths and in both themes."""
+    """Examine the current view at all widths and in both themes."""
     for theme in ("light", "dark"):
         page.emulate_media(color_scheme=theme)
         for width in WIDTHS:
@@ -144,7 +144,7 @@ def pictures(page: Page, name: str) -> None:
 
 
 def kill(program: Program) -> None:
-    """End a gateway as a crash would."""
+    """End a gateway without a clean stop."""
     program.process.send_signal(signal.SIGKILL)
     program.process.wait()
 
@@ -178,7 +178,7 @@ def test_views_report_a_lost_database_and_recover(seat: Seats, fleet: Fleet, how
         expect(requests).to_have_text(total)
         for name in pages if how == "refused" else ():
             pictures(pages[name], f"{name}-stale")
-        # What is opened only now is no worse.
+        # A page that is opened only now shows the same.
         fresh = seat("a", "/page/versions")
         expect(fresh.locator("tbody td[data-label=Requests]").first).to_have_text(total)
         act(fresh := seat("a", VERSION), "#cutover", "Set", "in vain", percent="40")

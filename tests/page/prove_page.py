@@ -1,6 +1,6 @@
-"""The page in a browser: every view by eye and by axe, followed live, without scripts, and lost.
+"""The page in a browser: layout, accessibility (axe), live updates, no scripts, lost connections.
 
-Screenshots of every view are left in .page/, to be looked at.
+Screenshots of all views are written to .page/ for review.
 """
 
 import re
@@ -30,7 +30,7 @@ from tests.page.conftest import (
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("view", VIEWS)
-def test_a_view_fits_and_has_no_barrier(tabs: Tabs, view: str, theme: str) -> None:
+def test_a_view_fits_and_is_accessible(tabs: Tabs, view: str, theme: str) -> None:
     """The view fits and violates no rule of axe. A screenshot is taken."""
     tab = tabs(color_scheme=theme)
     for width in WIDTHS:
@@ -67,7 +67,7 @@ def test_forms_work_without_scripts(tabs: Tabs) -> None:
     page.get_by_label("Draft of gateway.yaml").fill("apis: {}\nservices: 1\n")
     alert = page.get_by_role("alert")
     page.get_by_role("button", name="Check").click()
-    while "takes more than 10 s" in alert.inner_text():  # a busy machine, which starts no process
+    while "takes more than 10 s" in alert.inner_text():  # on a busy machine, no process starts
         page.get_by_role("button", name="Check").click()
     expect(alert).to_contain_text("prevents its use")
     expect(page.locator("#draft .issues li").first).to_contain_text("Line")
@@ -85,7 +85,7 @@ def test_a_long_line_with_a_mistake_fits(tabs: Tabs, width: int) -> None:
 
 
 def test_hostile_names_are_shown_as_text(tabs: Tabs) -> None:
-    """They are shown as they are; a dialog or a request would be a fault."""
+    """Names appear unchanged; a dialog or a request would be an error."""
     for name in HOSTILE:
         tab = tabs()
         page = tab.open("/page/versions/person/1")
@@ -119,7 +119,7 @@ def test_a_view_follows_the_counts(tabs: Tabs, gateway: Program) -> None:
 
 
 def test_a_view_follows_the_rules_and_keeps_typed_text(tabs: Tabs, gateway: Program) -> None:
-    """What somebody types meanwhile stays; the view of the mistakes comes and goes."""
+    """Text that is typed meanwhile stays; the view of mistakes appears and disappears."""
     assert gateway.config is not None
     right = gateway.config.read_text()
     page = tabs().open("/page/rules")
@@ -140,7 +140,7 @@ FIELDS = "#shadow .fields-differ"
 def test_each_command_on_a_cutover_takes_effect_and_is_audited(
     tabs: Tabs, *, scripts: bool
 ) -> None:
-    """Each one, with and without scripts; who and why are in the audit log."""
+    """Each command works with and without scripts; the audit log shows who used it and why."""
     page = tabs(java_script_enabled=scripts).open(VERSION)
     percent, chip = page.locator("#cutover .percent"), page.locator("#cutover h2 .chip")
     expect(percent).to_have_text("10%")
@@ -172,7 +172,7 @@ def test_brownouts_are_paused_and_resumed(tabs: Tabs, *, scripts: bool) -> None:
 
 
 def test_a_shadow_shows_its_differences_and_is_reset(tabs: Tabs, gateway: Program) -> None:
-    """What differs, what would mend it, to copy; then it begins anew."""
+    """It shows the differences and a change to copy that removes them, then restarts at zero."""
     page = tabs(permissions=["clipboard-read", "clipboard-write"]).open(VERSION)
     expect(page.locator(f"{FIELDS} summary code")).to_have_text("/name")
     expect(page.locator(f"{FIELDS} .samples")).to_contain_text('"Bob Marley"')
@@ -187,13 +187,13 @@ def test_a_shadow_shows_its_differences_and_is_reset(tabs: Tabs, gateway: Progra
     expect(page.locator(f"{FIELDS} summary code")).to_have_text("/name", timeout=60_000)
 
 
-def test_two_tabs_show_each_others_commands(tabs: Tabs) -> None:
-    """What one does, the other sees by itself; a form from before is refused with what is true."""
+def test_two_tabs_show_the_commands_of_each_other(tabs: Tabs) -> None:
+    """Each tab shows the other's commands without a reload; an outdated form is refused."""
     first, second, stale = (tabs().open(VERSION) for _ in range(3))
     section = stale.locator("#cutover")
     section.locator("summary", has_text="Set…").click()
     form = section.locator("details[open] form")
-    form.get_by_label("Why").fill("what I thought before")  # so that it is not replaced
+    form.get_by_label("Why").fill("what I thought before")  # a filled-in form is not replaced
     form.get_by_label("Percent").fill("70")
     act(first, "#cutover", "Set", "from the first tab", percent="30")
     expect(second.locator("#cutover .percent")).to_have_text("30%")
@@ -204,13 +204,13 @@ def test_two_tabs_show_each_others_commands(tabs: Tabs) -> None:
     expect(stale.get_by_role("alert")).to_contain_text("now stands at 30%")
     expect(stale.locator("#cutover .percent")).to_have_text("30%")
     act(first, "#cutover", "Set", "and once more", percent="60")
-    expect(stale.locator("#cutover .percent")).to_have_text("60%")  # it goes on following
+    expect(stale.locator("#cutover .percent")).to_have_text("60%")  # it is still updated
     act(stale, "#cutover", "Clear", "seen it now")
     expect(first.locator("#cutover .percent")).to_have_text("10%")
 
 
 def test_a_reader_sees_commands_and_no_forms(tabs: Tabs) -> None:
-    """There is no form, and the commands are shown; nor does a post from there do anything."""
+    """The commands are shown without forms, and a forged POST is refused."""
     page = tabs(who="bob").open(VERSION)
     expect(page.locator(".act")).to_have_count(0)
     page.locator("#commands-cutover summary").click()
@@ -222,7 +222,7 @@ def test_a_reader_sees_commands_and_no_forms(tabs: Tabs) -> None:
 
 
 def test_screenshots_for_the_documentation_are_taken(tabs: Tabs, gateway: Program) -> None:
-    """Those in docs/ are copies of what this leaves, made when the page looks otherwise."""
+    """The images in docs/ are copies of these screenshots, made again if the page changes."""
     assert gateway.config is not None
     right = gateway.config.read_text()
     gateway.rewrite(right.replace("{ service: new }", "{ service: newer }"))
@@ -252,8 +252,8 @@ def test_a_wrong_token_is_refused(tabs: Tabs) -> None:
     expect(page.locator("h1")).to_have_text("Audit")
 
 
-def test_a_lost_gateway_is_shown_and_found_again(browser: Browser, tmp_path: Path) -> None:
-    """Suspended, it is noticed by its silence; killed, at once; it is found again both times."""
+def test_a_lost_gateway_is_shown_until_it_returns(browser: Browser, tmp_path: Path) -> None:
+    """A suspended gateway is detected by its silence, a killed one at once."""
     with ExitStack() as stack:
         config = tmp_path / "gateway.yaml"
         config.write_text((ROOT / "gateway.yaml").read_text())
@@ -280,7 +280,7 @@ def test_a_lost_gateway_is_shown_and_found_again(browser: Browser, tmp_path: Pat
 
 
 def test_long_names_do_not_displace_other_columns(browser: Browser, tmp_path: Path) -> None:
-    """Neither the other columns out of a wide window, nor a version out of a narrow one."""
+    """They displace no other columns in wide windows, and no version in narrow ones."""
     with ExitStack() as stack:
         text = (ROOT / "gateway.yaml").read_text()
         (tmp_path / "gateway.yaml").write_text(
@@ -298,14 +298,14 @@ def test_long_names_do_not_displace_other_columns(browser: Browser, tmp_path: Pa
 def test_pages_beyond_the_limit_report_that_they_are_not_updated(
     tabs: Tabs, gateway: Program
 ) -> None:
-    """A further page says so, and is followed as soon as there is room."""
+    """A further page reports it, and is updated as soon as another page is closed."""
     with ExitStack() as stack:
         for _ in range(MOST_STREAMS):
             connection = HTTPConnection("127.0.0.1", gateway.admin, timeout=60)
             stack.callback(connection.close)
             fields = {"Authorization": f"Bearer {token('ann')}"}
             connection.request("GET", "/page/events", headers=fields)
-            # Kept, since a response that is forgotten closes its connection.
+            # The response is kept, because deleting it would close its connection.
             stream = stack.enter_context(connection.getresponse())
             assert stream.status == 200
         tab = tabs()

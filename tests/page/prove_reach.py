@@ -1,4 +1,4 @@
-"""The page by keyboard alone, with and without scripts, and on paper."""
+"""The page by keyboard only, with and without scripts, and in print."""
 
 from typing import Any
 from urllib.parse import urljoin
@@ -10,7 +10,7 @@ from tests.page.conftest import SHOTS, VERSION, VIEWS, WIDTHS, Tabs
 
 
 def test_every_view_is_reached_by_keyboard(tabs: Tabs) -> None:
-    """The first stop leads over the navigation; every view can be reached by Tab and Enter."""
+    """The first tab stop skips the navigation; every view can be reached by Tab and Enter."""
     page = tabs().open("/")
     page.keyboard.press("Tab")
     expect(page.get_by_text("Skip to the content")).to_be_focused()
@@ -21,7 +21,7 @@ def test_every_view_is_reached_by_keyboard(tabs: Tabs) -> None:
     expect(page.locator("h1")).to_have_text("Versions")
 
 
-# Of what has the focus: whether it is seen, whether it looks so, and what a reader calls it.
+# For the focused element: whether it is visible, whether its focus shows, and its accessible name.
 FOCUSED = """() => {
   const one = document.activeElement, box = one.getBoundingClientRect();
   if (one === document.body) return null;
@@ -43,7 +43,7 @@ STOPS = "a[href], button, input:not([type=hidden]), select, textarea, summary"
 @pytest.mark.parametrize("scripts", [True, False])
 @pytest.mark.parametrize("width", WIDTHS)
 def test_every_tab_stop_is_visible(tabs: Tabs, width: int, *, scripts: bool) -> None:
-    """Also the heads of columns, which sort; each has a label and an outline, none is left out."""
+    """This includes the heads of sortable columns; each has a label and an outline."""
     page = tabs(
         java_script_enabled=scripts,
         reduced_motion="reduce",
@@ -65,7 +65,7 @@ def test_every_tab_stop_is_visible(tabs: Tabs, width: int, *, scripts: bool) -> 
 
 
 def test_a_command_works_by_keyboard(tabs: Tabs) -> None:
-    """From the form to the answer, without scripts; it is then gone back on in the same way."""
+    """It works without scripts, from the form to the response and back."""
     page = tabs(java_script_enabled=False).open(f"{VERSION}#act-pause-brownouts")
     for label, why, chip in (("Pause", "a holiday", True), ("Resume", "over", False)):
         page.locator("#brownouts summary", has_text=f"{label}…").focus()
@@ -80,8 +80,8 @@ def test_a_command_works_by_keyboard(tabs: Tabs) -> None:
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_a_printed_view_is_whole(tabs: Tabs, view: str) -> None:
-    """No table is cut off, what can only be clicked is left out, and nothing is dark."""
+def test_a_printed_view_is_complete(tabs: Tabs, view: str) -> None:
+    """No table is cut off, controls that need a click are omitted, and nothing is dark."""
     page = tabs(color_scheme="dark", viewport={"width": 794, "height": 1123}).open(VIEWS[view])
     page.emulate_media(media="print", color_scheme="dark")
     cut = (
