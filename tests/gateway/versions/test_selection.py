@@ -232,7 +232,7 @@ class TestSeveralMechanisms:
         refused(select(*readings, (ACCEPT, ("2",))), 400, FaultCode.VERSION_CONFLICT)
 
 
-def test_the_versions_on_offer_are_listed_as_they_were_declared() -> None:
+def test_the_supported_versions_are_listed_in_the_configured_order() -> None:
     supported = {"9": Version(9, "9"), "10": Version(10, "10")}
     fault = Selector((QUERY,), supported).select([(QUERY, ())])
     assert isinstance(fault, Fault)

@@ -76,7 +76,7 @@ def test_only_the_canonical_spelling_is_read(text: str) -> None:
 
 @LAW
 @given(st.integers(1, 9), st.integers(1, 9))
-def test_versions_are_ordered_by_rank_whatever_their_labels(one: int, other: int) -> None:
+def test_versions_are_ordered_by_rank_and_not_by_label(one: int, other: int) -> None:
     first, second = Version(one, f"v{9 - one}"), Version(other, f"v{9 - other}")
     assert (first < second, first == second) == (one < other, one == other)
     assert str(first) == f"v{9 - one}"

@@ -109,7 +109,7 @@ def every(_: str) -> bool:
         (b"Accept", b"a/x.v2+xml, a/x.v2+json", b"a/x.v2+xml, a/x.v1+json"),
     ],
 )
-def test_the_version_in_a_content_type_is_replaced_whatever_its_suffix(
+def test_the_version_in_a_content_type_is_replaced_before_any_suffix(
     name: bytes, given: bytes, written: bytes
 ) -> None:
     assert JSON.rewrite_fields([(name, given)], "1", every) == [(name, written)]
