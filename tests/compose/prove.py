@@ -7,12 +7,18 @@ project with its own name and port, and remove all of it afterwards.
 import json
 import re
 import subprocess
+import time
+from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
+from http.client import HTTPException
+from threading import Event, Thread
 
 import pytest
 
 from gateway import __version__
 from tests.compose.project import MECHANISMS, V1, V2, Project, brought_up, is_ok
+from tests.gateway.kit import wait_for
 
 BACKENDS = ["backend_v1", "backend_v2", "users_service"]
 PROGRAMS = [*BACKENDS, "gateway"]
@@ -178,6 +184,60 @@ def test_an_edit_of_gateway_yaml_retires_backend_v1_without_a_restart(stack: Pro
     stack.until("/v1/person", is_ok(V1))
     now = stack.inspect("gateway")
     assert now["State"]["StartedAt"] == stack.at_start["gateway"]["State"]["StartedAt"]
+
+
+def served(stack: Project, program: str) -> dict[str, int]:
+    """Return the number of requests that each running container of a program has logged."""
+    found = {}
+    for container in stack.compose("ps", "--quiet", program).split():
+        log = subprocess.run(["docker", "logs", container], capture_output=True, check=True).stdout
+        found[container] = log.count(b'"event": "request"') - log.count(b'"path": "/readyz"')
+    return found
+
+
+@contextmanager
+def load(stack: Project, target: str) -> Iterator[list[int | str]]:
+    """Send requests one after the other in the background; collect their statuses or errors."""
+    statuses: list[int | str] = []
+    done = Event()
+
+    def send() -> None:
+        while not done.is_set():
+            try:
+                statuses.append(stack.ask("GET", target).status)
+            except (OSError, HTTPException, ValueError) as error:
+                statuses.append(repr(error))
+
+    senders = [Thread(target=send) for _ in range(4)]
+    for sender in senders:
+        sender.start()
+    try:
+        yield statuses
+    finally:
+        done.set()
+        for sender in senders:
+            sender.join()
+
+
+def test_containers_of_a_scaled_service_share_its_requests(stack: Project) -> None:
+    """An added container gets requests after the next look-up; a removed one costs no request."""
+    up = ["up", "--detach", "--wait", "--no-recreate"]
+    with load(stack, "/v2/person") as statuses:
+        stack.compose(*up, "--scale", "backend_v2=3")
+        wait_for(lambda: sum(count > 0 for count in served(stack, "backend_v2").values()) == 3)
+        before = served(stack, "backend_v2")
+        wait_for(lambda: sum(served(stack, "backend_v2").values()) > sum(before.values()) + 600)
+        after = served(stack, "backend_v2")
+        counts = [after[container] - before[container] for container in before]
+        assert min(counts) >= 0.8 * sum(counts) / 3
+
+        stack.compose(*up, "--scale", "backend_v2=1")
+        # The removed addresses stay in use until the next look-up, and connecting to them may
+        # take the whole `timeouts.connect`.
+        time.sleep(16)
+    log = stack.compose("logs", "--no-color", "--no-log-prefix", "gateway")
+    causes = re.findall(r'"status":50\d.*"cause":"([^"]*)"', log)
+    assert [*Counter(statuses)] == [200], Counter(causes)
 
 
 def test_all_programs_end_with_status_0(stack: Project) -> None:

@@ -19,7 +19,7 @@ import pytest
 
 from tests.front.service import Service, started_service
 from tests.gateway.authority import Authority
-from tests.gateway.kit import ROOT, Program, free_port, start_program, wait_for
+from tests.gateway.kit import ROOT, Program, free_port, held_port, start_program, wait_for
 
 PAGE = (ROOT / "docs" / "front-proxy.md").read_text()
 FILES = dict(re.findall(r"^```\w+ file=(\S+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
@@ -204,7 +204,7 @@ def started(name: str, file: str, folder: Path, rules: int) -> Iterator[Front]:
         ports = {
             ("8443" if "https:" in url else "8080"): int(url.rpartition(":")[2]) for url in urls
         }
-        port = free_port()
+        port = held_port(stack)
         stack.enter_context(running(name, folder, adapted(FILES[file], folder, ports, port), port))
         front = Front(name, port, gateway, service, authority, folder)
         wait_for(front.is_ready)
@@ -241,12 +241,14 @@ def test_clients_use_http_3(front: Front, tmp_path: Path) -> None:
     """A second Caddy is the client, since few programs support HTTP/3."""
     if front.name not in HTTP_3:
         pytest.skip(f"the file of {front.name} has no HTTP/3")
-    port = free_port()
-    text = f"""
+    with ExitStack() as stack:
+        port = held_port(stack)
+        text = f"""
 {{
 	admin off
 	persist_config off
 	auto_https off
+	default_bind 127.0.0.1
 }}
 http://127.0.0.1:{port} {{
 	reverse_proxy https://127.0.0.1:{front.port} {{
@@ -259,7 +261,7 @@ http://127.0.0.1:{port} {{
 	}}
 }}
 """
-    with running("caddy", tmp_path, text, port):
+        stack.enter_context(running("caddy", tmp_path, text, port))
         front.service.seen.clear()
         _, body = run_curl([*CURL, f"http://127.0.0.1:{port}/v1/person"])
     assert json.loads(body) == {"name": "Bob"}
@@ -382,7 +384,7 @@ def test_a_proxy_can_leave_tls_to_the_gateway(tmp_path: Path) -> None:
         assert front.service.seen["x-forwarded-proto"] == "https"
         checks = wait_for(lambda: of_method(front.gateway, "OPTIONS"))
         assert checks[0]["status"] == 204
-        requests = of_method(front.gateway, "GET")
+        requests = wait_for(lambda: of_method(front.gateway, "GET"))
         assert {each["client"] for each in requests} == {CLIENT}
         assert front.gateway.log("handshake_failed") == []
 
