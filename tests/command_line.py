@@ -1,4 +1,4 @@
-"""Commands of the gateway, run in this process: a program takes a second of CPU to start."""
+"""Runs commands of the gateway in this process, since starting a program takes a second of CPU."""
 
 import os
 import shlex
@@ -18,11 +18,11 @@ def run_here(
     """Run `python -m gateway` in a folder; return the exit status.
 
     Args:
-        arguments: as they are typed, without anything that a shell would act on but quotes.
-        folder: where it runs.
+        arguments: the arguments as typed in a shell; only quotes have a special meaning.
+        folder: the working directory.
         variables: the whole environment.
-        out: takes the standard output.
-        err: takes what is printed on the other.
+        out: receives standard output.
+        err: receives standard error.
     """
     words = [gateway.__main__.__file__, *shlex.split(arguments)]
     with (
@@ -34,5 +34,5 @@ def run_here(
     ):
         try:
             return gateway.__main__.main()
-        except SystemExit as end:  # as argparse ends a program
+        except SystemExit as end:  # argparse ends programs this way
             return int(end.code or 0)

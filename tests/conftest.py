@@ -1,29 +1,29 @@
-"""What all tests share."""
+"""Settings of all tests."""
 
 import gc
 
 from hypothesis import settings
 
-# By the clock, an example fails where the machine is busy.
+# With a deadline, examples would fail on a busy machine.
 settings.register_profile("tests", deadline=None)
 settings.load_profile("tests")
 
-# Until all tests are collected, nearly all new objects stay.
+# Until all tests are collected, almost all new objects stay in use.
 gc.disable()
 
 
 def pytest_collection_finish() -> None:
-    """Have no collection of garbage go over the tests themselves: a reload waits for each of them.
+    """Exclude the tests themselves from garbage collection, which delays each reload.
 
-    Some ten thousand tests and all modules that they import are a million objects that stay.
+    Ten thousand tests and their imported modules are about a million objects that stay in use.
     """
     gc.freeze()
     gc.enable()
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
-    """Name compressed data by its argument: gzip holds the time of day (RFC 1952, 2.3.1).
+    """Name compressed test data by its argument: gzip data contains the time (RFC 1952, 2.3.1).
 
-    Every process that runs tests collects them for itself, and all must find the same names.
+    Each test process collects the tests itself, and all processes must use the same names.
     """
     return argname if isinstance(val, bytes) and val.startswith(b"\x1f\x8b") else None

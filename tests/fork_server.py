@@ -1,12 +1,13 @@
 """Starts programs by fork from a process that has imported them: importing takes a second of CPU.
 
-A pytest process starts one server, at the first program. The server imports what the programs
-import, runs no thread and no event loop, and forks a child per program, which takes over the
-arguments, environment, folder and output of its own and runs `python -m program` from there. What
-differs from a program that is executed: modules are imported already, pages of memory are shared
-with the server, the parent is the server, and a reload collects no garbage: a collection among all
-that the server has imported would take most of the time of a reload. Tests of imports and of memory
-execute the program.
+A pytest process starts one server with the first program. The server imports the modules of the
+programs, runs no thread and no event loop, and forks one child per program. The child takes the
+arguments, environment, folder and output of the program and runs `python -m program`.
+
+A forked program differs from an executed one: its modules are already imported, it shares memory
+pages with the server, and its parent is the server. Also, a reload collects no garbage, since a
+collection of all modules in the server would take most of the time of a reload. Tests of imports
+and of memory execute the program instead.
 """
 
 import atexit
@@ -29,7 +30,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, Protocol
 
-# All that a program may import, besides its own `__main__`.
+# All modules that a program may import, besides its own `__main__`.
 _MODULES = (
     "backend_v1.app",
     "backend_v2.app",
@@ -47,7 +48,7 @@ _LARGEST = 1 << 20
 
 
 class Process(Protocol):
-    """What tests use of a `subprocess.Popen`."""
+    """The methods of `subprocess.Popen` that tests use."""
 
     pid: int
 
@@ -61,7 +62,7 @@ class Process(Protocol):
 
 
 class ForkedProcess:
-    """A program that the server has forked; behaves as a `subprocess.Popen`."""
+    """A program that the server has forked; it behaves like a `subprocess.Popen`."""
 
     def __init__(self, program: str, status: socket.socket) -> None:
         self._program = program
@@ -76,17 +77,17 @@ class ForkedProcess:
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
-        """Return the exit status once the program has ended."""
+        """Wait until the program ends; return its exit status."""
         if self.returncode is None:
             if not select.select([self._status], [], [], timeout)[0]:
                 raise subprocess.TimeoutExpired(self._program, timeout or 0)
             ended = self._status.recv(64)
             self._status.close()
-            self.returncode = int(ended or -signal.SIGKILL)  # the server is gone, and all with it
+            self.returncode = int(ended or -signal.SIGKILL)  # the server and its programs ended
         return self.returncode
 
     def send_signal(self, sig: int) -> None:
-        """Send a signal, unless the program has ended."""
+        """Send a signal if the program is still running."""
         if self.poll() is None:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, sig)
@@ -101,7 +102,10 @@ class ForkedProcess:
 
 
 class ForkServer:
-    """The client of a fork server, which lives as long as this process.
+    """The client of a fork server, which runs as long as this process.
+
+    Attributes:
+        python: the path of a `python` for commands that also forks `python -m program`.
 
     Attributes:
         python: the path of a `python` for commands: `python -m program` is forked as well.
@@ -136,7 +140,7 @@ class ForkServer:
         output: IO[bytes],
         arguments: Sequence[str] = (),
     ) -> ForkedProcess:
-        """Run `python -m program arguments` in a folder, in a process group of its own."""
+        """Run `python -m program arguments` in a folder, in its own process group."""
         status, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         asked = json.dumps([program, *arguments, str(folder), dict(environment)]).encode()
         with theirs:
@@ -151,7 +155,8 @@ class ForkServer:
         self._folder.cleanup()
 
 
-# Has the server fork a program, forwards signals to it, and ends as it does. Starts in 20 ms.
+# Asks the server to fork a program, forwards signals to the program, and ends with its exit status.
+# Starts in 20 ms.
 _PYTHON = """\
 #!{0} -IS
 import json, os, signal, socket, sys
@@ -186,7 +191,7 @@ def fork_server() -> ForkServer:
 
 
 def _serve(control: socket.socket, shells: socket.socket) -> None:
-    """Fork programs until the client leaves; returns in each child as the program to run."""
+    """Fork programs until the client disconnects; return only in each child, with its program."""
     running: dict[int, socket.socket] = {}
     woken, wake = socket.socketpair()
     wake.setblocking(False)
@@ -212,7 +217,7 @@ def _serve(control: socket.socket, shells: socket.socket) -> None:
         else:
             continue
         *words, folder, environment = json.loads(asked)
-        if "verify" in words:  # seconds of imports, which most tests do without
+        if "verify" in words:  # its imports take seconds, and most tests do not need it
             import_module("gateway.verify.verify")
         if pid := os.fork():
             for number in numbers:
@@ -231,7 +236,7 @@ def _become(words: list[str], folder: str, environment: dict[str, str], streams:
     """Run a program in this process, and end with its exit status.
 
     Args:
-        streams: the descriptors of its outputs; before them, maybe that of its input.
+        streams: the descriptors of its outputs, optionally preceded by the one of its input.
     """
     os.setpgid(0, 0)
     for number, stream in enumerate(reversed(streams)):
@@ -251,7 +256,7 @@ def _become(words: list[str], folder: str, environment: dict[str, str], streams:
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # as `gateway.__main__` has it
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # as in `gateway.__main__`
     gc.disable()
     for module in _MODULES:
         import_module(module)

@@ -1,6 +1,6 @@
 """The import rules of the architecture: one direction between packages, and decisions without I/O.
 
-Read from the source by `ast`, so that an import inside a function counts as well.
+They are checked in the source by `ast`, so imports inside functions count too.
 """
 
 import ast
@@ -20,13 +20,13 @@ MODULES = {
 }
 GATEWAY = [name for name in MODULES if name.startswith("gateway")]
 
-# A package may import those before it.
+# A package may import only packages before it.
 ORDER = (
     *("base", "http", "access", "versions", "conversion", "lifecycle", "rollout", "routing"),
     *("usage", "observe", "store", "proxy", "verify", "findings", "rules", "admin", "process"),
     *("app", "cli", "__main__"),
 )
-# These decide, and do nothing: no I/O, no clock, no chance, no event loop.
+# These packages only decide: they use no I/O, clock, randomness or event loop.
 DECIDING = ("versions", "conversion", "lifecycle", "rollout", "routing")
 IMPURE = {
     *("asyncio", "concurrent", "multiprocessing", "sched", "signal", "subprocess", "threading"),
@@ -66,7 +66,7 @@ def _origin(module: str, node: ast.ImportFrom) -> str:
 
 
 def public_types(module: str) -> list[str]:
-    """Return the names of the classes and type aliases that a module defines for others."""
+    """Return the names of the public classes and type aliases of a module."""
     names = []
     for node in tree(module).body:
         if isinstance(node, ast.ClassDef):
@@ -77,12 +77,12 @@ def public_types(module: str) -> list[str]:
 
 
 def package(module: str) -> str:
-    """Return the package of the gateway that a module is in."""
+    """Return the gateway package that contains a module."""
     return module.split(".")[1]
 
 
 def circle(uses: dict[str, set[str]]) -> set[str]:
-    """Return what is left when all that uses nothing that is left is taken away, repeatedly."""
+    """Return the modules that are part of import cycles or that use such modules."""
     left = {name: others & uses.keys() for name, others in uses.items()}
     while free := {name for name, others in left.items() if not others}:
         left = {name: others - free for name, others in left.items() if name not in free}
@@ -90,22 +90,25 @@ def circle(uses: dict[str, set[str]]) -> set[str]:
 
 
 def breaches(places: Iterable[str], found: Callable[[str], object]) -> dict[str, object]:
-    """Return what is found where nothing should be: a test for each place takes long in all."""
+    """Return the violations by module.
+
+    One test per module would take longer in total.
+    """
     return {place: wrong for place in places if (wrong := found(place))}
 
 
-def test_the_source_is_read() -> None:
+def test_all_modules_are_found_and_their_imports_are_read() -> None:
     assert len(MODULES) > 40
     assert "gateway.conversion.version_step" in imports("gateway.conversion.declared.links")
     assert circle({"a": {"b"}, "b": {"c", "a"}, "c": set()}) == {"a", "b"}
     assert "backend_v1.app" in imports("backend_v1.__main__")
 
 
-def test_every_package_has_its_place_in_the_order() -> None:
+def test_every_package_has_a_position_in_the_order() -> None:
     assert {package(name) for name in GATEWAY if "." in name} == {*ORDER}
 
 
-def test_imports_between_packages_go_one_way() -> None:
+def test_packages_import_only_packages_before_them() -> None:
     def upward(module: str) -> list[str]:
         others = [other for other in imports(module) if other.startswith("gateway.")]
         here = ORDER.index(package(module))
@@ -123,11 +126,11 @@ def test_no_program_imports_another() -> None:
     assert breaches(MODULES, others) == {}
 
 
-def test_no_imports_in_a_circle() -> None:
+def test_there_are_no_import_cycles() -> None:
     assert not circle({name: {*imports(name)} & MODULES.keys() for name in MODULES})
 
 
-def test_packages_that_decide_do_no_io() -> None:
+def test_deciding_packages_do_no_io() -> None:
     asynchronous = (ast.AsyncFunctionDef, ast.AsyncFor, ast.AsyncWith, ast.Await)
     doing = {"open", "print", "input", "exec", "eval", "__import__"}
 
@@ -144,13 +147,13 @@ def test_packages_that_decide_do_no_io() -> None:
     assert breaches(deciding, deeds) == {}
 
 
-# A mechanism describes itself in its own files; nothing else may distinguish it from others.
+# A mechanism is described in its own files. No other code may distinguish it from others.
 MECHANISMS = [name for name in GATEWAY if name.startswith("gateway.versions.mechanisms.")]
 MECHANISM_NAMES = {name for module in MECHANISMS for name in public_types(module)}
 
 
 def switches(syntax: ast.Module) -> set[str]:
-    """Return the mechanisms that are distinguished by their types or their names."""
+    """Return the mechanisms that code distinguishes by type or name."""
     found: set[str] = set()
     for node in ast.walk(syntax):
         if isinstance(node, ast.Call) and ast.unparse(node.func) in ("isinstance", "issubclass"):
@@ -162,7 +165,7 @@ def switches(syntax: ast.Module) -> set[str]:
     return found & MECHANISM_NAMES
 
 
-def test_no_switch_on_a_mechanism() -> None:
+def test_no_code_outside_the_mechanisms_distinguishes_them() -> None:
     others = sorted(set(GATEWAY) - set(MECHANISMS))
     assert breaches(others, lambda module: switches(tree(module))) == {}
 
@@ -175,5 +178,5 @@ def test_no_switch_on_a_mechanism() -> None:
         "match reader:\n    case readers.AcceptReader(): pass",
     ],
 )
-def test_a_switch_on_a_mechanism_is_found(code: str) -> None:
+def test_code_that_distinguishes_mechanisms_is_detected(code: str) -> None:
     assert len(switches(ast.parse(code))) == 1

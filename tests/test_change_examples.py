@@ -1,4 +1,4 @@
-"""docs/change-examples.md shows every change by an example, and each example is what happens."""
+"""The examples in docs/change-examples.md cover every change and show its actual results."""
 
 import json
 import re
@@ -31,7 +31,7 @@ BESIDE = re.findall(
 
 
 def compact(text: str) -> str:
-    """Return a JSON text without the white space that makes it readable."""
+    """Return a JSON string without optional white space."""
     return re.sub(r'("[^"]*")|\s', r"\1", text)
 
 
@@ -42,7 +42,7 @@ def test_every_change_has_an_example() -> None:
 
 
 @pytest.mark.parametrize(("written", "newer", "by_newer", "older", "by_older"), BESIDE)
-def test_what_moves_out_of_a_body(
+def test_a_field_moves_between_a_body_and_a_header_or_query_as_in_the_example(
     written: str, newer: str, by_newer: str, older: str, by_older: str
 ) -> None:
     data = read(written.encode(), "example", {}).data
@@ -81,7 +81,7 @@ def surrounded(beside: str, *, is_request: bool) -> Message:
 
 
 @pytest.mark.parametrize(("written", "newer", "older"), ROWS)
-def test_it_is_what_happens(written: str, newer: str, older: str) -> None:
+def test_a_change_converts_the_body_as_in_the_example(written: str, newer: str, older: str) -> None:
     data = read(written.encode(), "example", {}).data
     ((_, section),) = ChangeConfig.model_validate_json(json.dumps(data)).named().items()
     mistakes = Mistakes()

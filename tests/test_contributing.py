@@ -1,4 +1,4 @@
-"""CONTRIBUTING.md and the pages about the code name files and functions that are there."""
+"""The files and functions named in CONTRIBUTING.md and the pages about the code exist."""
 
 import re
 
@@ -18,11 +18,11 @@ RECIPES = {
     )
 }
 PATHS = re.compile(r"`((?:gateway|tests|docs|stack|requirements)/[\w./*-]*)`")
-# As in: `Pipeline.answer` in `gateway/proxy/pipeline.py`.
+# For example: `Pipeline.answer` in `gateway/proxy/pipeline.py`.
 FUNCTIONS = re.compile(r"`([\w.]+)`\s+in\s+`(gateway/[\w/]+\.py)`")
 
 
-def test_there_are_recipes() -> None:
+def test_the_expected_recipes_are_found() -> None:
     assert list(RECIPES) == [
         "A mechanism",
         "A change",
@@ -40,7 +40,7 @@ def test_the_files_of_a_recipe_exist(recipe: str) -> None:
 
 
 @pytest.mark.parametrize("page", TEXTS)
-def test_the_files_that_are_named_exist(page: str) -> None:
+def test_the_named_files_exist(page: str) -> None:
     named = PATHS.findall(TEXTS[page])
     assert named
     assert [path for path in named if not any(ROOT.glob(path))] == []
@@ -61,7 +61,7 @@ def test_the_functions_of_the_walks_exist() -> None:
     assert missing == []
 
 
-def test_the_docstring_of_the_package_has_words_of_the_glossary() -> None:
+def test_the_terms_of_the_package_docstring_are_in_the_glossary() -> None:
     section = TEXTS["docs/architecture.md"].split("## Glossary")[1].split("\n## ")[0]
     first = re.findall(r"^\| ([A-Z][^|]*) \|", section, re.MULTILINE)
     words = re.findall(r"^([A-Z]\w+) {2,}", gateway.__doc__ or "", re.MULTILINE)

@@ -1,4 +1,4 @@
-"""The distribution: the wheel holds the gateway alone, declares what it needs, and serves."""
+"""The distribution: the wheel contains only the gateway, declares its dependencies, and runs."""
 
 import ast
 import json
@@ -27,14 +27,14 @@ from tests.gateway.kit import DEADLINE, ROOT, wait_for
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
-# Modules of another name than their distribution.
+# Modules whose name differs from their distribution.
 DISTRIBUTIONS = {
     "backports": "backports-zstd",
     "jwt": "pyjwt",
-    "opentelemetry": "opentelemetry-exporter-otlp-proto-http",  # and the SDK, which that needs
+    "opentelemetry": "opentelemetry-exporter-otlp-proto-http",  # and its dependency, the SDK
     "yaml": "pyyaml",
 }
-# Python 3.14 has what backports.zstd brings to those before.
+# Python 3.14 includes what backports.zstd provides for earlier versions.
 STANDARD = {*sys.stdlib_module_names, "compression"}
 
 RULES = """\
@@ -51,7 +51,7 @@ apis:
 def names(requirements: list[str]) -> set[str]:
     """Return the names of distributions in requirements, without extras, bounds and markers."""
     found = (re.split(r"[\[ ;<>=~!]", line, maxsplit=1)[0] for line in requirements)
-    return {name.replace(".", "-") for name in found}  # as PyPI has it
+    return {name.replace(".", "-") for name in found}  # normalized as on PyPI
 
 
 def lines(file: str) -> list[str]:
@@ -61,7 +61,7 @@ def lines(file: str) -> list[str]:
 
 
 def imported() -> set[str]:
-    """Return the distributions that the gateway imports, anywhere in a file."""
+    """Return the distributions that the gateway imports, including inside functions."""
     modules: set[str] = set()
     for path in (ROOT / "gateway").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
@@ -73,18 +73,18 @@ def imported() -> set[str]:
     return {DISTRIBUTIONS.get(root, root.replace("_", "-")) for root in roots}
 
 
-def test_what_is_imported_is_declared() -> None:
+def test_imported_distributions_are_declared() -> None:
     declared = names(PROJECT["dependencies"])
     assert imported() == declared.union(*(names(extra) for extra in EXTRAS.values()))
 
 
-def test_what_is_declared_is_pinned() -> None:
+def test_declared_distributions_are_pinned() -> None:
     pinned = names(lines("run.txt"))
     assert names(PROJECT["dependencies"]) | names(EXTRAS["jwt"]) <= pinned
     assert sorted(lines("verify.in")) == sorted(EXTRAS["verify"])
 
 
-def test_a_key_without_the_extra_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_jwt_key_without_the_extra_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jwt", None)
     config = Jwt(claim="sub", key="secret", algorithms=("HS256",))
     with pytest.raises(ValueError, match=r"install version-gateway\[jwt\]"):
@@ -93,7 +93,7 @@ def test_a_key_without_the_extra_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the wheel that pip builds, by the backend that is pinned and installed here."""
+    """Return the wheel that pip builds with the pinned and installed build backend."""
     folder = tmp_path_factory.mktemp("wheel")
     build = ["wheel", "--quiet", "--no-build-isolation", "--check-build-dependencies", "--no-deps"]
     pip(*build, "--no-index", "--wheel-dir", str(folder), str(ROOT))
@@ -110,7 +110,7 @@ def pip(*words: str) -> None:
 
 @pytest.fixture(scope="module")
 def command(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the command, installed where what is pinned is at hand and the source is not."""
+    """Return the installed command; the pinned packages are importable but the source is not."""
     folder = tmp_path_factory.mktemp("installed")
     venv.create(folder, symlinks=True)
     (site,) = folder.glob("lib/python*/site-packages")
@@ -122,14 +122,14 @@ def command(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def environment(**variables: str) -> dict[str, str]:
-    """Return ours, without what would lead to the source or set a gateway."""
+    """Return this environment without variables that point to the source or configure a gateway."""
     ours = ("GATEWAY_", "PYTHON", "PERSON_", "USERS", "NAME_SEPARATOR")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     return {**kept, **variables}
 
 
 def typed(command: Path, *words: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run the command to its end."""
+    """Run the command until it ends."""
     return subprocess.run(
         [command, *words],
         cwd=folder,
@@ -141,7 +141,7 @@ def typed(command: Path, *words: str, folder: Path) -> subprocess.CompletedProce
     )
 
 
-def test_the_wheel_holds_the_gateway_alone(wheel: Path) -> None:
+def test_the_wheel_contains_only_the_gateway(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         held = set(archive.namelist())
         (metadata,) = (name for name in held if name.endswith("METADATA"))
@@ -153,18 +153,18 @@ def test_the_wheel_holds_the_gateway_alone(wheel: Path) -> None:
     assert set(about.get_all("Provides-Extra", [])) == set(EXTRAS)
 
 
-def test_version(command: Path, tmp_path: Path) -> None:
+def test_the_installed_command_prints_its_version(command: Path, tmp_path: Path) -> None:
     done = typed(command, "--version", folder=tmp_path)
     assert (done.returncode, done.stdout) == (0, f"version-gateway {gateway.__version__}\n")
 
 
-def test_help_names_the_command(command: Path, tmp_path: Path) -> None:
+def test_the_help_of_the_installed_command_has_its_name(command: Path, tmp_path: Path) -> None:
     done = typed(command, "--help", folder=tmp_path)
     assert done.returncode == 0
     assert done.stdout.startswith("usage: version-gateway ")
 
 
-def test_check(command: Path, tmp_path: Path) -> None:
+def test_the_installed_command_checks_a_configuration(command: Path, tmp_path: Path) -> None:
     (tmp_path / "gateway.yaml").write_text(RULES.replace("PORT", "1"))
     done = typed(command, "check", "gateway.yaml", folder=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
@@ -172,7 +172,7 @@ def test_check(command: Path, tmp_path: Path) -> None:
 
 
 class Service(BaseHTTPRequestHandler):
-    """Answers every GET with a person of version 2."""
+    """Responds to each GET with a person of version 2."""
 
     def do_GET(self) -> None:
         body = b'{"name":"Bob"}'
@@ -197,8 +197,10 @@ def service() -> Iterator[int]:
         thread.join()
 
 
-def test_the_installed_command_serves(command: Path, service: int, tmp_path: Path) -> None:
-    """By two workers, which are processes of the installed package as well."""
+def test_the_installed_command_serves_requests_with_two_workers(
+    command: Path, service: int, tmp_path: Path
+) -> None:
+    """The workers are processes of the installed package too."""
     (tmp_path / "gateway.yaml").write_text(RULES.replace("PORT", str(service)))
     output = tmp_path / "log"
     with ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""The pages: every command prints what is shown, links lead somewhere, lists are complete."""
+"""The documentation: commands print the shown output, links have targets, lists are complete."""
 
 import re
 import socket
@@ -29,14 +29,14 @@ PAGES = {
     str(path.relative_to(ROOT)): path.read_text()
     for path in (*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"))
 }
-# These start their programs themselves: test_retire_v1.py, test_week.py, fleet/prove_walk.py.
+# These pages start their programs themselves: test_retire_v1.py, test_week.py, fleet/prove_walk.py.
 WALKS = {"docs/retire-v1.md", "docs/retire-v1-end.md", "docs/fleet.md", "docs/week.md"}
 RUN = [page for page, text in PAGES.items() if "```console" in text and page not in WALKS]
 
 
 @pytest.fixture(scope="module")
 def targets(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """Start the three services; only docs/start.md makes users."""
+    """Start the three services; only docs/start.md creates users."""
     programs = {"PERSON_V1": "backend_v1", "PERSON_V2": "backend_v2", "USERS": "users_service"}
     folder = tmp_path_factory.mktemp("services")
     with ExitStack() as stack:
@@ -48,7 +48,7 @@ def targets(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]
 
 @pytest.fixture
 def reader(tmp_path: Path, targets: dict[str, str]) -> Iterator[Reader]:
-    """Start a gateway in a folder like a clone's, for somebody who reads there."""
+    """Start a gateway in a folder like a clone, and yield a reader for the commands."""
     (tmp_path / "gateway.yaml").write_text((ROOT / "gateway.yaml").read_text())
     with ExitStack() as stack:
         gateway = start_program(stack, tmp_path, "gateway", **targets)
@@ -59,21 +59,21 @@ def reader(tmp_path: Path, targets: dict[str, str]) -> Iterator[Reader]:
         yield Reader(tmp_path, {"GATEWAY_ADMIN_PORT": str(gateway.admin), **targets}, addresses)
 
 
-def test_there_are_commands() -> None:
-    """What the pages show is still found; only `sh` blocks are not run, and set things up."""
+def test_the_commands_of_the_pages_are_found() -> None:
+    """Only `sh` blocks are not executed; they install things."""
     assert {"README.md", "docs/start.md", "docs/convert.md", "docs/lifecycle.md"} <= set(RUN)
     for page in RUN:
         assert len(list(steps(PAGES[page]))) >= PAGES[page].count("\n$ ") >= 1
 
 
 @pytest.mark.parametrize("page", RUN)
-def test_commands(page: str, reader: Reader) -> None:
-    """The commands of a page are one story, so they are run in their order."""
+def test_the_commands_of_a_page_print_the_shown_output(page: str, reader: Reader) -> None:
+    """The commands of a page depend on each other, so they run in order."""
     reader.follow(PAGES[page])
 
 
 def test_ten_lines_serve_version_1_from_version_2(tmp_path: Path, targets: dict[str, str]) -> None:
-    """The first screen of README.md is true of the configuration that it shows."""
+    """The first section of README.md describes what its configuration does."""
     first = PAGES["README.md"].partition("\n## ")[0]
     (lines,) = re.findall(r"```yaml\n(.*?)```", first, re.DOTALL)
     assert len(lines.splitlines()) == 10
@@ -84,8 +84,8 @@ def test_ten_lines_serve_version_1_from_version_2(tmp_path: Path, targets: dict[
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_links(page: str) -> None:
-    """A link within the repository names a file that is there, and a heading of it."""
+def test_links_within_the_repository_have_targets(page: str) -> None:
+    """Each link names an existing file and, if given, a heading in it."""
     here = ROOT / page
     for path, heading in re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", here.read_text()):
         there = here.parent / path if path else here
@@ -103,7 +103,7 @@ def table(page: str, heading: str) -> set[str]:
 
 @dataclass
 class Rules:
-    """The rules of a gateway that has just been started."""
+    """The configuration of a gateway that has just been started."""
 
     latest: Snapshot
     content: bytes = b""
@@ -134,7 +134,7 @@ def test_every_path_of_the_admin_port_is_listed(operator: Operator) -> None:
 @cache
 def logged_events() -> set[str]:
     """Return the events that the code logs."""
-    # By the log itself:
+    # Events that the log itself writes:
     logged = {"host_resolved", "host_unresolved", "log", "log_dropped", "target_up", "target_down"}
     for path in (ROOT / "gateway").rglob("*.py"):
         named = r'(?:(?:log\.event|announce|Event)\(\s*|CacheFile\(\w+, )"(\w+)"'
@@ -146,8 +146,8 @@ def test_every_event_of_the_log_is_listed() -> None:
     assert table("docs/logs.md", "Events") == logged_events()
 
 
-def test_every_bound_says_who_notices() -> None:
-    """Each row of the bounds names metrics or events that there are, or says why it needs none."""
+def test_every_bound_names_existing_metrics_or_events() -> None:
+    """A row of the bounds may instead give the reason for which it has none."""
     exposed = {row.name for row in METRICS}
     bounds = PAGES["docs/bounds.md"] + PAGES["docs/bounds-services.md"]
     rows = [line.strip("| ").split(" | ") for line in bounds.splitlines() if "|" in line]
@@ -165,8 +165,10 @@ def test_every_bound_says_who_notices() -> None:
         assert names - metrics <= logged_events() | {"request"}
 
 
-def test_the_first_lines_of_a_page_work(tmp_path: Path, targets: dict[str, str]) -> None:
-    """docs/tls.md and docs/services.md begin with what most people need."""
+def test_the_first_configuration_of_a_page_is_valid(
+    tmp_path: Path, targets: dict[str, str]
+) -> None:
+    """docs/tls.md and docs/services.md begin with the most common configuration."""
     authority = Authority(tmp_path / "tls")
     authority.write("api", "api.example.com")
     first = {page: _first_yaml(PAGES[f"docs/{page}.md"]) for page in ("tls", "services")}

@@ -1,4 +1,4 @@
-"""The example of operations in docs/operations.md, both ways."""
+"""The examples of operations in docs/operations.md, in both directions."""
 
 import json
 import re
@@ -27,7 +27,7 @@ ROWS = re.findall(r"^\| `([A-Z]+ .+)` \| `([A-Z]+ .+)` \|$", SECTION, re.MULTILI
 
 
 def rules(served: str, via: str) -> Snapshot:
-    """Return rules with the example, in which one version is served via the other."""
+    """Return a configuration with the example that serves one version via the other."""
     api = {
         "upstream_path": "/{rest}",
         "versions": {served: {"via": via}, via: {"service": "new"}},
@@ -48,18 +48,18 @@ def asked(snapshot: Snapshot, version: str, line: str) -> Plan:
     return planned
 
 
-def test_there_are_examples() -> None:
+def test_the_examples_of_operations_are_found() -> None:
     assert len(ROWS) == SECTION.count("\n| `") > 5
 
 
 @pytest.mark.parametrize(("older", "newer"), ROWS)
-def test_a_row(older: str, newer: str) -> None:
+def test_an_operation_is_converted_as_in_the_example(older: str, newer: str) -> None:
     for source, target, given, wanted in (("1", "2", older, newer), ("2", "1", newer, older)):
         found = asked(rules(source, target), source, given)
         assert f"{found.method(given.split()[0])} {found.target}" == wanted
 
 
-def test_the_changes_and_the_statuses() -> None:
+def test_bodies_and_statuses_of_an_operation_are_converted() -> None:
     found = asked(rules("1", "2"), "1", "POST /pay")
     assert found.request is not None
     assert found.response is not None
@@ -81,12 +81,12 @@ def test_the_changes_and_the_statuses() -> None:
     assert asked(rules("1", "2"), "1", "GET /pay/statistics").route.service.name == "statistics"
 
 
-def test_there_are_examples_of_queries() -> None:
+def test_the_examples_of_query_parameters_are_found() -> None:
     assert len(CHANGES) == QUERIES.count("\n| `") > 8
 
 
 @pytest.mark.parametrize(("written", "newer", "older"), CHANGES)
-def test_a_query(written: str, newer: str, older: str) -> None:
+def test_a_query_is_converted_as_in_the_example(written: str, newer: str, older: str) -> None:
     entry = ParameterConfig.model_validate_json(json.dumps(yaml.safe_load(written)))
     ((_, section),) = entry.named().items()
     mistakes = Mistakes()

@@ -1,4 +1,4 @@
-"""Version 1 is retired by real processes, as docs/retire-v1.md and docs/retire-v1-end.md show."""
+"""Version 1 is retired in real processes, as in docs/retire-v1.md and docs/retire-v1-end.md."""
 
 import socket
 from pathlib import Path
@@ -13,8 +13,8 @@ pytestmark = pytest.mark.slow
 WALK = "".join((ROOT / "docs" / page).read_text() for page in ("retire-v1.md", "retire-v1-end.md"))
 
 
-def test_the_walk(tmp_path: Path) -> None:
-    """Each command prints what is shown, and at the end version 1 needs nobody any more."""
+def test_the_commands_of_the_pages_retire_version_1(tmp_path: Path) -> None:
+    """Commands print the shown output; at the end, the backend of version 1 is not needed."""
     with beginner(tmp_path) as reader:
         reader.follow(WALK)
         host, port = reader.addresses["127.0.0.1:8001"].split(":")

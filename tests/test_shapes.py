@@ -1,4 +1,4 @@
-"""The first example in docs/convert.md and those in docs/shapes.md, run both ways."""
+"""The first example in docs/convert.md and those in docs/shapes.md, in both directions."""
 
 import json
 import re
@@ -21,7 +21,7 @@ EXAMPLES = [*EXAMPLE.findall(FIRST), *EXAMPLE.findall(SHAPES)]
 
 
 def rules(changes: str) -> bytes:
-    """Return rules with these changes, where version 1 is served by the service of version 2."""
+    """Return a configuration that converts version 1 to version 2 with these changes."""
     declared: Any = yaml.safe_load(changes)
     if isinstance(declared, list):
         declared = {"changes": declared}
@@ -35,19 +35,21 @@ def rules(changes: str) -> bytes:
     return json.dumps({"services": services, "apis": {"a": api}}).encode()
 
 
-def test_every_block_is_an_example() -> None:
+def test_every_block_on_the_pages_is_an_example() -> None:
     for text, more_than in ((FIRST, 0), (SHAPES, 6)):
         found = len(EXAMPLE.findall(text))
         assert found == text.count("```yaml") == text.count("```json") > more_than
 
 
-def test_the_first_example_stands_first() -> None:
+def test_the_first_example_is_in_the_first_section() -> None:
     assert re.findall(r"^## (.*)", PAGE, re.MULTILINE)[0] == "Read a conversion"
     assert len(re.findall("^- (?:rename|map|type):", FIRST, re.MULTILINE)) == 3
 
 
 @pytest.mark.parametrize(("changes", "newer", "older"), EXAMPLES)
-def test_an_example(changes: str, newer: str, older: str) -> None:
+def test_an_example_converts_bodies_in_both_directions(
+    changes: str, newer: str, older: str
+) -> None:
     found = load(rules(changes), "rules.yaml", {}).router.find("/v1/a")
     assert found is not None
     (route,) = (one for one in found[0].routes.values() if one.response is not None)

@@ -1,4 +1,4 @@
-"""The week of docs/week.md, done as it stands, from Monday to Friday, by real processes."""
+"""The commands of docs/week.md, from Monday to Friday, in real processes."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.slow
 WEEK = (ROOT / "docs" / "week.md").read_text()
 
 
-def test_the_week(tmp_path: Path) -> None:
+def test_the_commands_of_the_week_print_the_shown_output(tmp_path: Path) -> None:
     """Each command prints what is shown."""
     with beginner(tmp_path) as reader:
         reader.follow(WEEK)

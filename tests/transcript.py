@@ -1,20 +1,22 @@
-"""Documents that are run: what they say to type is typed, what they show has to come.
+"""Executes documents: runs their commands, applies their edits, and compares the output.
 
-In a block marked `console`, a line `$ command` is typed in bash; what stands under it is printed,
-on both outputs. A block marked `diff` is an edit of gateway.yaml: its lines with a space or a minus
-sign before them stand there, once, and those with a space or a plus sign take their place.
+In a block marked `console`, a line `$ command` is executed in bash; the lines below it are the
+expected output on both streams. A block marked `diff` is an edit of gateway.yaml: lines that start
+with a space or a minus sign occur there once, and are replaced by the lines that start with a space
+or a plus sign.
 
-Word for word, except for what no two runs have in common:
+The output must be equal, except for values that differ between runs:
 
 - 127.0.0.1 with a port: programs listen on free ports here.
-- What gates have seen: `4 of 7 requests (57%)`.
-- Times as 2026-11-21T15:13:33Z, and numbers of answers, requests and the like: see `_VARYING`.
-- Ids of requests, and hashes of rules.
-- What a row of a table counts, if a time ends the row: its width counts, its digits do not.
-- What a busy machine did not find the time to compare.
+- Counts of gates: `4 of 7 requests (57%)`.
+- Times such as 2026-11-21T15:13:33Z, and numbers of responses, requests and the like: see
+  `_VARYING`.
+- Ids of requests, and hashes of configurations.
+- Numbers in a table row that ends with a time: the width must be equal, the digits may differ.
+- Comparisons that a busy machine skipped.
 
-What is counted, and what moves by itself, is asked for again until it is as shown: see `_AGAIN`.
-After an edit, the next command waits until every gateway that runs has taken it.
+Commands that show counts or progress are repeated until the output is as shown: see `_AGAIN`.
+After an edit, the next command waits until every running gateway has loaded the edited file.
 """
 
 import json
@@ -49,7 +51,7 @@ _VARYING = (
     (re.compile(r"\b([0-9a-f]{12}|[0-9a-f]{32})\b"), "0" * 12),
     (re.compile(_TIME), "0000-00-00T00:00:00Z"),
 )
-# A command of the gateway that a shell has no part in. `verify` imports what warns at import.
+# A command of the gateway that needs no shell. `verify` imports modules that warn at import.
 _ALONE = re.compile(r"\.venv/bin/python -m gateway ((?!verify)[^|;&$<>()]+)")
 _IN_BACKGROUND = re.compile(r" & |&$", re.MULTILINE)
 _AGAIN = re.compile(r"-m gateway (usage|shadow|cutover show|fleet show)\b|/readyz|/audit")
@@ -57,7 +59,7 @@ _AGAIN = re.compile(r"-m gateway (usage|shadow|cutover show|fleet show)\b|/ready
 
 @dataclass(frozen=True)
 class Command:
-    """A command, and what is shown under it."""
+    """A command and the output that is shown below it."""
 
     typed: str
     shown: str
@@ -65,14 +67,14 @@ class Command:
 
 @dataclass(frozen=True)
 class Edit:
-    """Lines of gateway.yaml, and those that take their place."""
+    """Lines of gateway.yaml and their replacement."""
 
     before: str
     after: str
 
 
 def steps(text: str) -> Iterator[Command | Edit]:
-    """Yield what a document has its reader do."""
+    """Yield the commands and edits of a document."""
     for kind, block in _BLOCK.findall(text):
         if kind == "console":
             yield from (Command(*found) for found in _COMMAND.findall(block))
@@ -82,18 +84,18 @@ def steps(text: str) -> Iterator[Command | Edit]:
 
 
 def section(text: str, heading: str) -> str:
-    """Return the part of a document under a heading of the second level."""
+    """Return the part of a document under a second-level heading."""
     return text.split(f"\n## {heading}\n")[1].partition("\n## ")[0]
 
 
 @dataclass(frozen=True)
 class Reader:
-    """Somebody who does what a document says, in a folder like a clone's.
+    """Executes documents in a folder like a clone.
 
     Args:
-        folder: has gateway.yaml; gateways log to files there, named for them and `.log`.
-        variables: of the environment.
-        addresses: by the address that documents name, the one that stands for it here.
+        folder: contains gateway.yaml; each gateway logs to a file there with its name and `.log`.
+        variables: variables of the environment.
+        addresses: the actual address for each address that documents name.
     """
 
     folder: Path
@@ -101,7 +103,7 @@ class Reader:
     addresses: Mapping[str, str]
 
     def follow(self, text: str) -> None:
-        """Do all that a document says; fail where something else happens than it shows."""
+        """Execute all steps of a document; fail if the output differs."""
         for step in steps(text):
             before = self._rules.read_text()
             known = {name: len(said) for name, said in self._verdicts().items()}
@@ -123,11 +125,11 @@ class Reader:
         return all(len(said) > known.get(name, 0) for name, said in self._verdicts().items())
 
     def _verdicts(self) -> dict[str, list[dict[str, Any]]]:
-        """Return what each gateway that runs has said of rules so far, by the name of its log."""
+        """Return the log events of each running gateway about its rules, by the name of its log."""
         found: dict[str, list[dict[str, Any]]] = {}
         for log in self.folder.glob("*.log"):
             lines = log.read_bytes().splitlines(keepends=True)
-            # What it does not end is half a line; other programs write what is no JSON.
+            # An incomplete last line is skipped; other programs log lines that are not JSON.
             whole = [line for line in lines if line.startswith(b"{") and line.endswith(b"\n")]
             entries = [json.loads(line) for line in whole]
             if any("admin" in entry for entry in entries) and _runs(log.with_suffix(".pid")):
@@ -163,7 +165,7 @@ class Reader:
         return printed
 
     def _run_in_a_shell(self, command: str, environment: Mapping[str, str]) -> str:
-        # What goes on in the background is ended by its process id, which a file holds.
+        # Background programs are ended by their process id, which a file contains.
         forked = fork_server().python
         python = sys.executable if _IN_BACKGROUND.search(command) else forked
         return subprocess.run(
@@ -188,7 +190,7 @@ PORTS = {
 
 @contextmanager
 def beginner(folder: Path) -> Iterator[Reader]:
-    """Hand out somebody who starts the person's programs; end what was started in the folder."""
+    """Yield a reader that starts the person services; end all programs started in the folder."""
     (folder / "gateway.yaml").write_text((ROOT / "gateway.yaml").read_text())
     with ExitStack() as stack:
         ports = {variable: str(held_port(stack)) for variable in PORTS.values()}
@@ -202,7 +204,7 @@ def beginner(folder: Path) -> Iterator[Reader]:
 
 
 def _runs(started: Path) -> bool:
-    """Whether the program of a file named for it and `.pid` runs, or has no such file."""
+    """Whether the program of a `.pid` file is running, or the file does not exist."""
     if not started.exists():
         return True
     with suppress(psutil.NoSuchProcess, ValueError):
@@ -211,16 +213,16 @@ def _runs(started: Path) -> bool:
 
 
 def end_all(folder: Path) -> None:
-    """Kill what was started in a folder, as files named for it and `.pid` say."""
+    """Kill the programs that were started in a folder, by their `.pid` files."""
     for started in folder.glob("*.pid"):
         with suppress(psutil.NoSuchProcess, ValueError):
             process = psutil.Process(int(started.read_text()))
-            if process.cwd() == str(folder):  # it is still the one that wrote the file
+            if process.cwd() == str(folder):  # it is still the process that wrote the file
                 process.kill()
 
 
 def _same(text: str) -> str:
-    """Return a text without what varies from run to run."""
+    """Return a string without the values that differ between runs."""
     text = _COUNTED.sub(lambda found: "N".rjust(len(found[0])), text)
     for pattern, instead in _VARYING:
         text = pattern.sub(instead, text)

@@ -1,4 +1,4 @@
-"""An operator of a gateway that serves nobody, and its admin port."""
+"""An operator of a gateway without traffic, and its admin port."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -20,7 +20,7 @@ MakeOperator = Callable[[str], Operator]
 
 
 def make_operator(folder: Path, text: str) -> Operator:
-    """Return an operator of a configuration that begins with a text, in a folder."""
+    """Return an operator of a configuration that begins with this content, in a folder."""
     path = folder / "gateway.yaml"
     brownout = '"2": { service: s, brownout: { percent: 100 } }'
     path.write_text(text + rules(1).replace('"2": { service: s }', brownout))

@@ -1,4 +1,4 @@
-"""Both ends of the wire, byte by byte: clients that see everything, upstreams that misbehave."""
+"""Clients and upstreams that send and receive exact bytes, including invalid ones."""
 
 import asyncio
 import socket
@@ -26,7 +26,7 @@ def ask(line: str = "GET /plain", *fields: str, body: bytes = b"", http: str = "
 
 @dataclass(frozen=True)
 class Answer:
-    """A response, or an interim one, as it came."""
+    """A response, final or interim, as received."""
 
     status: int
     reason: str
@@ -34,17 +34,17 @@ class Answer:
     body: bytes = b""
 
     def all(self, name: str) -> list[str]:
-        """Return every value of a field."""
+        """Return all values of a header field."""
         return [value for key, value in self.fields if key.lower() == name]
 
     def __getitem__(self, name: str) -> str:
-        """Return the value of a field that is there once."""
+        """Return the value of a header field that occurs once."""
         (value,) = self.all(name)
         return value
 
 
 class Client:
-    """A client on a connection of its own."""
+    """A client with its own connection."""
 
     def __init__(self, reader: Reader, writer: Writer) -> None:
         self.reader = reader
@@ -55,7 +55,7 @@ class Client:
         self.writer.write(data)
 
     async def head(self) -> Answer:
-        """Return the next head; an interim response is one."""
+        """Return the next response head, which may be an interim one."""
         async with asyncio.timeout(DEADLINE):
             lines = (await self.reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
         _, status, reason = lines[0].split(" ", 2)
@@ -63,7 +63,7 @@ class Client:
         return Answer(int(status), reason, [(name, value) for name, value in fields])
 
     async def answer(self, *, bodiless: bool = False) -> Answer:
-        """Return the next response with its body, which is all there if this returns."""
+        """Return the next response with its complete body."""
         head = await self.head()
         if bodiless or head.status < 200 or head.status in (204, 304):
             return head
@@ -71,7 +71,7 @@ class Client:
             return replace(head, body=await self._body(head))
 
     async def final(self) -> Answer:
-        """Return the next final response; interim ones are skipped."""
+        """Return the next final response; skip interim ones."""
         while (answer := await self.answer()).status < 200:
             pass
         return answer
@@ -83,12 +83,12 @@ class Client:
             return (await self.reader.readexactly(size + 2))[:-2]
 
     async def rest(self) -> bytes:
-        """Return all that comes until the gateway closes; raises ConnectionResetError if cut."""
+        """Return all bytes until the gateway closes; raise ConnectionResetError after an RST."""
         async with asyncio.timeout(DEADLINE):
             return await self.reader.read()
 
     def cut(self) -> None:
-        """Leave without a word."""
+        """Abort the connection."""
         reset(self.writer)
 
     async def _body(self, head: Answer) -> bytes:
@@ -106,7 +106,7 @@ class Client:
 
 @asynccontextmanager
 async def connect(to: Program, *, window: int = 0) -> AsyncIterator[Client]:
-    """Connect to a gateway; a `window` in bytes makes a client that takes little at a time."""
+    """Connect to a gateway. With a `window` in bytes, the client receives little at a time."""
     connection = socket.socket()
     connection.setblocking(False)
     if window:
@@ -114,7 +114,7 @@ async def connect(to: Program, *, window: int = 0) -> AsyncIterator[Client]:
     try:
         await asyncio.get_running_loop().sock_connect(connection, ("127.0.0.1", to.port))
         reader, writer = await asyncio.open_connection(sock=connection, limit=window or 2**16)
-    except BaseException:  # a test may end amid it
+    except BaseException:  # a test may be cancelled here
         connection.close()
         raise
     try:
@@ -126,14 +126,14 @@ async def connect(to: Program, *, window: int = 0) -> AsyncIterator[Client]:
 
 
 async def get(to: Program, line: str = "GET /plain", *fields: str) -> Answer:
-    """Return the answer to one request on a connection of its own."""
+    """Return the response to one request on a new connection."""
     async with connect(to) as client:
         client.send(ask(line, *fields))
         return await client.answer(bodiless=line.startswith("HEAD"))
 
 
 async def logged(by: Program, request_id: str) -> dict[str, Any]:
-    """Return the one log line of a request; lines are a little late."""
+    """Return the one log line of a request, which may be delayed."""
 
     def find() -> list[dict[str, Any]]:
         return [line for line in by.log("request") if line["request_id"] == request_id]
@@ -143,13 +143,13 @@ async def logged(by: Program, request_id: str) -> dict[str, Any]:
 
 
 async def soon(condition: Callable[[], T]) -> T:
-    """Return what a condition returns once that is true; fail at the deadline."""
+    """Return the value of a condition once it is true; fail at the deadline."""
     found: T = await asyncio.to_thread(wait_for, condition)
     return found
 
 
 async def settled(value: Callable[[], T]) -> T:
-    """Return a value once it stays as it is, for a third of a second."""
+    """Return a value once it has not changed for a third of a second."""
     before, now = None, value()
     while now != before:
         await asyncio.sleep(0.3)
@@ -158,7 +158,7 @@ async def settled(value: Callable[[], T]) -> T:
 
 
 def reset(writer: Writer) -> None:
-    """Close a connection by RST, as a program does that crashes."""
+    """Close a connection by RST, as after a crash."""
     if writer.transport.is_closing():
         return
     linger = struct.pack("ii", 1, 0)
@@ -167,7 +167,7 @@ def reset(writer: Writer) -> None:
 
 
 def reply(data: bytes, then: End = "hold") -> Script:
-    """Return the script that takes a request, sends some bytes and ends in some way."""
+    """Return a script that reads a request, sends some bytes, and ends as specified."""
 
     async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
         await scripted.take(reader)
@@ -179,7 +179,7 @@ def reply(data: bytes, then: End = "hold") -> Script:
 
 
 async def end(reader: Reader, writer: Writer, then: End) -> None:
-    """Close, reset, or wait until the gateway does."""
+    """Close, reset, or wait until the gateway closes."""
     if then == "reset":
         reset(writer)
     elif then == "hold":

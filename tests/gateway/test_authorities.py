@@ -1,6 +1,6 @@
-"""Authorities of certificates: those of the system hold for whatever the gateway asks by HTTPS.
+"""Certificate authorities of the system apply to all HTTPS requests of the gateway.
 
-The environment variable that names them is read at import, so this needs a process of its own.
+The environment variable with their path is read at import, so the test uses a separate process.
 """
 
 import asyncio
@@ -47,7 +47,9 @@ DOCUMENT = {"openapi": "3.1.0", "info": {"title": "t", "version": "1"}, "paths":
     [("tls.crt", ["''", "1"]), ("other.crt", ["'cannot be reached: ", "0"])],
     ids=["known", "unknown"],
 )
-async def test_an_authority_of_the_system(tmp_path: Path, named: str, expected: list[str]) -> None:
+async def test_requests_trust_the_authorities_of_the_system(
+    tmp_path: Path, named: str, expected: list[str]
+) -> None:
     files = write_certificate(tmp_path)
     write_certificate(tmp_path, "other")
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)

@@ -1,6 +1,6 @@
-"""What an idle gateway imports: no library that takes memory for what it does not have.
+"""An idle gateway does not import libraries that its configuration does not need.
 
-Each module takes memory, and time at each start; this needs a process of its own.
+Each module takes memory, and time at each start. The tests use separate processes.
 """
 
 import os
@@ -60,8 +60,8 @@ def test_a_configuration_imports_no_library_that_it_does_not_need() -> None:
     assert sorted(imported & set(NOT_NEEDED)) == []
 
 
-def test_a_worker_imports_nothing_of_what_its_supervisor_does() -> None:
-    """It leaves at once, as there is no supervisor; by then it has imported all that it needs."""
+def test_a_worker_imports_no_modules_that_only_the_supervisor_needs() -> None:
+    """Without a supervisor, the worker ends at once, but only after all its imports."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         ours, theirs = socket.socketpair()
         ours.close()

@@ -1,4 +1,4 @@
-"""What the core's tests share: request heads, and a small world compiled by hand."""
+"""Helpers of the tests without I/O: request heads and a small compiled configuration."""
 
 import re
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from gateway.versions.selection import Selector
 from gateway.versions.version import Version
 from tests.gateway.kit import ROOT
 
-# Laws are checked on the same examples everywhere, so that a run says something of the code alone.
+# Laws are checked with the same examples everywhere, so failures depend only on the code.
 LAW = settings(derandomize=True, max_examples=60)
 
 V1, V2 = Version(1, "1"), Version(2, "2")
@@ -40,7 +40,7 @@ VENDOR = "application/vnd.comp.app-v{}+json"
 
 
 def _example_readers() -> dict[str, Reader]:
-    """Return the reader of each mechanism, by the first example of it in docs/selection.md."""
+    """Return the reader of each mechanism, from its first example in docs/selection.md."""
     page = (ROOT / "docs" / "selection.md").read_text()
     readers: dict[str, Reader] = {}
     for written in re.findall(r"^\| [^|]+ \| `(\{ in: .*?\})`", page, re.MULTILINE):
@@ -73,7 +73,7 @@ def person(
     methods: tuple[str, ...] | None = ("GET", "HEAD"),
     vary: tuple[str, ...] = (),
 ) -> Endpoint:
-    """Return an endpoint of the person API: both versions, each from a service of its own."""
+    """Return an endpoint of the person API: both versions, each with its own service."""
     upstream = parse_template("/person")
     routes: dict[Version | None, Route] = {
         V1: Route(V1, V1, PERSON_V1, upstream),
@@ -84,12 +84,12 @@ def person(
 
 
 def users(path: str, methods: tuple[str, ...] | None = None) -> Endpoint:
-    """Return an endpoint of an API that has no versions."""
+    """Return an endpoint of an API without versions."""
     routes: dict[Version | None, Route] = {None: Route(None, None, USERS)}
     return Endpoint("users", parse_template(path), methods, None, routes, ())
 
 
 def snapshot(endpoints: Sequence[Endpoint]) -> Snapshot:
-    """Return a snapshot that has these endpoints."""
+    """Return a snapshot with these endpoints."""
     services = {service.name: service for service in (PERSON_V1, PERSON_V2, USERS)}
     return Snapshot(Router((endpoint.template, endpoint) for endpoint in endpoints), services)
