@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import ssl
 import struct
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
@@ -105,15 +106,31 @@ class Client:
 
 
 @asynccontextmanager
-async def connect(to: Program, *, window: int = 0) -> AsyncIterator[Client]:
-    """Connect to a gateway. With a `window` in bytes, the client receives little at a time."""
+async def connect(
+    to: Program,
+    *,
+    window: int = 0,
+    tls: ssl.SSLContext | None = None,
+    place: tuple[str, int] | None = None,
+) -> AsyncIterator[Client]:
+    """Connect to a gateway.
+
+    Args:
+        window: the size of the receive buffer in bytes, for a client that reads slowly.
+        tls: the context of a client that uses TLS.
+        place: the address and the port; by default those of the program's first listener.
+    """
     connection = socket.socket()
     connection.setblocking(False)
     if window:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, window)
     try:
-        await asyncio.get_running_loop().sock_connect(connection, ("127.0.0.1", to.port))
-        reader, writer = await asyncio.open_connection(sock=connection, limit=window or 2**16)
+        loop = asyncio.get_running_loop()
+        await loop.sock_connect(connection, place or ("127.0.0.1", to.port))
+        name = None if tls is None else "localhost"
+        reader, writer = await asyncio.open_connection(
+            sock=connection, limit=window or 2**16, ssl=tls, server_hostname=name
+        )
     except BaseException:  # a test may be cancelled here
         connection.close()
         raise
@@ -121,7 +138,7 @@ async def connect(to: Program, *, window: int = 0) -> AsyncIterator[Client]:
         yield Client(reader, writer)
     finally:
         writer.close()
-        with suppress(ConnectionError):
+        with suppress(ConnectionError, ssl.SSLError):
             await writer.wait_closed()
 
 

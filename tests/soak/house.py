@@ -3,6 +3,7 @@
 import asyncio
 import signal
 import socket
+import ssl
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -15,6 +16,7 @@ from typing import Any
 import msgspec
 import psutil
 
+from tests.gateway.authority import Authority
 from tests.gateway.kit import DEADLINE, Program, start_program
 from tests.gateway.talk import soon
 from tests.soak.load import Kill, Load
@@ -23,7 +25,12 @@ WORKERS = 2
 
 RULES = """
 workers: {workers}
+listen:
+  - {{ address: "127.0.0.1:0" }}
+  - address: "127.0.0.2:0"
+    tls: {{ certificates: [ {{ certificate: ../tls/gateway.pem, key: ../tls/gateway.key }} ] }}
 services:
+  vault: {{ targets: ["https://localhost:{vault}"], tls: {{ ca: ../tls/ca.pem }} }}
   person_v1: {{ targets: ["http://127.0.0.1:{person_v1}"] }}
   person_v2:
     targets: [{person_v2}]
@@ -58,6 +65,9 @@ apis:
   users:
     service: users
     endpoints: [ {{ path: /users, methods: [POST] }}, {{ path: "/users/{{id}}", methods: [GET] }} ]
+  vault:
+    service: vault
+    endpoints: [ {{ path: "/vault/{{rest*}}", upstream_path: "/{{rest*}}" }} ]
   mirror:
     service: mirror
     endpoints: [ {{ path: "/echo/{{token}}" }}, {{ path: /bytes }}, {{ path: /socket }} ]
@@ -73,7 +83,7 @@ class Rules:
     targets: tuple[str, ...] = ("person_v2_a", "person_v2_b")
 
     def __str__(self) -> str:
-        ports = {name: self.ports[name] for name in ("person_v1", "users", "mirror")}
+        ports = {name: self.ports[name] for name in ("person_v1", "users", "mirror", "vault")}
         second = ", ".join(f'"http://127.0.0.1:{self.ports[name]}"' for name in self.targets)
         first = '{ via: "2" }' if self.via else "{ service: person_v1 }"
         return RULES.format(workers=WORKERS, person_v2=second, first=first, **ports)
@@ -123,7 +133,10 @@ class House:
     load: Load = field(init=False)
 
     def __post_init__(self) -> None:
-        self.load = Load(self.gateway)
+        (entry,) = self.gateway.log("listening")
+        host, _, port = str(entry["others"][0]).rpartition("/")[2].rpartition(":")
+        tls = ssl.create_default_context(cafile=self.folder / "tls" / "ca.pem")
+        self.load = Load(self.gateway, (host, int(port)), tls)
 
     @property
     def supervisor(self) -> psutil.Process:
@@ -239,13 +252,17 @@ PROGRAMS = {
     "person_v2_b": ("backend_v2", "BACKEND_V2_PORT"),
     "users": ("users_service", "USERS_PORT"),
     "mirror": ("tests.soak.mirror", "MIRROR_PORT"),
+    "vault": ("tests.soak.mirror", "MIRROR_PORT"),
 }
 
 
 def start_backend(stack: ExitStack, folder: Path, name: str, port: int = 0) -> Program:
     """Start one of the backends, on a given port or on one that it can use again later."""
     program, variable = PROGRAMS[name]
-    return start_program(stack, folder / name, program, **{variable: str(port or _port())})
+    variables = {variable: str(port or _port())}
+    if name == "vault":  # a service with TLS
+        variables["MIRROR_CERTIFICATE"] = str(folder / "tls" / "vault")
+    return start_program(stack, folder / name, program, **variables)
 
 
 def _port() -> int:
@@ -261,6 +278,9 @@ def _port() -> int:
 @contextmanager
 def open_house(folder: Path, **variables: str) -> Iterator[House]:
     """Start the stack; at the end, end each program by its process id."""
+    authority = Authority(folder / "tls")
+    authority.write("gateway", "localhost")
+    authority.write("vault", "localhost")
     with ExitStack() as stack:
         backends = {name: start_backend(stack, folder, name) for name in PROGRAMS}
         yield _house(stack, folder, backends, **variables)
@@ -268,6 +288,8 @@ def open_house(folder: Path, **variables: str) -> Iterator[House]:
 
 def _house(stack: ExitStack, folder: Path, backends: dict[str, Program], **variables: str) -> House:
     """Start a gateway in front of these backends."""
+    if not (folder / "tls").exists():  # a twin, in a folder of the first one
+        (folder / "tls").symlink_to(folder.parent / "tls")
     rules = Rules({name: program.port for name, program in backends.items()})
     config = folder / "gateway" / "gateway.yaml"
     config.parent.mkdir(parents=True)

@@ -6,6 +6,7 @@ while the request was in flight: the worker that held the connection or the back
 
 import asyncio
 import json
+import ssl
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -86,9 +87,13 @@ class Load:
         kills: the kills of backends.
         cut: clients' ports whose connections ended with their worker, and the time.
         created: the names of the users that the service said it stored, by id.
+        secure_place: the address and the port where the gateway uses TLS.
+        tls: the context of clients that use TLS.
     """
 
     gateway: Program
+    secure_place: tuple[str, int] = ("", 0)
+    tls: ssl.SSLContext | None = None
     over: bool = False
     right: int = 0
     wrong: list[str] = field(default_factory=list)
@@ -100,11 +105,14 @@ class Load:
     serial: Iterator[int] = field(default_factory=count)
 
     @asynccontextmanager
-    async def visit(self, service: str, *, window: int = 0) -> AsyncIterator["Visit"]:
-        """Connect; an error inside is judged and ends only this visit."""
+    async def visit(
+        self, service: str, *, window: int = 0, secure: bool = False
+    ) -> AsyncIterator["Visit"]:
+        """Connect, by TLS if `secure`; an error inside is judged and ends only this visit."""
         visit = Visit(self, service)
         try:
-            async with connect(self.gateway, window=window) as client:
+            tls, place = (self.tls, self.secure_place) if secure else (None, None)
+            async with connect(self.gateway, window=window, tls=tls, place=place) as client:
                 visit.client = client
                 visit.port = client.writer.get_extra_info("sockname")[1]
                 yield visit

@@ -2,13 +2,17 @@
 
 python -m tests.soak.mirror
 
-Runs as a separate process, as services do. The port is MIRROR_PORT, or any free port.
+Runs as a separate process, as services do. The port is MIRROR_PORT, or any free port. With
+MIRROR_CERTIFICATE, the service uses TLS with the files of this name that end in .pem and .key.
 """
 
 import asyncio
 import json
 import os
 import signal
+import socket
+import ssl
+import struct
 import sys
 from collections import Counter
 
@@ -87,6 +91,23 @@ async def converse(request: web.Request) -> web.WebSocketResponse:
     return socket
 
 
+async def cut(request: web.Request) -> web.StreamResponse:
+    """Send a part of a response, then reset the connection, or close it without close_notify."""
+    response = web.StreamResponse()
+    response.content_length = 1_000_000
+    await response.prepare(request)
+    await response.write(pattern(1000))
+    transport = request.transport
+    assert transport is not None
+    connection = transport.get_extra_info("socket")
+    if request.query["by"] == "reset":
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        transport.abort()
+    else:
+        connection.shutdown(socket.SHUT_WR)
+    return response
+
+
 async def main() -> None:
     """Serve until a signal stops the process."""
     stop = asyncio.Event()
@@ -98,9 +119,15 @@ async def main() -> None:
     app.router.add_route("*", "/catalog", documents)
     app.router.add_get("/arrivals", arrivals)
     app.router.add_get("/socket", converse)
+    app.router.add_get("/cut", cut)
     runner = web.AppRunner(app, access_log=None, handler_cancellation=True)
     await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", int(os.environ.get("MIRROR_PORT", "0"))).start()
+    tls = None
+    if certificate := os.environ.get("MIRROR_CERTIFICATE"):
+        tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        tls.load_cert_chain(f"{certificate}.pem", f"{certificate}.key")
+    port = int(os.environ.get("MIRROR_PORT", "0"))
+    await web.TCPSite(runner, "127.0.0.1", port, ssl_context=tls).start()
     url = "http://{}:{}".format(*runner.addresses[0][:2])
     sys.stdout.write(json.dumps({"event": "listening", "url": url}) + "\n")
     sys.stdout.flush()

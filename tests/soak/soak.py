@@ -13,7 +13,7 @@ from time import monotonic
 import psutil
 
 from tests.gateway.kit import wait_for
-from tests.soak import crowd
+from tests.soak import crowd, tls_crowd
 from tests.soak.house import House
 from tests.soak.leaks import Held, Memory, held
 from tests.soak.load import Load
@@ -28,6 +28,10 @@ CROWD: tuple[tuple[Callable[[Load, Random], Awaitable[None]], int], ...] = (
     (crowd.ahead, 1),
     (crowd.garbage, 1),
     (crowd.socket, 2),
+    (tls_crowd.secure, 3),
+    (tls_crowd.half_closed, 1),
+    (tls_crowd.broken_service, 1),
+    (tls_crowd.failed_handshake, 2),
 )
 _EVERY = 10.0
 
