@@ -288,7 +288,8 @@ def open_house(folder: Path, **variables: str) -> Iterator[House]:
 
 def _house(stack: ExitStack, folder: Path, backends: dict[str, Program], **variables: str) -> House:
     """Start a gateway in front of these backends."""
-    if not (folder / "tls").exists():  # a twin, in a folder of the first one
+    if not (folder / "tls").exists():  # a twin, whose folder is in that of the first gateway
+        folder.mkdir(exist_ok=True)
         (folder / "tls").symlink_to(folder.parent / "tls")
     rules = Rules({name: program.port for name, program in backends.items()})
     config = folder / "gateway" / "gateway.yaml"
