@@ -1,4 +1,4 @@
-"""Results made up by hand, for what writes them down."""
+"""Invented results for the tests of the report and the chart."""
 
 from benchmarks.comparison import judge
 from benchmarks.measure import Result, Round, Sample, at_least, at_most, p99_alone, rate

@@ -1,4 +1,4 @@
-"""The chart: valid SVG, whose bars are as long as the ratios say."""
+"""The chart: valid SVG with bars as long as their ratios."""
 
 from dataclasses import replace
 from xml.etree import ElementTree as ET
@@ -22,7 +22,7 @@ def parsed(*results: Result) -> ET.Element:
     return ET.fromstring(chart(results))  # noqa: S314  # our own, just made
 
 
-def test_a_bar_is_as_long_as_its_ratio() -> None:
+def test_the_length_of_a_bar_is_proportional_to_its_ratio() -> None:
     one, two, three = (
         float(bar.attrib["width"]) for bar in drawn(1.0, 2.0, 0.5).iter(f"{SVG}rect")
     )
@@ -30,7 +30,7 @@ def test_a_bar_is_as_long_as_its_ratio() -> None:
     assert three == pytest.approx(one / 2, abs=0.1)
 
 
-def test_the_line_is_where_a_bar_of_one_ends() -> None:
+def test_the_line_is_at_the_end_of_a_bar_of_ratio_1() -> None:
     picture = drawn(1.0, 2.0)
     bar = next(picture.iter(f"{SVG}rect"))
     dotted = [line for line in picture.iter(f"{SVG}line") if "stroke-dasharray" in line.attrib]
@@ -38,13 +38,13 @@ def test_the_line_is_where_a_bar_of_one_ends() -> None:
     assert [float(line.attrib["x1"]) for line in dotted] == [pytest.approx(end, abs=0.1)]
 
 
-def test_what_misses_its_goal_has_another_colour() -> None:
+def test_a_bar_that_misses_its_goal_has_another_colour() -> None:
     met, missed = (bar.attrib["fill"] for bar in drawn(1.0, 0.99).iter(f"{SVG}rect"))
     assert met != missed
 
 
 @pytest.mark.parametrize("ratios", [(0.1,), (1.0, 30.0)])
-def test_everything_lies_inside(ratios: tuple[float, ...]) -> None:
+def test_all_shapes_are_inside_the_picture(ratios: tuple[float, ...]) -> None:
     picture = drawn(*ratios)
     _, _, width, height = (float(number) for number in picture.attrib["viewBox"].split())
     for bar in picture.iter(f"{SVG}rect"):
@@ -59,5 +59,5 @@ def test_only_rates_are_drawn_and_names_are_escaped() -> None:
     assert words == ["Routed, against Envoy", OURS, "1.20 ×   goal ≥ 1"]
 
 
-def test_there_may_be_nothing_to_draw() -> None:
+def test_a_chart_without_results_has_no_bars() -> None:
     assert not list(parsed(SKIPPED).iter(f"{SVG}rect"))

@@ -1,4 +1,4 @@
-"""Rounds: everyone has a turn in each, in a fair order, and ratios stay inside."""
+"""Rounds: each system runs once per round in a fair order, and ratios are taken within rounds."""
 
 from collections import Counter
 
@@ -10,13 +10,13 @@ from tests.benchmarks.results import CLAIMS, OURS, ROUNDS, ROUTED, THEIRS
 
 
 @pytest.mark.parametrize("names", ["ab", "abc", "abcdefghij"])
-def test_every_round_has_every_run_once(names: str) -> None:
+def test_each_round_has_each_run_once(names: str) -> None:
     for number in range(25):
         assert sorted(turns(names, number)) == sorted(names)
 
 
 @pytest.mark.parametrize("names", ["ab", "abc", "abcd"])
-def test_nobody_is_always_before_the_other(names: str) -> None:
+def test_each_run_precedes_each_other_run_equally_often(names: str) -> None:
     orders = [turns(names, number) for number in range(2 * len(names))]
     before = Counter(
         (one, other)
@@ -28,7 +28,7 @@ def test_nobody_is_always_before_the_other(names: str) -> None:
     assert set(before.values()) == {len(names)}
 
 
-def test_play_runs_each_in_its_turn_and_tells() -> None:
+def test_runs_take_place_in_order_and_are_reported() -> None:
     ran: list[str] = []
 
     def run(name: str, speed: float) -> Sample:
@@ -45,7 +45,7 @@ def test_play_runs_each_in_its_turn_and_tells() -> None:
     assert list(rounds[1]) == ["a", "b"]
 
 
-def test_a_pair_is_played_in_each_round_beside_runs_that_take_turns() -> None:
+def test_a_pair_runs_in_each_round_along_with_single_runs() -> None:
     told: list[str] = []
     pair = {"a": Sample(1, 1, 1, 1), "b": Sample(2, 1, 1, 1)}
     comparison = Comparison({"c": lambda: Sample(3, 1, 1, 1)}, (), pairs=[lambda: pair])
@@ -56,25 +56,25 @@ def test_a_pair_is_played_in_each_round_beside_runs_that_take_turns() -> None:
     assert [[one.rate for one in each.values()] for each in rounds] == [[1, 2, 3]] * 2
 
 
-def test_a_comparison_may_have_pairs_alone() -> None:
+def test_a_comparison_can_consist_of_pairs_only() -> None:
     comparison = Comparison({}, (), pairs=[lambda: {"a": Sample(1, 1, 1, 1)}])
     assert [list(each) for each in play(comparison, 2, lambda *_: None)] == [["a"], ["a"]]
 
 
-def test_two_claims_of_one_name_are_refused() -> None:
-    """They would be two rows, and two bars of the chart, with the same label."""
+def test_two_claims_with_the_same_name_are_refused() -> None:
+    """They would be two table rows and two bars of the chart with the same label."""
     Comparison({}, [rate("a", "b"), rate("a", "c", text="a ÷ c"), cpu("a", "b")])
     with pytest.raises(ValueError, match="2 claims are named 'a', × rate"):
         Comparison({}, [rate("a", "b"), rate("a", "c")])
 
 
-def test_a_ratio_is_taken_inside_a_round() -> None:
-    """The third round was slow for both; that must not show."""
+def test_a_ratio_is_taken_within_a_round() -> None:
+    """The third round was slow for both systems, so it does not affect the ratio."""
     (verdict, _) = judge(CLAIMS, ROUNDS)
     assert verdict.values == (1.2, 1.3, 0.8)
     assert verdict.median == 1.2
 
 
-def test_goals() -> None:
+def test_a_claim_is_judged_by_its_goal() -> None:
     (without,) = judge([rate(OURS, THEIRS)], ROUNDS)
     assert [verdict.met for verdict in (*ROUTED.verdicts, without)] == [True, False, True]

@@ -1,4 +1,4 @@
-"""The lab: what a system has used, what ends when, and what is noted."""
+"""The lab: measured resources, the end of programs, and the recorded commands."""
 
 import os
 import sys
@@ -13,7 +13,7 @@ from benchmarks.systems import System
 
 @pytest.fixture
 def lab(tmp_path: Path) -> Iterator[Lab]:
-    """Give a lab that has one core for everything; this process has all of its own afterwards."""
+    """Yield a lab with one core for everything; restore the cores of this process afterwards."""
     ours = os.sched_getaffinity(0)
     folder = tmp_path / "lab"
     folder.mkdir()
@@ -28,7 +28,7 @@ def started(lab: Lab) -> Running:
     return lab.beside(System((sys.executable, "-c", "import time; time.sleep(600)"), 0))
 
 
-def test_what_is_started_in_an_interlude_ends_with_it(lab: Lab) -> None:
+def test_programs_started_in_an_interlude_end_with_it(lab: Lab) -> None:
     with lab.interlude():
         before = started(lab)
         with lab.interlude():
@@ -39,19 +39,19 @@ def test_what_is_started_in_an_interlude_ends_with_it(lab: Lab) -> None:
     assert before.process.poll() is not None
 
 
-def test_processor_time_is_told_finer_than_in_steps(lab: Lab) -> None:
-    """The times of /proc come in steps of 10 ms."""
+def test_processor_time_is_measured_more_precisely_than_in_proc(lab: Lab) -> None:
+    """The times in /proc have steps of 10 ms."""
     assert started(lab).cpu() * 100 % 1 > 0
 
 
-def test_each_port_is_another_and_none_of_those_for_connections(lab: Lab) -> None:
-    """One of those may be taken by a connection before its system is started anew."""
+def test_ports_are_distinct_and_outside_the_range_of_outgoing_connections(lab: Lab) -> None:
+    """Otherwise, a connection could occupy a port before its system restarts."""
     ports = [lab.port() for _ in range(10)]
     assert len(set(ports)) == 10
     assert max(ports) < 32768
 
 
-def test_commands_name_no_place_of_this_machine(lab: Lab, tmp_path: Path) -> None:
+def test_recorded_commands_contain_no_paths_of_this_machine(lab: Lab, tmp_path: Path) -> None:
     command = (sys.executable, "-m", "this")
     lab.beside(System(command, 0))
     lab.beside(System(command, 0, code=tmp_path / "compiled"))

@@ -1,4 +1,4 @@
-"""The loads that are our own, against backends of a few lines."""
+"""The load generators of this project, run against small backends."""
 
 import socket
 import threading
@@ -17,7 +17,7 @@ from benchmarks.slowloris import slowloris
 
 @pytest.fixture
 def large() -> Iterator[int]:
-    """Serve large bodies until the listener is shut."""
+    """Serve large bodies until the listener is closed."""
 
     def serve() -> None:
         try:
@@ -34,14 +34,14 @@ def large() -> Iterator[int]:
 
 
 @pytest.mark.parametrize("count", [0, 1, 3_000_001])
-def test_large_bodies_move_both_ways(large: int, count: int) -> None:
+def test_large_bodies_are_downloaded_and_uploaded(large: int, count: int) -> None:
     assert bulk.download(large, f"/bytes/{count}").units == count / 1e6
     assert bulk.upload(large, f"/bytes/{count}", count).units == count / 1e6
 
 
 @contextmanager
 def small(status: int = 200, stall: float = 0) -> Iterator[tuple[int, list[str]]]:
-    """Serve small bodies, each after `stall` seconds; note what is asked for."""
+    """Serve small bodies, each after `stall` seconds; record the requests."""
     asked = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -62,7 +62,7 @@ def small(status: int = 200, stall: float = 0) -> Iterator[tuple[int, list[str]]
         request_queue_size = 64
 
         def handle_error(self, *_: object) -> None:
-            """Let clients leave as they like."""
+            """Ignore disconnects of clients."""
 
     with Server(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
@@ -75,7 +75,7 @@ def small(status: int = 200, stall: float = 0) -> Iterator[tuple[int, list[str]]
 REQUEST = Request("/small?a=1", (("X-Test", "yes"),))
 
 
-def test_a_constant_rate_sends_what_is_due() -> None:
+def test_a_constant_rate_sends_all_due_requests() -> None:
     with small() as (port, asked):
         load = openloop.load(port, REQUEST, rate=200, seconds=0.2)
     assert asked == ["/small?a=1 yes"] * 40
@@ -85,8 +85,8 @@ def test_a_constant_rate_sends_what_is_due() -> None:
     assert 0 < load.p50 <= load.p99
 
 
-def test_latency_counts_the_wait_for_a_connection() -> None:
-    """64 requests are due at once, 32 connections take them in two turns."""
+def test_latency_includes_the_wait_for_a_connection() -> None:
+    """Of 64 requests that are due at once, 32 wait until a connection is free."""
     with small(stall=0.1) as (port, _):
         load = openloop.load(port, REQUEST, rate=64_000, seconds=0.001)
     assert load.units == 64
@@ -94,20 +94,20 @@ def test_latency_counts_the_wait_for_a_connection() -> None:
     assert load.p99 >= 200
 
 
-def test_wrong_answers_are_no_result() -> None:
+def test_wrong_responses_give_no_result() -> None:
     with small(status=404) as (port, _), pytest.raises(NoResultError, match="404"):
         openloop.load(port, REQUEST, rate=100, seconds=0.1)
 
 
-def test_an_onlooker_sees_all_three_and_ends_while_it_looks_away() -> None:
+def test_an_onlooker_requests_all_three_pages_and_stops_when_told() -> None:
     with small() as (port, asked), onlooker(port) as look:
         seen = {line.split()[0] for line in asked}
         look(False)
     assert seen == {"/", "/metrics", "/page/events"}
 
 
-def test_a_slowloris_begins_requests_and_never_ends_one() -> None:
-    """Who is cut begins anew."""
+def test_a_slowloris_starts_requests_and_completes_none() -> None:
+    """After a cut, it starts a new request."""
     heads: list[bytes] = []
     with socket.create_server(("127.0.0.1", 0)) as listener:
         with slowloris(listener.getsockname()[1], 20):

@@ -1,4 +1,4 @@
-"""What is made of samples."""
+"""Summaries of samples."""
 
 from benchmarks.measure import Sample, middle
 

@@ -1,4 +1,4 @@
-"""The page and the data."""
+"""The report of the benchmarks: its page and its data."""
 
 import json
 from itertools import pairwise
@@ -25,11 +25,11 @@ PAGE = page(FACTS, "3 rounds.", [ROUTED, SKIPPED])
         "wrk -c32",
     ],
 )
-def test_the_page_says(line: str) -> None:
+def test_the_page_has_a_line(line: str) -> None:
     assert line in PAGE.splitlines()
 
 
-def test_every_table_is_whole() -> None:
+def test_all_rows_of_a_table_have_the_same_number_of_cells() -> None:
     lines = PAGE.splitlines()
     for above, line in pairwise(lines):
         if above.startswith("|") and line.startswith("|"):
@@ -50,5 +50,5 @@ def test_the_data_has_every_sample() -> None:
     ("value", "shown"),
     [(0.8449, "0.84"), (1.0, "1.00"), (12.34, "12.3"), (99.96, "100"), (25400.4, "25,400")],
 )
-def test_numbers(value: float, shown: str) -> None:
+def test_numbers_are_rounded_to_three_digits(value: float, shown: str) -> None:
     assert number(value) == shown

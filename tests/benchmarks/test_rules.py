@@ -1,4 +1,4 @@
-"""The rules that are made for the benchmark, loaded as the gateway loads any."""
+"""The configurations that are generated for the benchmark can be loaded."""
 
 from pathlib import Path
 
@@ -22,12 +22,12 @@ ENVIRONMENT = {"BACKEND": "127.0.0.1:1"}
     ],
     ids=["converted", "stateless", "house", "chain", "people", "bulk"],
 )
-def test_they_load(text: str, endpoints: int | None, tmp_path: Path) -> None:
+def test_generated_configurations_load(text: str, endpoints: int | None, tmp_path: Path) -> None:
     file = tmp_path / "gateway.yaml"
     file.write_text(text)
     snapshot = load_file(file, ENVIRONMENT)
     assert endpoints is None or f"{endpoints} endpoint" in snapshot.summary
 
 
-def test_version_1_is_converted() -> None:
+def test_the_converted_configuration_differs_from_the_shipped_one() -> None:
     assert rules.converted() != rules.shipped()

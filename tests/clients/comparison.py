@@ -1,4 +1,4 @@
-"""Runs a client twice, straight at a stand-in and through a gateway, and compares the results."""
+"""Runs a client directly at a stand-in and then through a gateway, and compares the results."""
 
 import json
 import os
@@ -18,20 +18,20 @@ from tests.clients.stand_in import Request, StandIn
 from tests.gateway.kit import DEADLINE, ROOT, start_program
 
 CALLS = Path(__file__).with_name("calls")
-# Made by `make test-clients`, beside the environment that runs the tests.
+# Created by `make test-clients` next to the environment of the tests.
 CLIENTS = Path(sys.prefix) / "clients"
 Results = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Client:
-    """A script with the calls of an official client, and how it is started."""
+    """A script that makes the calls of an official client, and the command that starts it."""
 
     script: str
     folder: str = ""
 
     def run(self, base: str, *arguments: str) -> Results:
-        """Make all calls at an address; return the results by name, with BASE for the address."""
+        """Make all calls at an address; return results by name, with BASE for the address."""
         with (CALLS / self.script).open() as script:
             found = subprocess.run(
                 [*self._command(), base, *arguments],
@@ -52,7 +52,7 @@ class Client:
             return [CLIENTS / "bin" / "python", CALLS / self.script]
         if not shutil.which("node") or not (CLIENTS / self.folder / "node_modules").exists():
             pytest.skip("Octokit needs node and npm (Debian: nodejs npm)")
-        return ["node", "--input-type=module", "-"]  # it finds packages from its working directory
+        return ["node", "--input-type=module", "-"]  # packages are found from the working directory
 
     def _variables(self) -> Mapping[str, str]:
         return {"PYTHONPATH": os.pathsep.join((str(CLIENTS / self.folder), str(ROOT)))}
@@ -60,7 +60,7 @@ class Client:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The results of the calls at the stand-in and through the gateway, and the requests."""
+    """The results and requests of a client at the stand-in and through the gateway."""
 
     direct: Results
     through: Results
@@ -69,7 +69,7 @@ class Comparison:
 
     @property
     def raised(self) -> set[str]:
-        """The calls that raise an exception at the stand-in itself."""
+        """The calls that raise an exception even directly at the stand-in."""
         return {
             name
             for name, result in self.direct.items()
@@ -78,7 +78,7 @@ class Comparison:
 
     @property
     def altered(self) -> set[str]:
-        """The requests, by method and path, that the gateway sent on with another query or body."""
+        """The requests, by method and path, whose query or body the gateway changed."""
         pairs = zip(self.direct_requests, self.requests, strict=True)
         return {
             f"{sent.method} {sent.path}" for sent, came in pairs if _content(sent) != _content(came)
@@ -86,7 +86,7 @@ class Comparison:
 
     @property
     def different(self) -> Results:
-        """The results through the gateway that differ, by call."""
+        """The results that differ through the gateway, by call."""
         return {
             name: self.through[name]
             for name in self.direct
@@ -108,7 +108,7 @@ def compare(
     *arguments: str,
     **variables: str,
 ) -> Comparison:
-    """Run a client at one stand-in, then at the other one behind a gateway, which has variables."""
+    """Run a client at the first stand-in, then at the second one through a gateway."""
     alone, behind = services
     with alone.serve() as base:
         direct = client.run(base, *arguments)

@@ -1,4 +1,4 @@
-"""A stand-in for the REST API of GitHub, with what 2026-03-10 removed and what it kept.
+"""A stand-in for the REST API of GitHub with some features that 2026-03-10 removed or kept.
 
 https://docs.github.com/en/rest/about-the-rest-api/breaking-changes
 """
@@ -32,15 +32,15 @@ class GitHub(StandIn):
         self.issues[1]["assignees"] = ["bob", "carol"]
 
     def version(self, request: Request) -> str:
-        """Return the version that a request names, or the default."""
+        """Return the version in a request, or the default."""
         return request.headers.get("x-github-api-version", self.default)
 
     def told(self, version: str) -> dict[str, str]:
-        """Return the header fields that tell a client which version it got."""
+        """Return the header fields that name the version of a response."""
         return {"X-GitHub-Api-Version-Selected": version}
 
     def answer(self, request: Request) -> Response:
-        """Add the header fields that every answer has, and return 304 for a known entity tag."""
+        """Add the header fields of all responses; return 304 for a known entity tag."""
         version = self.version(request)
         if version not in (OLDER, NEWER):
             return _error(400, f"Version {version} is not supported")
@@ -217,7 +217,7 @@ class GitHub(StandIn):
 
 
 class GitHubByMediaType(GitHub):
-    """Reads the version from the media type that is accepted: v3 is the older one, v4 the newer."""
+    """Reads the version from the Accept header: v3 is the older version, v4 the newer one."""
 
     def version(self, request: Request) -> str:
         named = re.search(r"application/vnd\.github\.v([0-9]+)\b", self._accept(request))

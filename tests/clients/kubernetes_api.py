@@ -1,4 +1,4 @@
-"""A stand-in for the group autoscaling of the Kubernetes API, in the versions v1 and v2.
+"""A stand-in for the group autoscaling of the Kubernetes API, in versions v1 and v2.
 
 https://kubernetes.io/docs/reference/using-api/api-concepts/
 """
@@ -11,14 +11,14 @@ from typing import Any
 
 from tests.clients.stand_in import Request, Response, StandIn, route
 
-# A real server writes no charset, and ends every document with a line feed.
+# A real server sends no charset and ends each document with a line feed.
 JSON = "application/json"
 ROOT = "/apis/autoscaling/(v[12])/namespaces/(shop|odd)/horizontalpodautoscalers"
 MEMORY = {"name": "memory", "target": {"type": "AverageValue", "averageValue": "500Mi"}}
 
 
 class Kubernetes(StandIn):
-    """Stores objects as v2 and shows them by the version in the path, as the real server does."""
+    """Stores objects in the format of v2 and returns them in the version of the path."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ class Kubernetes(StandIn):
             return Response(200, self._watch(found, version, query), {"Content-Type": JSON})
         start, limit = int(query.get("continue") or 0), int(query.get("limit") or 500)
         items = [_shown(one, version) for one in found[start : start + limit]]
-        for item in items:  # the items of a list lack what the list says
+        for item in items:  # the list has these fields instead of its items
             del item["apiVersion"], item["kind"]
         metadata: dict[str, Any] = {"resourceVersion": str(self.revision)}
         if start + limit < len(found):
@@ -136,7 +136,7 @@ class Kubernetes(StandIn):
             return
         seen, end = len(self.changes), time.monotonic() + float(query.get("timeoutSeconds", 0))
         lines = [_line({"type": "ADDED", "object": _shown(one, version)}) for one in found]
-        yield lines[0][:40]  # an event arrives in two pieces, and two events in one
+        yield lines[0][:40]  # one event arrives in two pieces, and two events in one
         yield lines[0][40:]
         yield b"".join(lines[1:])
         bookmark: dict[str, Any] = {
@@ -168,7 +168,10 @@ def _current(percent: int) -> dict[str, Any]:
 
 
 def _shown(stored: dict[str, Any], version: str) -> dict[str, Any]:
-    """Return an object as a version has it; v1 has metrics other than the CPU in an annotation."""
+    """Return an object in the format of a version.
+
+    In v1, metrics other than the CPU are in an annotation.
+    """
     shown = copy.deepcopy(stored)
     if version == "v2":
         return shown
@@ -191,7 +194,7 @@ def _split(metrics: list[dict[str, Any]], part: str) -> tuple[list[int], list[di
 
 
 def _to_v2(shown: dict[str, Any]) -> dict[str, Any]:
-    """Return an object as v2 has it; one of v2 is it already."""
+    """Return an object in the format of v2; objects of v2 are unchanged."""
     stored = copy.deepcopy(shown)
     if shown["apiVersion"] == "autoscaling/v1":
         percent = stored["spec"].pop("targetCPUUtilizationPercentage", None)
@@ -205,7 +208,10 @@ def _to_v2(shown: dict[str, Any]) -> dict[str, Any]:
 
 
 def _merge(target: Any, patch: Any) -> Any:
-    """Apply a merge patch (RFC 7396); a strategic one of these objects does the same."""
+    """Apply a merge patch (RFC 7396).
+
+    For these objects, a strategic merge patch has the same effect.
+    """
     if not isinstance(patch, dict):
         return patch
     merged = dict(target) if isinstance(target, dict) else {}

@@ -1,4 +1,4 @@
-"""PyGithub and Octokit get the older version of GitHub from a service of the newer one."""
+"""PyGithub and Octokit use the older version of GitHub's API at a service of the newer one."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from tests.clients.github_api import NEWER, OLDER, GitHub, GitHubByMediaType
 PYGITHUB = Client("pygithub.py")
 OCTOKIT = Client("octokit.mjs", "octokit")
 
-# The published differences, as far as the stand-in has them. The gateway puts the variables in.
+# The published differences that the stand-in has. The gateway replaces the variables.
 CONVERSIONS = """
     groups:
       repository:
@@ -126,7 +126,7 @@ def test_every_call_by_header_returns_what_the_service_of_the_version_returns(
 def test_every_call_by_media_type_returns_what_the_service_of_the_version_returns(
     client: Client, version: str, tmp_path: Path
 ) -> None:
-    # Nothing is written into an Accept that names no version: the service has to have its default.
+    # No version is added to an Accept header without one, so the service needs a default version.
     rules, services = BY_ACCEPT + CONVERSIONS, (GitHubByMediaType(OLDER), GitHubByMediaType(NEWER))
     labels = {"OLDER": "3", "NEWER": "4"}
     found = compare(tmp_path, rules, services, client, "accept", version, **labels)

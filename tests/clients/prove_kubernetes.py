@@ -1,4 +1,4 @@
-"""The Python client of Kubernetes gets autoscaling/v1 from a service of autoscaling/v2."""
+"""The Python client of Kubernetes uses autoscaling/v1 at a service of autoscaling/v2."""
 
 from pathlib import Path
 
@@ -37,7 +37,7 @@ apis:
             pure: true
 """
 
-# The calls that differ as a change is missing.
+# The calls whose results differ because no declared change can describe the difference.
 GAPS = {
     "another metric": "v1 has other metrics as JSON in an annotation: no change writes such a text",
     "JSON patch a metric": "the value became an element with constants: no JSON Patch says so",

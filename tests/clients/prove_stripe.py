@@ -1,4 +1,4 @@
-"""stripe-python gets the older version of the API of Stripe from a service of the newer one."""
+"""stripe-python uses the older version of Stripe's API at a service of the newer one."""
 
 from pathlib import Path
 
@@ -92,8 +92,8 @@ def test_every_call_returns_what_the_service_of_the_version_returns(
     assert {request.headers.get("stripe-version") for request in found.requests} == {NEWER}
 
 
-def test_the_version_that_the_current_client_names_by_itself_is_refused(tmp_path: Path) -> None:
-    # A label such as 2026-10-28.endive is none of the formats of versions yet.
+def test_a_version_with_a_name_in_its_label_is_refused(tmp_path: Path) -> None:
+    # Labels such as 2026-10-28.endive are not among the supported version formats yet.
     found = compare(tmp_path, RULES, (Stripe(), Stripe()), CURRENT, "default")
     assert {result["http_status"] for result in found.through.values()} == {400}
     assert found.requests == []

@@ -1,4 +1,4 @@
-"""The base of the stand-ins: small services that behave on the wire as the real APIs do."""
+"""The base of the stand-ins: small services that send and receive the same as the real APIs."""
 
 import json
 import re
@@ -35,17 +35,17 @@ class Request:
 
     @property
     def base(self) -> str:
-        """The address under which the client sees the service; links in responses begin with it."""
+        """The address of the service for clients; links in responses begin with it."""
         return "http://" + self.headers["host"]
 
     def json(self) -> Any:
-        """Return the body as JSON, whatever its Content-Type is."""
+        """Return the body as JSON, regardless of its Content-Type."""
         return json.loads(self.body)
 
 
 @dataclass(frozen=True)
 class Response:
-    """A response; a body that is not bytes is sent as JSON, and an iterator in chunks."""
+    """A response. A body that is not bytes is sent as JSON, and an iterator is sent in chunks."""
 
     status: int = 200
     body: Any = b""
@@ -56,7 +56,7 @@ Answer = Callable[..., Response]
 
 
 def route(method: str, pattern: str) -> Callable[[Answer], Answer]:
-    """Mark a method of a stand-in as the answer; groups of the pattern are its arguments."""
+    """Mark a method of a stand-in as a route's handler; pattern groups are its arguments."""
 
     def mark(answer: Answer) -> Answer:
         answer.route = (method, re.compile(pattern))  # type: ignore[attr-defined]
@@ -66,7 +66,7 @@ def route(method: str, pattern: str) -> Callable[[Answer], Answer]:
 
 
 class StandIn:
-    """A service whose answers are the methods marked by `route`; `requests` have arrived."""
+    """A service whose handlers are marked by `route`; `requests` are the received requests."""
 
     def __init__(self) -> None:
         self.requests: list[Request] = []
@@ -158,7 +158,7 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             for piece in pieces:
                 self.wfile.write(piece)
-        except ConnectionError:  # a client ends a watch so
+        except ConnectionError:  # clients end a watch this way
             self.close_connection = True
 
     def log_message(self, *_: object) -> None:

@@ -1,4 +1,4 @@
-"""A stand-in for the API of Stripe: the coupon of a promotion code moved between its versions.
+"""A stand-in for Stripe's API: the coupon of a promotion code moved between its versions.
 
 https://docs.stripe.com/changelog
 """
@@ -15,7 +15,7 @@ COUPON = {"id": "c1", "object": "coupon", "percent_off": 12.50, "valid": True, "
 
 
 class Stripe(StandIn):
-    """Reads Stripe-Version; requests without it get the version of the account, the older one."""
+    """Reads Stripe-Version; requests without it get the older version, that of the account."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -24,11 +24,11 @@ class Stripe(StandIn):
         self.repeatable: dict[str, tuple[bytes, Response]] = {}
 
     def version(self, request: Request) -> str:
-        """Return the version that a request names, or that of the account."""
+        """Return the version in a request, or the version of the account."""
         return request.headers.get("stripe-version", OLDER)
 
     def answer(self, request: Request) -> Response:
-        """Check the key and the version, repeat known answers, and add the usual header fields."""
+        """Check the key and the version, repeat known responses, and add common header fields."""
         headers = {
             "Request-Id": f"req_{len(self.requests)}",
             "Stripe-Version": self.version(request),
@@ -150,12 +150,12 @@ class Stripe(StandIn):
 
 
 def form(body: bytes) -> dict[str, Any]:
-    """Return the fields of a form, with those in brackets as objects and lists."""
+    """Return the fields of a form; names in brackets become objects and lists."""
     return form_of(parse_qsl(body.decode(), keep_blank_values=True, strict_parsing=bool(body)))
 
 
 def form_of(fields: list[tuple[str, str]]) -> dict[str, Any]:
-    """Return fields by their names, with those in brackets as objects and lists."""
+    """Return fields by name; names in brackets become objects and lists."""
     found: dict[str, Any] = {}
     for name, value in fields:
         first, *rest = re.findall(r"[^\[\]]+|(?<=\[)(?=\])", name)

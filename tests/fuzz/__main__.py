@@ -1,9 +1,9 @@
-"""Fuzz every target for a while, or one of them.
+"""Fuzz all targets, or the given ones.
 
-    python -m tests.fuzz [--seconds N] [TARGET ...]
+python -m tests.fuzz [--seconds N] [TARGET ...]
 
-Each target runs in a process of its own, which libFuzzer ends at the first failure; the bytes that
-did it are kept in .fuzz/ and shown. Exit status: 0, or 1 if a target failed.
+Each target runs in a separate process, which libFuzzer ends at the first failure. The bytes that
+caused the failure are printed and stored in .fuzz/. Exit status: 0, or 1 if a target failed.
 """
 
 import argparse
@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-# atheris: libFuzzer for Python, the only one there is that is guided by coverage.
+# atheris: libFuzzer for Python, the only Python fuzzer that is guided by coverage.
 import atheris
 
 with atheris.instrument_imports(include=["gateway"]):
@@ -22,7 +22,7 @@ KEPT = Path(".fuzz")
 
 
 def main() -> int:
-    """Run; return the exit status."""
+    """Run all targets; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz")
     parser.add_argument("--seconds", type=int, default=60, help="how long for each; 60 by default")
     parser.add_argument("target", nargs="*", default=[*TARGETS], help=f"of {', '.join(TARGETS)}")

@@ -1,7 +1,7 @@
-"""What strangers' bytes are read by, and what has to hold whatever they are.
+"""Functions that process untrusted bytes, with the properties that hold for all inputs.
 
-Each target takes any bytes and returns if all is well. Two drivers feed them: hypothesis a little
-in every test run, atheris for as long as one likes (`python -m tests.fuzz`).
+Each target takes any bytes and returns if all properties hold. Two drivers call them: hypothesis in
+every test run, and atheris for any duration (`python -m tests.fuzz`).
 """
 
 import json
@@ -70,7 +70,7 @@ def _routes() -> list[Route]:
 
 
 def read_accept(data: bytes) -> None:
-    """Members are well-formed, keep their order, and are read alike however they are spread."""
+    """Members are well-formed and in order, and do not depend on the split into header lines."""
     lines = data.decode("utf-8", "surrogateescape").split("\n")
     ranges = list(parse_accept(lines))
     for member in ranges:
@@ -87,7 +87,7 @@ def read_accept(data: bytes) -> None:
 
 
 def make_plan(data: bytes) -> None:
-    """A plan for a request line and header lines: nothing but what the rules offer."""
+    """A plan for a request line and header lines uses only what the configuration offers."""
     text = data.decode("utf-8", "surrogateescape")
     line, *lines = text.split("\n")
     method, _, target = line.partition(" ")
@@ -106,7 +106,7 @@ def make_plan(data: bytes) -> None:
         sent = asked[2].split("&") if asked[1] else []
         given = query.split("&") if mark else []
         if len(sent) > len(given) or (given == [""] and sent != given):
-            # The version is added, where the request names none.
+            # The version is added if the request has none.
             added = sent.pop()
             assert rewrite is not None
             assert isinstance(rewrite.added, QueryReader)
@@ -114,7 +114,7 @@ def make_plan(data: bytes) -> None:
             given = [] if given == [""] else given
         for now, before in zip(sent, given, strict=True):
             assert now == before or any(parameters(name).fullmatch(before) for name in told)
-        # Nobody walks out of the folder that a path is filled into, however it is spelled.
+        # The target never leaves the folder of the inserted path, whatever its encoding.
         parts = asked[0].lower().replace("%2e", ".").split("/")
         assert not {".", ".."} & set(parts)
         assert outcome.route.service.name == "s"
@@ -126,7 +126,7 @@ def make_plan(data: bytes) -> None:
 
 
 def pass_fields(data: bytes) -> None:
-    """Fields between hops: what is for one hop goes, all else stays as it is and in order."""
+    """Hop-by-hop fields are removed; all other fields stay unchanged and in order."""
     fields: HeaderFields = []
     for line in data.split(b"\n"):
         name, _, value = line.partition(b":")
@@ -139,7 +139,7 @@ def pass_fields(data: bytes) -> None:
         for option in value.split(b",")
     }
     gone = headers.HOP_BY_HOP | headers.FORWARDING | named
-    # No field is called so; if one were, it would not matter whether Connection means it.
+    # Fields with these names do not occur in practice, so Connection may or may not remove them.
     either = {b"", b"close"}
     assert [line for line in kept if line[0].lower() not in either] == [
         line for line in fields if line[0].lower() not in gone | either
@@ -160,7 +160,7 @@ def pass_fields(data: bytes) -> None:
 
 
 def load_rules(data: bytes) -> None:
-    """Rules are used as a whole, or every mistake is said in one line with its place."""
+    """A configuration is loaded as a whole, or each mistake is reported on its own line."""
     try:
         snapshot = load(data, "gateway.yaml", {"SET": "value"})
     except ConfigError as error:
@@ -182,7 +182,7 @@ def _check_report(error: ConfigError, most: int) -> None:
 
 
 def convert_json(data: bytes) -> None:
-    """A converted body is JSON, and comes back as it was where both ways are possible."""
+    """A converted body is JSON, and can be converted back if both directions are possible."""
     assert CONVERTED.request is not None
     assert CONVERTED.response is not None
     asked, answered = (
@@ -209,7 +209,8 @@ def convert_json(data: bytes) -> None:
 
 
 def _parsed(body: bytes) -> Any:
-    # A number may have more digits than Python turns into an int; it passes as text all the same.
+    # Numbers may have more digits than Python converts to an int; the gateway forwards them as
+    # text.
     return json.loads(body, parse_constant=_refuse, parse_int=str, parse_float=str)
 
 
@@ -218,7 +219,7 @@ def _refuse(word: str) -> None:
 
 
 def undo_codings(data: bytes) -> None:
-    """The first line is Content-Encoding; what comes out of the rest stays within the limit."""
+    """The first line is Content-Encoding; the decoded rest stays within the limit."""
     value, _, body = data.partition(b"\n")
     applied = content_coding.codings([value])
     try:
@@ -229,7 +230,7 @@ def undo_codings(data: bytes) -> None:
 
 
 class Target(NamedTuple):
-    """A target, and bytes that reach far into it."""
+    """A target and seed inputs that reach most of its code."""
 
     run: Callable[[bytes], None]
     seeds: tuple[bytes, ...]

@@ -1,6 +1,6 @@
-"""Version 3 of an orders service: as strict as its OpenAPI document is.
+"""Version 3 of an orders service that is as strict as its OpenAPI document.
 
-It takes a body only if its document allows that, so what a gateway converts wrongly is refused.
+It accepts a body only if its document allows the body, so wrongly converted bodies are refused.
 """
 
 from pathlib import Path
@@ -21,7 +21,7 @@ def document(version: int) -> dict[str, Any]:
 
 
 def order(number: int, **more: object) -> dict[str, object]:
-    """Return an order as version 3 has it."""
+    """Return an order in the format of version 3."""
     extras = [{"label": "box", "price": 150}, {"label": "card", "price": 5}]
     lines = [
         {"product": {"sku": "ABC-123"}, "quantity": 2, "price": 1999, "extras": extras},
@@ -46,7 +46,7 @@ class Shop:
         self.orders = {number: order(number) for number in (1, 2, 3)}
 
     def app(self) -> web.Application:
-        """Return the service."""
+        """Return the web application of the service."""
         service = web.Application(middlewares=[refusals])
         service.router.add_get("/openapi.json", self.described)
         service.router.add_get("/orders", self.page)
@@ -88,7 +88,7 @@ class Shop:
 
     def patched(self, number: int, change: dict[str, Any], status: int = 200) -> web.Response:
         changed = self.orders[number] | change
-        # A null removes what it names (RFC 7396).
+        # A null removes the named field (RFC 7396).
         self.orders[number] = {key: value for key, value in changed.items() if value is not None}
         return web.json_response(self.orders[number], status=status)
 
@@ -111,7 +111,7 @@ class Shop:
 
 
 class RefusedError(Exception):
-    """An error, as version 3 has it."""
+    """An error in the format of version 3."""
 
     def __init__(self, status: int, code: str, detail: str) -> None:
         self.status = status
@@ -120,7 +120,7 @@ class RefusedError(Exception):
 
 @web.middleware
 async def refusals(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Answer errors."""
+    """Respond to errors."""
     try:
         return await handler(request)
     except RefusedError as error:

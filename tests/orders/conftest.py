@@ -1,4 +1,4 @@
-"""The shop of version 3, and a gateway in front of it that serves versions 1 and 2 from it."""
+"""The orders service of version 3, and a gateway that serves versions 1 and 2 from it."""
 
 import asyncio
 import threading
@@ -16,7 +16,7 @@ from tests.orders.backend import HERE, Shop
 
 @dataclass(frozen=True)
 class Orders:
-    """The gateway, and the rules that it goes by."""
+    """The gateway and its configuration."""
 
     gateway: Program
     port: int
@@ -24,7 +24,7 @@ class Orders:
 
 @pytest.fixture(scope="module")
 def orders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Orders]:
-    """Start the shop in a thread and the gateway as a program."""
+    """Start the service in a thread and the gateway as a program."""
     folder: Path = tmp_path_factory.mktemp("orders")
     with ExitStack() as stack:
         port = stack.enter_context(_Served()).port
@@ -39,7 +39,7 @@ def orders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Orders]:
 
 
 class _Served:
-    """The shop, served by an event loop in a thread of its own."""
+    """The service, served by an event loop in a separate thread."""
 
     def __init__(self) -> None:
         self.port = 0

@@ -1,4 +1,4 @@
-"""Clients of versions 1 and 2 get right answers from the shop that speaks version 3 only."""
+"""Clients of versions 1 and 2 get correct responses from a service with only version 3."""
 
 import json
 from http.client import HTTPConnection
@@ -63,7 +63,7 @@ EITHER = pytest.mark.parametrize("version", ["1", "2"])
 
 
 def ask(orders: Orders, method: str, path: str, body: object = None) -> tuple[int, Any]:
-    """Return the status and the JSON of an answer."""
+    """Return the status and the JSON of a response."""
     connection = HTTPConnection("127.0.0.1", orders.gateway.port, timeout=DEADLINE)
     content = None if body is None else json.dumps(body)
     connection.request(method, path, content, {"Content-Type": "application/json"})
@@ -74,7 +74,7 @@ def ask(orders: Orders, method: str, path: str, body: object = None) -> tuple[in
 
 
 def fits(version: str, name: str, body: object) -> bool:
-    """Whether a body is what the document of a version calls by that name."""
+    """Whether a body matches the schema of that name in the document of a version."""
     schemas = document(int(version))["components"]["schemas"]
     if version == "1":
         schemas = json.loads(json.dumps(schemas).replace('"nullable": true', '"x": 0'))
@@ -83,13 +83,15 @@ def fits(version: str, name: str, body: object) -> bool:
 
 
 @EITHER
-def test_one(orders: Orders, version: str) -> None:
+def test_an_order_is_converted(orders: Orders, version: str) -> None:
     assert ask(orders, "GET", f"/v{version}/orders/1") == (200, FIRST[version])
 
 
 @EITHER
 @pytest.mark.parametrize(("count", "skip", "expected"), [(2, 0, [1, 2]), (1, 2, [3])])
-def test_a_page(orders: Orders, version: str, count: int, skip: int, expected: list[int]) -> None:
+def test_a_page_of_orders_is_converted(
+    orders: Orders, version: str, count: int, skip: int, expected: list[int]
+) -> None:
     names = {"1": ("page_size", "skip"), "2": ("limit", "offset")}[version]
     query = f"{names[0]}={count}&{names[1]}={skip}"
     status, page = ask(orders, "GET", f"/v{version}/orders?{query}")
@@ -99,7 +101,7 @@ def test_a_page(orders: Orders, version: str, count: int, skip: int, expected: l
 
 
 @EITHER
-def test_create_and_change(orders: Orders, version: str) -> None:
+def test_an_order_is_created_and_changed(orders: Orders, version: str) -> None:
     status, made = ask(orders, "POST", f"/v{version}/orders", NEW[version])
     assert status == 201
     assert fits(version, "Order", made)
@@ -113,8 +115,8 @@ def test_create_and_change(orders: Orders, version: str) -> None:
 
 
 @EITHER
-def test_a_change_adds_nothing(orders: Orders, version: str) -> None:
-    """What only a new order must say is not made up for an order that is changed."""
+def test_an_empty_change_adds_no_fields(orders: Orders, version: str) -> None:
+    """Fields that only new orders require are not added to changes of orders."""
     _, before = ask(orders, "GET", f"/v{version}/orders/2")
     assert ask(orders, "PATCH", f"/v{version}/orders/2", {}) == (200, before)
 
@@ -127,13 +129,13 @@ def test_a_change_adds_nothing(orders: Orders, version: str) -> None:
         ("3", {"title": "RefusedError", "code": "no_such_order", "detail": "Nobody ordered this."}),
     ],
 )
-def test_errors(orders: Orders, version: str, expected: object) -> None:
+def test_errors_are_converted(orders: Orders, version: str, expected: object) -> None:
     assert ask(orders, "GET", f"/v{version}/orders/77") == (404, expected)
 
 
 @EITHER
-def test_the_shop_is_strict(orders: Orders, version: str) -> None:
-    """A body that the document of the version does not allow is refused, in its words."""
+def test_a_body_that_violates_the_document_is_refused(orders: Orders, version: str) -> None:
+    """The refusal is in the format of the version."""
     status, refusal = ask(orders, "POST", f"/v{version}/orders", {"customer": "x"})
     assert status == 400
     assert fits(version, "Refusal", refusal)

@@ -1,4 +1,4 @@
-"""All generated documents survive; without any one of the changes, verify names what breaks."""
+"""All generated documents are converted; if a change is missing, verify names the lost field."""
 
 import json
 from collections.abc import Iterator
@@ -19,19 +19,19 @@ ORDERS = {"ORDERS": "127.0.0.1:1"}
 
 
 def outcomes(text: str, between: tuple[str, str] | None = None) -> list[VerificationResult]:
-    """Return what is found of the claims that the rules make; few examples find what is missing."""
+    """Return the outcomes of the claims of a configuration, with few examples."""
     snapshot = load(text.encode(), "gateway.yaml", ORDERS)
     return list(verify(snapshot, HERE, VerifyOptions(between=between, examples=4)))
 
 
 def conversions() -> tuple[Any, Any]:
-    """Return the rules as data, and the conversions in them."""
+    """Return the configuration as data, and its conversions."""
     data: Any = read(RULES, "gateway.yaml", ORDERS).data
     return data, data["apis"]["orders"]["conversions"]
 
 
 def changes() -> Iterator[ParameterSet]:
-    """Yield a case for every change: where it stands."""
+    """Yield a case with the place of each change."""
     for index, conversion in enumerate(conversions()[1]):
         link = "-".join(conversion["between"])
         for kind in ("changes", "query"):
@@ -41,14 +41,14 @@ def changes() -> Iterator[ParameterSet]:
                 yield pytest.param(index, kind, place, id=title)
 
 
-def test_all_survive() -> None:
+def test_all_generated_documents_are_converted() -> None:
     found = outcomes(RULES.decode())
     assert len(found) == 36
     assert [outcome for outcome in found if not outcome.holds] == []
 
 
 @pytest.mark.parametrize(("index", "kind", "place"), list(changes()))
-def test_no_change_can_be_missing(index: int, kind: str, place: int) -> None:
+def test_verify_detects_each_missing_change(index: int, kind: str, place: int) -> None:
     broken, links = conversions()
     ((_, said),) = links[index][kind].pop(place).items()
     found = outcomes(json.dumps(broken), tuple(links[index]["between"]))
@@ -61,7 +61,7 @@ def test_no_change_can_be_missing(index: int, kind: str, place: int) -> None:
     names = [said[key] for key in ("field", "to", "into") if key in said] + said.get("fields", [])
     pointers = [f"/{name.replace('[]', '.*').replace('.', '/')}" for name in names]
     assert any(
-        field.endswith(pointer) or pointer.startswith(f"{field}/")  # or what holds it
+        field.endswith(pointer) or pointer.startswith(f"{field}/")  # or its parent
         for field in fields
         for pointer in pointers
     ), fields

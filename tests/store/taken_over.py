@@ -1,4 +1,4 @@
-"""State that commit 570391cb wrote: where it is, and what its admin port answered about it."""
+"""State that commit 570391cb wrote, and the responses of its admin port."""
 
 import json
 from collections.abc import Iterator
@@ -12,18 +12,18 @@ FIXTURES = Path(__file__).with_name("fixtures")
 
 
 def rules(state: str) -> str:
-    """Return the rules by which it was written, with another place for the state."""
+    """Return the configuration that wrote the state, with another location for the state."""
     return (FIXTURES / "gateway.yaml").read_text().replace("STATE", json.dumps(state))
 
 
 def answers(engine: str) -> dict[str, Any]:
-    """Return what the admin port answered, by path."""
+    """Return the earlier responses of the admin port by path."""
     found: dict[str, Any] = json.loads((FIXTURES / f"{engine}.json").read_text())
     return found
 
 
 def differing(program: Program, engine: str) -> Iterator[tuple[str, object, object]]:
-    """Yield each path whose answer differs from the former one, with both."""
+    """Yield each path whose response has changed, with the earlier and the present response."""
     for path, before in answers(engine).items():
         status, now = admin(program, "GET", path)
         assert status == 200

@@ -1,4 +1,4 @@
-"""An SQLite file of commit 570391cb is taken over, with every row equal."""
+"""An SQLite file of commit 570391cb opens in this release, with every row equal."""
 
 import shutil
 import sqlite3
@@ -16,7 +16,7 @@ TABLES = {
     "history": "*",
     "documents": "name, document",
 }
-# The number of writes.
+# The document that counts writes changes.
 WRITTEN = {"writes"}
 
 
@@ -32,8 +32,8 @@ def rows(path: Path) -> dict[str, list[tuple[object, ...]]]:
         }
 
 
-def test_a_file_of_before_opens_with_every_row_equal(tmp_path: Path) -> None:
-    """The admin port answers as before, and the rows stay as they were while nothing happens."""
+def test_an_older_file_opens_with_every_row_equal(tmp_path: Path) -> None:
+    """The responses of the admin port are unchanged, and rows stay unchanged without requests."""
     path = tmp_path / "state.db"
     shutil.copy(FIXTURES / "state.sqlite", path)
     before = rows(path)

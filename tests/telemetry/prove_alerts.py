@@ -1,4 +1,4 @@
-"""The alerts that are exported, checked and played by Prometheus' own tool (Debian: prometheus)."""
+"""The exported alerts, checked and evaluated by Prometheus' own tool (Debian: prometheus)."""
 
 import subprocess
 import sys
@@ -21,23 +21,23 @@ def promtool(folder: Path, *words: str) -> None:
 
 @pytest.fixture
 def exported(tmp_path: Path) -> Path:
-    """Return a folder with the alerts for the rules here."""
+    """Return a folder with the alerts for the configuration in this folder."""
     export = ["export", "alerts", str(HERE / "rules.yaml"), "--out", str(tmp_path / "alerts.yaml")]
     subprocess.run([sys.executable, "-m", "gateway", *export], check=True, cwd=ROOT)
     return tmp_path
 
 
-def test_the_rules_are_rules(exported: Path) -> None:
+def test_the_exported_alerts_are_valid_rules(exported: Path) -> None:
     promtool(exported, "check", "rules", "--lint=all", "--lint-fatal", "alerts.yaml")
 
 
 @pytest.mark.parametrize("play", PLAYS)
-def test_what_becomes_of_series(play: str, exported: Path) -> None:
+def test_the_alerts_fire_as_expected_for_recorded_series(play: str, exported: Path) -> None:
     (exported / "play.yaml").write_text((HERE / f"{play}.yaml").read_text())
     promtool(exported, "test", "rules", "play.yaml")
 
 
-def test_what_is_shipped_has_alerts(tmp_path: Path) -> None:
+def test_the_shipped_configuration_has_valid_alerts(tmp_path: Path) -> None:
     out = str(tmp_path / "alerts.yaml")
     subprocess.run(
         [sys.executable, "-m", "gateway", "export", "alerts", "--out", out], check=True, cwd=ROOT

@@ -1,4 +1,4 @@
-"""A real Prometheus scrapes the stack, and answers each query of the dashboard with data."""
+"""A real Prometheus scrapes the stack and answers each query of the dashboard with data."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from tests.gateway.conftest import stack  # noqa: F401  # the four programs, as 
 from tests.gateway.kit import ROOT, Program, Stack, free_port, start_program, wait_for
 
 HERE = Path(__file__).parent
-# The alerts that fire, or would after a while, of what the requests here meet.
+# The alerts that are firing or pending after the requests here.
 DUE = ("VersionViolatesDocument", "DeprecatedVersionCalled")
 REQUESTS = [
     ("/v1/person", {}),
@@ -27,7 +27,7 @@ REQUESTS = [
     ("/person/param?version=2", {}),
     ("/users/1", {}),
 ]
-# What no answer of a backend fits, so that converted answers violate it.
+# No response of a backend matches this document, so converted responses violate it.
 DOCUMENT = {
     "openapi": "3.1.0",
     "info": {"title": "person", "version": "3"},
@@ -94,7 +94,7 @@ def export(gateway: Program, variables: dict[str, str], what: str, path: Path) -
 
 
 def api(port: int, path: str) -> dict[str, Any]:
-    """Return what Prometheus answers; nothing while it starts."""
+    """Return a response of Prometheus, or an empty one while it is starting."""
     connection = HTTPConnection("127.0.0.1", port)
     try:
         connection.request("GET", f"/api/v1/{path}")
@@ -107,7 +107,7 @@ def api(port: int, path: str) -> dict[str, Any]:
 
 
 def asked(port: int, query: str) -> list[dict[str, Any]]:
-    """Return the series that Prometheus answers to a query."""
+    """Return the series that Prometheus returns for a query."""
     found: list[dict[str, Any]] = api(port, f"query?{urlencode({'query': query})}").get(
         "result", []
     )
@@ -123,12 +123,12 @@ def call(gateway: Program) -> None:
 
 
 def unanswered(gateway: Program, port: int, queries: set[str]) -> set[str]:
-    """Return the queries without data, though requests are made for a minute."""
+    """Return the queries that have no data after requests for up to a minute."""
     end = time.monotonic() + 60
     while queries and time.monotonic() < end:
         call(gateway)
         time.sleep(1)  # the next scrape
-        # Until there was a request between two scrapes, a share or a quantile is not a number.
+        # Without a request between two scrapes, a ratio or a quantile is NaN.
         queries = {
             query
             for query in queries
@@ -138,7 +138,7 @@ def unanswered(gateway: Program, port: int, queries: set[str]) -> set[str]:
 
 
 def panels(gateway: Program, variables: dict[str, str], folder: Path) -> set[str]:
-    """Return the queries of the dashboard, as Grafana sends them."""
+    """Return the queries of the dashboard as Grafana sends them."""
     export(gateway, variables, "grafana", folder / "dashboard.json")
     made = json.loads((folder / "dashboard.json").read_text())
     queries = [target["expr"] for panel in made["panels"] for target in panel["targets"]]
@@ -148,8 +148,8 @@ def panels(gateway: Program, variables: dict[str, str], folder: Path) -> set[str
     }
 
 
-def test_what_is_shipped(stack: Stack, tmp_path: Path) -> None:  # noqa: F811  # the fixture
-    """Every query is answered, and no alert fires of a gateway that is well."""
+def test_every_query_has_data_with_the_shipped_rules(stack: Stack, tmp_path: Path) -> None:  # noqa: F811  # the fixture
+    """No alert fires for a healthy gateway."""
     gateway, variables = stack.gateway, stack.variables
     with scraping(gateway, variables, tmp_path) as port:
         queries = panels(gateway, variables, tmp_path)
@@ -166,8 +166,8 @@ def test_what_is_shipped(stack: Stack, tmp_path: Path) -> None:  # noqa: F811  #
         assert asked(port, 'ALERTS{alertstate="firing"}') == []
 
 
-def test_all_that_rules_may_have(stack: Stack, tmp_path: Path) -> None:  # noqa: F811  # likewise
-    """Every query of a panel is answered, and the alerts that are due come."""
+def test_every_query_has_data_with_all_features(stack: Stack, tmp_path: Path) -> None:  # noqa: F811  # likewise
+    """The expected alerts fire too."""
     variables = stack.variables
     with ExitStack() as resources:
         folder = tmp_path / "gateway"

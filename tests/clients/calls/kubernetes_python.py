@@ -1,4 +1,4 @@
-"""Call the API of Kubernetes with its Python client: `kubernetes_python.py BASE_URL (1|2)`."""
+"""Calls the Kubernetes API with its Python client: `kubernetes_python.py BASE_URL (1|2)`."""
 
 import json
 import sys
@@ -19,19 +19,19 @@ METRIC = "targetCPUUtilizationPercentage" if VERSION == "1" else IN_METRIC
 
 
 def call(verb: str, *arguments: Any, **options: Any) -> Any:
-    """Call a method on autoscalers; return the model that the client makes of the response."""
+    """Call a method on autoscalers; return the client's model of the response."""
     found = getattr(api, f"{verb}_{NAME}")(*arguments, **options)
     return api_client.sanitize_for_serialization(found)
 
 
 def raw(verb: str, *arguments: Any, **options: Any) -> Any:
-    """Return the response as it came."""
+    """Return the response unparsed."""
     response = getattr(api, f"{verb}_{NAME}")(*arguments, _preload_content=False, **options)
     return {"type": response.headers["Content-Type"], "body": json.loads(response.data)}
 
 
 def cpu(percent: int) -> dict[str, Any]:
-    """Return the target for the CPU as the version writes it."""
+    """Return the target for the CPU in the format of the version."""
     if VERSION == "1":
         return {"targetCPUUtilizationPercentage": percent}
     target = {"type": "Utilization", "averageUtilization": percent}
@@ -49,7 +49,7 @@ def scaler(name: str, **spec: Any) -> dict[str, Any]:
 
 
 def typed(name: str) -> Any:
-    """Create an autoscaler from the client's own models."""
+    """Create an autoscaler with the client's own models."""
     meta = client.V1ObjectMeta(name=name)
     if VERSION == "1":
         reference = client.V1CrossVersionObjectReference(kind="Deployment", name=name)
@@ -73,7 +73,7 @@ def replace() -> Any:
 
 
 def events(**options: Any) -> Any:
-    """Watch until a change arrives that is made while the watch is open."""
+    """Watch until a change arrives that is made during the watch."""
     watcher, seen = watch.Watch(), []
     listing = getattr(api, f"list_{NAME}")
     for event in watcher.stream(listing, "shop", timeout_seconds=5, **options):
@@ -86,7 +86,7 @@ def events(**options: Any) -> Any:
 
 
 def lines() -> Any:
-    """Return the documents of a watch as they come, without the client's models."""
+    """Return the documents of a watch as received, without the client's models."""
     path = f"/apis/autoscaling/v{VERSION}/namespaces/shop/horizontalpodautoscalers"
     response = api_client.rest_client.request("GET", f"{BASE}{path}?watch=1")
     return [json.loads(line) for line in response.read().splitlines()]

@@ -1,4 +1,4 @@
-"""Call the API of GitHub with PyGithub: `pygithub.py BASE_URL (header|accept) VERSION`."""
+"""Calls the GitHub API with PyGithub: `pygithub.py BASE_URL (header|accept) VERSION`."""
 
 import sys
 from typing import Any
@@ -18,13 +18,13 @@ client = github.Github(
     seconds_between_writes=0,
     **options,
 )
-# PyGithub sends this media type by itself for some calls, such as those of check suites.
+# PyGithub sends this media type for some calls, such as those for check suites.
 ACCEPT = {} if BY_HEADER else {"Accept": f"application/vnd.github.v{VERSION}+json"}
 repo = client.get_repo("alice/hello")
 
 
 def ask(method: str, path: str, body: Any = None, **headers: str) -> dict[str, Any]:
-    """Send a request by the client's own requester; return the body and telling header fields."""
+    """Send a request with the client's own requester; return the body and the relevant headers."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     found, data = client.requester.requestJsonAndCheck(
         method, path, headers={**ACCEPT, **named}, input=body
@@ -48,7 +48,7 @@ def unchanged() -> dict[str, Any]:
 
 
 def raw(path: str, media_type: str) -> dict[str, Any]:
-    """Return a file as it is; PyGithub hands on the text that is no JSON."""
+    """Return the raw content of a file; PyGithub returns bodies that are not JSON as strings."""
     status, headers, body = client.requester.requestJson(
         "GET", f"/repos/alice/hello/contents/{path}", headers={"Accept": media_type}
     )
@@ -58,7 +58,7 @@ def raw(path: str, media_type: str) -> dict[str, Any]:
 def update_issue() -> Any:
     issue = repo.get_issue(1)
     issue.edit(title="Edited", body="zwölf", assignees=["dave"])
-    first = issue.assignee and issue.assignee.login  # 2026-03-10 has the list alone
+    first = issue.assignee and issue.assignee.login  # 2026-03-10 has only the list
     return [issue.title, issue.body, first, [one.login for one in issue.assignees]]
 
 

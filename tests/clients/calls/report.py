@@ -1,4 +1,4 @@
-"""What the scripts with Python clients share: run every call and print the results as JSON."""
+"""Shared by the scripts with Python clients: make all calls and print the results as JSON."""
 
 import json
 import sys
@@ -9,7 +9,7 @@ FIELDS = ("status", "http_status", "code", "param", "reason", "user_message", "b
 
 
 def report(calls: Mapping[str, Callable[[], Any]]) -> None:
-    """Run the calls one after the other, and print by name what each returned or raised."""
+    """Make the calls one after the other; print the result or exception of each by name."""
     results: dict[str, Any] = {}
     for name, call in calls.items():
         try:

@@ -1,4 +1,4 @@
-"""Call the API of Stripe with stripe-python: `stripe_python.py BASE_URL (none|default|VERSION)`."""
+"""Calls the Stripe API with stripe-python: `stripe_python.py BASE_URL (none|default|VERSION)`."""
 
 import io
 import sys
@@ -12,14 +12,14 @@ BASE, VERSION = sys.argv[1:]
 stripe.api_base = stripe.upload_api_base = BASE
 stripe.api_key = "sk_test_1"
 stripe.max_network_retries = 0
-if VERSION != "default":  # that of the client, such as 2026-10-28.endive
+if VERSION != "default":  # the client's own version, such as 2026-10-28.endive
     stripe.api_version = None if VERSION == "none" else VERSION
 NEWER = VERSION == "2026-08-26"
 Customer, Code = stripe.Customer, stripe.PromotionCode
 
 
 def plain(found: Any) -> Any:
-    """Return an object of the client as what it arrived as."""
+    """Return the received data of a client's object."""
     return {
         "body": found.last_response.data,
         "version": found.last_response.headers["Stripe-Version"],
@@ -27,12 +27,12 @@ def plain(found: Any) -> Any:
 
 
 def of_coupon(name: str) -> dict[str, Any]:
-    """Return the parameters that name the coupon of a code in this version."""
+    """Return the parameters that name the coupon of a code, in the format of this version."""
     return {"promotion": {"type": "coupon", "coupon": name}} if NEWER else {"coupon": name}
 
 
 def create_twice(second: str) -> Any:
-    """Create a customer twice with one idempotency key; the second body may differ."""
+    """Create a customer twice with the same idempotency key; the second body may differ."""
     first = Customer.create(name="Once", idempotency_key=f"key-{second}")
     again = Customer.create(name=second, idempotency_key=f"key-{second}")
     return [first.id == again.id, again.last_response.headers.get("Original-Request")]
