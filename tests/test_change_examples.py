@@ -19,7 +19,9 @@ from gateway.rules.document import read
 from gateway.versions.version import Version
 
 PAGE = (Path(__file__).parents[1] / "docs" / "change-examples.md").read_text()
-ROWS = re.findall(r"^\| `(\w+: \{.*\})` \| `(\{.*?\})` \| `(\{.*?\})` \|$", PAGE, re.MULTILINE)
+ROWS = re.findall(
+    r"^\| `((?:\{ )?\w+: \{.*\})` \| `(\{.*?\})` \| `(\{.*?\})` \|$", PAGE, re.MULTILINE
+)
 GROUPS = {"item": (rename((), ("name",), ("title",)),)}
 
 
@@ -36,9 +38,9 @@ def compact(text: str) -> str:
 
 
 def test_every_change_has_an_example() -> None:
-    written = [row[0] for row in (*ROWS, *BESIDE)]
+    written = [row[0].removeprefix("{ ") for row in (*ROWS, *BESIDE)]
     assert {one.partition(":")[0] for one in written} == CHANGES.keys()
-    assert len(written) == len(re.findall(r"^\| `\w+: ", PAGE, re.MULTILINE))
+    assert len(written) == len(re.findall(r"^\| `(?:\{ )?\w+: ", PAGE, re.MULTILINE))
 
 
 @pytest.mark.parametrize(("written", "newer", "by_newer", "older", "by_older"), BESIDE)
@@ -83,9 +85,10 @@ def surrounded(beside: str, *, is_request: bool) -> Message:
 @pytest.mark.parametrize(("written", "newer", "older"), ROWS)
 def test_a_change_converts_the_body_as_in_the_example(written: str, newer: str, older: str) -> None:
     data = read(written.encode(), "example", {}).data
-    ((_, section),) = ChangeConfig.model_validate_json(json.dumps(data)).named().items()
     mistakes = Mistakes()
-    change = section.body_change(BuildContext((), mistakes, GROUPS))
+    change = ChangeConfig.model_validate_json(json.dumps(data)).compile(
+        BuildContext((), mistakes, GROUPS)
+    )
     assert change is not None
     assert not mistakes.found
     link = VersionLink(Version(1, "1"), Version(2, "2"), (change,))

@@ -7,7 +7,7 @@ A change of bodies is a `BodySection`, and a change of query parameters and head
 import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from types import new_class
 from typing import ClassVar, NamedTuple, TypeVar, cast
@@ -62,6 +62,10 @@ class BuildContext:
     groups: Mapping[str, tuple[Change, ...]] = field(default_factory=dict)
     between: tuple[Version, Version] | None = None
     header: bool = False
+
+    def inside(self, *location: str | int) -> "BuildContext":
+        """Return the context of a part at a location within the change."""
+        return replace(self, at=(*self.at, *location))
 
     def complain(self, text: str, *location: str | int) -> None:
         """Record a mistake at a location within the change."""

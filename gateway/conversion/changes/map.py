@@ -124,23 +124,23 @@ class Map(BodySection, ParameterSection):
     def _pairs(self) -> list[tuple[Scalar, Scalar]]:
         """The pairs in `values`: the newer version's word, then the older version's word."""
         if isinstance(self.values, dict):
-            return [(newer, _scalar(older)) for newer, older in self.values.items()]
-        return [(_scalar(pair.newer), _scalar(pair.older)) for pair in self.values]
+            return [(newer, as_scalar(older)) for newer, older in self.values.items()]
+        return [(as_scalar(pair.newer), as_scalar(pair.older)) for pair in self.values]
 
     @property
     def _pairs_back(self) -> list[tuple[Scalar, Scalar]]:
         """The pairs in `back`: the newer version's word, then the older version's word."""
         if not isinstance(self.back, dict):
-            return [(_scalar(pair.newer), _scalar(pair.older)) for pair in self.back or ()]
+            return [(as_scalar(pair.newer), as_scalar(pair.older)) for pair in self.back or ()]
         # Keys in YAML are strings, even for words that are numbers or booleans in documents.
         known = {spelt(older): older for _, older in self._pairs}
-        return [(_scalar(newer), known.get(older, older)) for older, newer in self.back.items()]
+        return [(as_scalar(newer), known.get(older, older)) for older, newer in self.back.items()]
 
     @property
     def _otherwise(self) -> dict[str, Scalar]:
         """The words that replace every other value, by version (`newer` or `older`)."""
         named = () if self.default is None else sorted(self.default.model_fields_set)
-        return {key: _scalar(getattr(self.default, key)) for key in named}
+        return {key: as_scalar(getattr(self.default, key)) for key in named}
 
     def _way_back(self, context: BuildContext) -> dict[Scalar, Scalar]:
         """Return the newer version's word for each word of the older version.
@@ -166,7 +166,7 @@ class Map(BodySection, ParameterSection):
         return found
 
 
-def _scalar(word: JsonValue) -> Scalar:
+def as_scalar(word: JsonValue) -> Scalar:
     if word is None or isinstance(word, str | bool):
         return word
     return Number(str(word))

@@ -11,7 +11,15 @@ from pydantic_core import CoreSchema, core_schema
 
 from gateway.base.model import NonEmptyText, SectionModel
 from gateway.conversion import changes
-from gateway.conversion.changes.change_section import BodySection, ChangeSection, ParameterSection
+from gateway.conversion.change import Change
+from gateway.conversion.changes.change_section import (
+    BodySection,
+    BuildContext,
+    ChangeSection,
+    ParameterSection,
+)
+from gateway.conversion.changes.when import When
+from gateway.conversion.parameter_change import ParameterChange
 
 S = TypeVar("S", bound=ChangeSection)
 
@@ -103,6 +111,18 @@ class ChangeEntry(SectionModel, Generic[S]):
         found = vars(self)
         return {name: found[name] for name in self.changes if found.get(name) is not None}
 
+    def only(self, context: BuildContext) -> tuple[S, BuildContext] | None:
+        """Return the change and its context; None after recording that there is not exactly one."""
+        named = self.named()
+        if len(named) != 1:
+            found = f"names {' and '.join(named)}" if named else "names no change"
+            context.complain(
+                f"{found}; an entry is one change, such as rename: {{ field: a, to: b }}"
+            )
+            return None
+        ((name, section),) = named.items()
+        return section, context.inside(name)
+
 
 class ChangeConfig(ChangeEntry[BodySection]):
     """One change of bodies between two versions, described from the newer version to the older one
@@ -110,6 +130,18 @@ class ChangeConfig(ChangeEntry[BodySection]):
     """  # noqa: D205
 
     changes = CHANGES
+
+    when: When | None = None
+    """The condition under which the change applies, for each object. By default, it always
+    applies."""
+
+    def compile(self, context: BuildContext) -> Change | None:
+        """Return the change, or None after recording a mistake; `context` is that of the entry."""
+        found = self.only(context)
+        change = None if found is None else found[0].body_change(found[1])
+        if change is None or self.when is None:
+            return change
+        return self.when.applied(change, context.inside("when"))
 
 
 class ParameterConfig(ChangeEntry[ParameterSection]):
@@ -119,3 +151,8 @@ class ParameterConfig(ChangeEntry[ParameterSection]):
     """  # noqa: D205
 
     changes = PARAMETER_CHANGES
+
+    def compile(self, context: BuildContext) -> ParameterChange | None:
+        """Return the change, or None after recording a mistake; `context` is that of the entry."""
+        found = self.only(context)
+        return None if found is None else found[0].parameter_change(found[1])

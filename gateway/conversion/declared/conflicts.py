@@ -186,7 +186,11 @@ def _uses_of(
 ) -> Iterator[_Use]:
     for part in parts:
         uses: Iterable[tuple[Location, FieldUse, str]] = (
-            ((change.at, change.field_use, change.use) for change in part.changes())
+            (
+                (change.at, change.field_use, change.use)
+                for change in part.changes()
+                if not change.is_conditional
+            )
             if key == "changes"
             else ((at, section.parameter_use, "") for at, section in _parameters(part, key))
         )
@@ -316,6 +320,9 @@ def _find_unreadable(parts: Sequence[Part], mistakes: Mistakes) -> None:
     for part in parts:
         for change in part.changes():
             use, here = change.field_use, change.at
+            if change.is_conditional:
+                held = _still_known(held, use)
+                continue
             for field, read in use.reads.items():
                 found, other = held.get(field, (read, here))
                 if not found.meets(read):

@@ -34,7 +34,6 @@ from gateway.conversion.declared.groups import (
     ChangeGroups,
     DeclaredChange,
     GroupConfigs,
-    compile_each,
     declared_changes,
     listed_changes,
 )
@@ -268,18 +267,16 @@ class ConversionConfig(SectionModel):
         sections = [change.section for change in used]
         beside = [one for entry in (*self.query, *self.headers) for one in entry.named().values()]
         timeouts = [limit for section in sections if (limit := section.seconds()) is not None]
-        changes = compile_each(
-            [entry.named() for entry in self.changes],
-            (*at, "changes"),
-            mistakes,
-            lambda section, here: section.body_change(
-                BuildContext(here, mistakes, groups.changes, (older, newer))
-            ),
-        )
+        changes = [
+            entry.compile(
+                BuildContext((*at, "changes", index), mistakes, groups.changes, (older, newer))
+            )
+            for index, entry in enumerate(self.changes)
+        ]
         return VersionLink(
             older,
             newer,
-            tuple(changes),
+            tuple(change for change in changes if change is not None),
             statuses=frozenset(status for text in self.statuses for status in _statuses(text)),
             on=_ON[self.on],
             methods=None if self.methods is None else frozenset(self.methods),
@@ -355,16 +352,11 @@ def _parameters(
     entries: Sequence[ParameterConfig], at: Location, mistakes: Mistakes
 ) -> tuple[ParameterChange, ...]:
     header = at[-1] == "headers"
-    return tuple(
-        compile_each(
-            [entry.named() for entry in entries],
-            at,
-            mistakes,
-            lambda section, here: section.parameter_change(
-                BuildContext(here, mistakes, header=header)
-            ),
-        )
-    )
+    changes = [
+        entry.compile(BuildContext((*at, index), mistakes, header=header))
+        for index, entry in enumerate(entries)
+    ]
+    return tuple(change for change in changes if change is not None)
 
 
 def _written(value: object) -> object:

@@ -1,7 +1,7 @@
 """Groups: named lists of changes of an object, which `use` applies."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from gateway.base.mistakes import Location, Mistakes, place
 from gateway.conversion.change import Change
@@ -22,6 +22,8 @@ class DeclaredChange(NamedTuple):
         place: The path to the object that the change applies to; empty for the body itself.
         used: The location of the `use` of the group; empty for a change outside groups.
         allow_loss: The reason why the change may lose data; None if it may not.
+        entry: The entry with the change; None for a change of a parameter.
+        is_conditional: Whether the change, or a `use` of its group, has a condition.
     """
 
     at: Location
@@ -29,6 +31,8 @@ class DeclaredChange(NamedTuple):
     place: str = ""
     used: Location = ()
     allow_loss: str | None = None
+    entry: ChangeConfig | None = None
+    is_conditional: bool = False
 
     @property
     def use(self) -> str:
@@ -37,8 +41,10 @@ class DeclaredChange(NamedTuple):
 
     def change(self, link: VersionLink) -> Change | None:
         """Return the compiled change, or None if it cannot be compiled separately."""
-        context = BuildContext(self.at, Mistakes(), {}, (link.older, link.newer))
-        return self.section.body_change(context) if isinstance(self.section, BodySection) else None
+        if self.entry is None:
+            return None
+        context = BuildContext(self.at[:-1], Mistakes(), {}, (link.older, link.newer))
+        return self.entry.compile(context)
 
     @property
     def field_use(self) -> FieldUse:
@@ -56,7 +62,10 @@ def declared_changes(
     """
     for index, entry in enumerate(entries):
         for name, section in entry.named().items():
-            one = DeclaredChange((*at, index, name), section, allow_loss=entry.allow_loss)
+            has_condition = entry.when is not None
+            one = DeclaredChange(
+                (*at, index, name), section, "", (), entry.allow_loss, entry, has_condition
+            )
             yield from _expanded(one, groups, groups_at, frozenset())
 
 
@@ -77,7 +86,8 @@ def _expanded(
             for name, section in entry.named().items():
                 at = (*groups_at, use.group, index, name)
                 reason = entry.allow_loss or one.allow_loss
-                inner = DeclaredChange(at, section, outer, used, reason)
+                has_condition = entry.when is not None or one.is_conditional
+                inner = DeclaredChange(at, section, outer, used, reason, entry, has_condition)
                 yield from _expanded(inner, groups, groups_at, inside | {use.group})
 
 
@@ -92,7 +102,7 @@ def listed_changes(
         for index, entry in enumerate(some):
             reason = entry.allow_loss or outer
             for name, section in entry.named().items():
-                yield DeclaredChange((*here, index, name), section, allow_loss=reason)
+                yield DeclaredChange((*here, index, name), section, "", (), reason, entry)
                 if isinstance(section, Use) and (section.group, reason) not in seen:
                     seen.add((section.group, reason))
                     inner = groups.get(section.group, ())
@@ -120,32 +130,6 @@ def endless(groups: GroupConfigs) -> Iterator[str]:
             yield name
 
 
-S = TypeVar("S", bound=ChangeSection)
-T = TypeVar("T")
-
-
-def compile_each(
-    entries: Sequence[Mapping[str, S]],
-    at: Location,
-    mistakes: Mistakes,
-    build: Callable[[S, Location], T | None],
-) -> Iterator[T]:
-    """Compile the entries of a list, and yield the valid changes.
-
-    An entry must have exactly one change.
-    """
-    for index, named in enumerate(entries):
-        if len(named) != 1:
-            found = f"names {' and '.join(named)}" if named else "names no change"
-            text = f"{found}; an entry is one change, such as rename: {{ field: a, to: b }}"
-            mistakes.add(text, *at, index)
-            continue
-        ((name, section),) = named.items()
-        change = build(section, (*at, index, name))
-        if change is not None:
-            yield change
-
-
 class ChangeGroups(NamedTuple):
     """The groups of an API by name: their declarations, and their compiled changes."""
 
@@ -164,13 +148,15 @@ def compile_groups(configs: GroupConfigs, at: Location, mistakes: Mistakes) -> C
             "uses itself for the same object, without end; add at, such as children[]", *at, name
         )
 
-    def build(section: BodySection, here: Location) -> Change | None:
-        change = section.body_change(BuildContext(here, mistakes, changes))
-        if change is not None and change.whole:
-            mistakes.add("is of the whole body here, and groups are of objects; add field", *here)
-        return change
-
     for name, entries in configs.items():
-        named = [entry.named() for entry in entries]
-        changes[name] = tuple(compile_each(named, (*at, name), mistakes, build))
+        compiled = []
+        for index, entry in enumerate(entries):
+            context = BuildContext((*at, name, index), mistakes, changes)
+            change = entry.compile(context)
+            if change is not None and change.whole:
+                text = "is of the whole body here, and groups are of objects; add field"
+                context.complain(text, *entry.named())
+            elif change is not None:
+                compiled.append(change)
+        changes[name] = tuple(compiled)
     return ChangeGroups(configs, changes)

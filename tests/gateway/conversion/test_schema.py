@@ -151,8 +151,9 @@ def between(change: Change, direction: Direction, *, keeps: bool = False) -> Bod
 def change_of(written: str) -> Change:
     """Compile a change that is written as in gateway.yaml."""
     data = read(written.encode(), "example", {}).data
-    ((_, section),) = ChangeConfig.model_validate_json(json.dumps(data)).named().items()
-    change = section.body_change(BuildContext((), Mistakes(), GROUPS))
+    change = ChangeConfig.model_validate_json(json.dumps(data)).compile(
+        BuildContext((), Mistakes(), GROUPS)
+    )
     assert change is not None
     return change
 

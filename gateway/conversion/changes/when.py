@@ -1,0 +1,81 @@
+"""`when`: the condition of a change, in gateway.yaml."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from gateway.base.model import NonEmptyText, OneOrSome, SectionModel
+from gateway.conversion.change import Change
+from gateway.conversion.changes.change_section import BuildContext
+from gateway.conversion.changes.map import MapWord, as_scalar
+from gateway.conversion.condition import Condition, Conditions, conditional
+from gateway.conversion.field_path import Scope
+from gateway.conversion.scalars import spelt
+
+_Type = Literal["object", "array", "text", "number", "boolean", "null"]
+
+
+class FieldCondition(SectionModel):
+    """A condition on the value or the type of a field."""
+
+    field: NonEmptyText
+    """The field, which is relative to the same object as the fields of the change."""
+    is_: Annotated[OneOrSome[MapWord, MapWord] | None, Field(alias="is")] = None
+    """The value of the field, or a list of values: texts, numbers, true, false or null."""
+    is_not: OneOrSome[MapWord, MapWord] | None = None
+    """The value that the field does not have, or a list of values. A missing field has none of
+    them."""
+    type: OneOrSome[_Type, _Type] | None = None
+    """The type of the value, or a list of types: object, array, text, number, boolean or null."""
+
+    def compile(self, context: BuildContext) -> tuple[tuple[Scope, ...], Condition] | None:
+        """Return the scopes of the objects and the condition; None after recording a mistake."""
+        path = context.path(self.field, "field")
+        given = [key for key in ("is_", "is_not", "type") if key in self.model_fields_set]
+        if len(given) != 1:
+            context.complain("needs exactly one of is, is_not and type")
+            return None
+        if path is None:
+            return None
+        several = getattr(self, given[0])
+        words = several if isinstance(several, tuple) else (several,)
+        negated = given[0] == "is_not"
+        if self.type is not None:
+            text = f"'{self.field}' of type {' or '.join(map(str, words))}"
+            return path.scopes, Condition(path.keys, None, frozenset(words), negated, text)
+        values = tuple(map(as_scalar, words))
+        text = f"'{self.field}' that is {'not ' * negated}{' or '.join(map(spelt, values))}"
+        return path.scopes, Condition(path.keys, values, frozenset(), negated, text)
+
+
+class When(FieldCondition):
+    """A condition on a field. The change applies only where the condition is fulfilled."""
+
+    older: FieldCondition | None = None
+    """The condition in the older version. The default is the same condition as in the newer
+    version."""
+
+    def applied(self, change: Change, context: BuildContext) -> Change | None:
+        """Return the conditional change, or None after recording a mistake.
+
+        Args:
+            context: The surroundings of this condition.
+        """
+        newer = self.compile(context)
+        older = newer
+        if self.older is not None:
+            older = self.older.compile(context.inside("older"))
+        if newer is None or older is None:
+            return None
+        scopes = newer[0]
+        if older[0] != scopes:
+            context.complain("is of other objects than the field of the newer version", "older")
+        elif change.carried is not None:
+            text = "a change that moves values out of the body has no condition; remove it"
+            context.complain(text)
+        elif change.scopes[: len(scopes)] != scopes or (change.whole and scopes):
+            text = f"'{self.field}' is in an array where the change is not; name a field around it"
+            context.complain(text, "field")
+        else:
+            return conditional(change, Conditions(newer[1], older[1], scopes))
+        return None

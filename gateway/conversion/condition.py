@@ -1,0 +1,204 @@
+"""Conditions: changes that apply only where a field has a certain value or type."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from gateway.conversion.change import Change, DirectedChange, in_arrays, keeping_unfit
+from gateway.conversion.conversion_error import ConversionError
+from gateway.conversion.document import PLAIN, Document, JsonForm, JsonObject, Number, reach
+from gateway.conversion.field_path import Keys, Scope, keys_of
+from gateway.conversion.scalars import Scalar, exact, spelt
+from gateway.conversion.schema import (
+    Flat,
+    SchemaImage,
+    field_of,
+    listed,
+    requires,
+    type_of,
+    union,
+    with_field,
+    words_of,
+)
+from gateway.conversion.steps import BODY, ConversionTask, fuse
+
+_TYPES = {"string": "text", "integer": "number"}
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition on one field of an object.
+
+    Attributes:
+        keys: The keys that lead to the field.
+        values: The values that fulfil the condition; None if the type decides.
+        types: The types that fulfil the condition if the type decides: object, array, text, number,
+            boolean or null.
+        negated: Whether all other values fulfil the condition instead. A missing field then fulfils
+            it too.
+        text: The condition in words, for error messages.
+    """
+
+    keys: Keys
+    values: tuple[Scalar, ...] | None
+    types: frozenset[str]
+    negated: bool
+    text: str
+
+    def holds(self, fields: JsonObject, form: JsonForm) -> bool | None:
+        """Return whether an object fulfils the condition; None if the field is absent or unknown.
+
+        A JSON Patch shows only the locations of scalars, so their values are unknown.
+        """
+        holder = reach(fields, self.keys, form, keeps=True)
+        if holder is None or self.keys[-1] not in holder:
+            return None
+        value = form.open(holder[self.keys[-1]])
+        if form.of_places and not isinstance(value, dict | list):
+            return None
+        return self._accepts(value, typed=form.typed) != self.negated
+
+    def split(self, flat: Flat, image: SchemaImage) -> tuple[object, object]:
+        """Divide the schema of objects into those that fulfil the condition and all others.
+
+        Either part is False if there are no such objects. The parts overlap where the schema does
+        not decide.
+        """
+        key, *inner = self.keys
+        schema = field_of(flat, key) if flat["type"] == "object" else False
+        if schema is False:
+            return (flat, False) if self.negated else (False, flat)
+        yes, no = list[object](), list[object]()
+        for one in image.alternatives(schema):
+            if inner:
+                fulfilled, other = replace(self, keys=tuple(inner)).split(one, image)
+            else:
+                fulfilled, other = self._split_value(one)
+            yes.append(fulfilled)
+            no.append(other)
+        parts: list[object] = [
+            False if made is False else with_field(flat, key, made, required=True)
+            for made in (union(yes), union(no))
+        ]
+        if not requires(flat, key):  # without the field, the condition is fulfilled if negated
+            parts[not self.negated] = union((parts[not self.negated], _lacking(flat, key)))
+        return parts[0], parts[1]
+
+    def _split_value(self, flat: Flat) -> tuple[object, object]:
+        words = words_of(flat)
+        if words is not None:
+            found = [self._accepts(PLAIN.open(word), typed=True) != self.negated for word in words]
+            yes = [word for word, is_one in zip(words, found, strict=True) if is_one]
+            no = [word for word, is_one in zip(words, found, strict=True) if not is_one]
+            return listed(yes), listed(no)
+        name = _TYPES.get(flat["type"], flat["type"])
+        if self.values is None:
+            known: bool | None = name in self.types
+        elif name == "null":
+            known = None in self.values
+        else:
+            possible = any(_kind(value) == name for value in self.values)
+            known = None if possible else False
+        if known is None:
+            return flat, flat
+        return (flat, False) if known != self.negated else (False, flat)
+
+    def _accepts(self, value: Document, *, typed: bool) -> bool:
+        if self.values is None:
+            if isinstance(value, str) and not typed:
+                return bool(self.types & {"text", "number", "boolean"})
+            return _kind(value) in self.types
+        if isinstance(value, Number):
+            number = exact(value.digits)
+            return any(
+                isinstance(one, Number) and exact(one.digits) == number for one in self.values
+            )
+        if isinstance(value, str) and not typed:
+            return any(spelt(one) == value for one in self.values if one is not None)
+        return any(type(one) is type(value) and one == value for one in self.values)
+
+
+def _lacking(flat: Flat, key: str) -> Flat:
+    """Return the schema of the objects that do not have a field."""
+    return with_field(flat, key, False, required=False)
+
+
+def _kind(value: Document) -> str:
+    if isinstance(value, Number):
+        return "number"
+    name = type_of(value)
+    return _TYPES.get(name, name)
+
+
+class Conditions(NamedTuple):
+    """The conditions of a change, one for each direction.
+
+    Attributes:
+        newer: The condition on objects of the newer version, which a downgrade checks.
+        older: The condition on objects of the older version, which an upgrade checks.
+        scopes: The scopes that lead to these objects.
+    """
+
+    newer: Condition
+    older: Condition
+    scopes: tuple[Scope, ...] = ()
+
+
+def conditional(change: Change, conditions: Conditions, *, in_patch: bool = False) -> Change:
+    """Return a change that applies only to the objects that fulfil a condition.
+
+    Args:
+        change: The change, whose scopes begin with the scopes of the conditions.
+        in_patch: Whether documents are merge patches, which may lack the field of the condition.
+    """
+    scopes = conditions.scopes
+    inner = change.scopes[len(scopes) :]
+    touches = (keys_of(inner[0]),) if inner else change.touches
+
+    def directed(one: DirectedChange, condition: Condition) -> DirectedChange:
+        steps = fuse([ConversionTask(inner, change.touches, one.step, origin=one.origin)])
+        call, origin = steps.calls[0], steps.origins[0]
+        checked = replace(condition, keys=(*BODY, *condition.keys)) if change.whole else condition
+
+        def step(fields: JsonObject, form: JsonForm) -> None:
+            holds = checked.holds(fields, form)
+            if holds is None:
+                if (in_patch or form.of_places) and _has_any(fields, touches, form):
+                    raise ConversionError(f"expected {condition.text} beside it", touches[0])
+                holds = condition.negated
+            if holds:
+                call(fields, form)
+
+        def effect(flat: Flat, image: SchemaImage) -> object:
+            fulfilled, other = condition.split(flat, image)
+            made = image.each(
+                fulfilled, lambda each: image.inside(each, inner, one.effect_in(image))
+            )
+            if in_patch and not (condition.keys[1:] == () and requires(flat, condition.keys[0])):
+                made = image.refused(fulfilled, "a patch may lack the field of the condition", made)
+            return union((made, other))
+
+        return DirectedChange(step, effect, origin)
+
+    patch, documents = None, change.of_documents
+    if not in_patch and not in_arrays(scopes):
+        patch = conditional(change.for_patch(), conditions, in_patch=True)
+    return Change(
+        scopes,
+        (*touches, conditions.newer.keys, conditions.older.keys),
+        directed(change.up, conditions.older),
+        directed(change.down, conditions.newer),
+        change.whole,
+        patch=patch,
+        lenient=lambda: conditional(keeping_unfit(change), conditions, in_patch=in_patch),
+        of_documents=None if documents is None else conditional(documents, conditions),
+    )
+
+
+def _has_any(fields: JsonObject, touches: Iterable[Keys], form: JsonForm) -> bool:
+    """Return whether an object has one of the fields that a change reads or writes."""
+    for keys in touches:
+        holder = reach(fields, keys, form, keeps=True) if keys else fields
+        if holder is not None and (not keys or keys[-1] in holder):
+            return True
+    return False

@@ -1,0 +1,135 @@
+"""Conditions of changes: patches that cannot decide them, and mistakes in their declaration."""
+
+import json
+from typing import Any
+
+import pytest
+
+from gateway.base.mistakes import Mistakes
+from gateway.conversion.chain import BodyConversion
+from gateway.conversion.change import Change
+from gateway.conversion.changes.change_section import BuildContext
+from gateway.conversion.changes.registry import ChangeConfig
+from gateway.conversion.conversion_error import ConversionError
+from gateway.conversion.formats import json_body
+from gateway.conversion.formats.json_patch import convert_patch
+from gateway.conversion.version_step import Direction, VersionLink
+from gateway.versions.version import Version
+
+CHARGE = {"rename": {"field": "sum", "to": "total"}, "when": {"field": "kind", "is": "charge"}}
+OBJECT = {
+    "rename": {"field": "customer.name", "to": "customer.title"},
+    "when": {"field": "customer", "type": "object"},
+}
+
+
+def compiled(declared: Any, mistakes: Mistakes | None = None) -> Change | None:
+    entry = ChangeConfig.model_validate_json(json.dumps(declared))
+    return entry.compile(BuildContext(("changes", 0), mistakes or Mistakes()))
+
+
+def upgrade(declared: Any, *, patch: bool = False) -> BodyConversion:
+    change = compiled(declared)
+    assert change is not None
+    used = change.for_patch() if patch else change
+    return BodyConversion((VersionLink(Version(1, "1"), Version(2, "2"), (used,)),), Direction.UP)
+
+
+@pytest.mark.parametrize(
+    ("declared", "older", "newer"),
+    [
+        (CHARGE, {"kind": "charge", "total": 5}, {"kind": "charge", "sum": 5}),
+        (CHARGE, {"kind": "refund", "total": 5}, {"kind": "refund", "total": 5}),
+        (CHARGE, {"state": "open"}, {"state": "open"}),
+        (OBJECT, {"customer": {"title": "Ada"}}, {"customer": {"name": "Ada"}}),
+        (OBJECT, {"customer": "cus_1"}, {"customer": "cus_1"}),
+        (OBJECT, {"customer": None}, {"customer": None}),
+    ],
+)
+def test_a_merge_patch_with_the_field_of_the_condition_is_converted(
+    declared: Any, older: Any, newer: Any
+) -> None:
+    body = json.dumps(older).encode()
+    assert json.loads(json_body.convert(body, upgrade(declared, patch=True))) == newer
+
+
+def test_a_merge_patch_that_cannot_decide_the_condition_is_refused() -> None:
+    """Otherwise `total` would reach a charge under the name of the older version."""
+    with pytest.raises(ConversionError, match="expected 'kind' that is charge beside it"):
+        json_body.convert(b'{"total": 5}', upgrade(CHARGE, patch=True))
+
+
+@pytest.mark.parametrize(
+    ("declared", "older", "newer"),
+    [
+        (OBJECT, "/customer/title", "/customer/name"),
+        (OBJECT, "/customer", "/customer"),
+        (CHARGE, "/state", "/state"),
+    ],
+)
+def test_a_json_patch_is_converted_if_its_path_decides_the_condition(
+    declared: Any, older: str, newer: str
+) -> None:
+    body = [{"op": "replace", "path": older, "value": "x"}]
+    made = convert_patch(json.dumps(body).encode(), upgrade(declared, patch=True))
+    assert json.loads(made) == [{"op": "replace", "path": newer, "value": "x"}]
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        {"op": "replace", "path": "/total", "value": 5},
+        {"op": "remove", "path": "/total"},
+        {"op": "copy", "from": "/total", "path": "/other"},
+    ],
+)
+def test_a_json_patch_that_cannot_decide_the_condition_is_refused(operation: Any) -> None:
+    with pytest.raises(ConversionError):
+        convert_patch(json.dumps([operation]).encode(), upgrade(CHARGE, patch=True))
+
+
+def test_each_element_of_an_array_decides_for_itself() -> None:
+    change = {
+        "use": {"group": "item", "at": ["lines[]"]},
+        "when": {"field": "lines[].kind", "is": "charge"},
+    }
+    lines = {**CHARGE["rename"], "field": "lines[].sum", "to": "lines[].total"}
+    older = {"lines": [{"kind": "charge", "total": 1}, {"kind": "refund", "total": 2}]}
+    made = json_body.convert(
+        json.dumps(older).encode(), upgrade({"rename": lines, "when": change["when"]}, patch=True)
+    )
+    assert json.loads(made) == {
+        "lines": [{"kind": "charge", "sum": 1}, {"kind": "refund", "total": 2}]
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "when", "at", "text"),
+    [
+        ({}, {"field": "a"}, ("when",), "needs exactly one of is, is_not and type"),
+        ({}, {"field": "a", "is": 1, "type": "text"}, ("when",), "needs exactly one of"),
+        ({}, {"field": "x[].a", "is": 1}, ("when", "field"), "is in an array where the change"),
+        ({}, {"field": "a[]", "is": 1}, ("when", "field"), "ends in an array"),
+        (
+            {},
+            {"field": "a", "is": 1, "older": {"field": "x[].a", "is": 1}},
+            ("when", "older"),
+            "is of other objects than the field of the newer version",
+        ),
+        (
+            {"to_query": {"field": "a", "parameter": "a"}},
+            {"field": "a", "is": 1},
+            ("when",),
+            "a change that moves values out of the body has no condition",
+        ),
+    ],
+)
+def test_a_condition_that_cannot_be_checked_is_a_mistake(
+    change: Any, when: Any, at: tuple[str, ...], text: str
+) -> None:
+    mistakes = Mistakes()
+    declared = change or {"rename": {"field": "b", "to": "c"}}
+    assert compiled({**declared, "when": when}, mistakes) is None
+    (mistake,) = mistakes.found
+    assert mistake.location == ("changes", 0, *at)
+    assert text in mistake.text
