@@ -79,7 +79,7 @@ async def test_counts_lost_by_a_worker_are_reported_as_a_gap(
 async def test_a_namesake_does_not_fill_the_gap_of_a_cut_off_replica(
     database: str, execute: Execute, tmp_path: Path
 ) -> None:
-    """Neither does one on the same disk, but after the first has ended, its next start does."""
+    """A namesake on the same disk fills it only if it starts after the first replica has ended."""
     not_here = tmp_path / "elsewhere"
     not_here.mkdir()
     async with opened(database, tmp_path, "a") as (first,), opened(database, tmp_path, "b") as (b,):

@@ -50,7 +50,7 @@ ANALYZE gateway.usage; ANALYZE gateway.counts; ANALYZE gateway.history;
 
 TODAY = int(time.time()) // 86_400 * 86_400
 QUERIES = (
-    # a statement, its values, and the most rows that are looked at
+    # A statement, its values, and the maximum number of rows that the database reads.
     (reading._USAGE, "'person', '7'", MOST_ROWS + 2),
     (reading._COUNTS_OF, """'["person","7"', '["person","7#'""", 2 * 257 + 1),
     (reading._VIOLATIONS, "'violations'", 0),

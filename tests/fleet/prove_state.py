@@ -552,7 +552,7 @@ async def test_replicas_that_start_together_migrate_once(database: str, tmp_path
 async def test_releases_one_apart_share_the_database(
     database: str, execute: Execute, tmp_path: Path
 ) -> None:
-    """The next release has added a column to each table and a table, and so says `serves`."""
+    """The next release has added a table and columns, and has recorded this in `serves`."""
     async with opened(database, tmp_path, "a") as (old,):
         for table in metadata.tables:
             execute(f"ALTER TABLE gateway.{table} ADD COLUMN added TEXT")
@@ -645,7 +645,7 @@ async def test_the_error_for_missing_rights_names_the_grants(
             await FleetState.open(*membership(url, "a", tmp_path))
         async with opened(database, tmp_path, "b"):
             pass
-    # All that it needs, but for the one right without which no act and no rollback is noted.
+    # All rights except the one that is needed to record commands and rollbacks.
     rights = "SELECT, INSERT, UPDATE, DELETE ON ALL TABLES"
     cluster.execute(f"GRANT USAGE ON SCHEMA gateway TO {user}", name)
     cluster.execute(f"GRANT {rights} IN SCHEMA gateway TO {user}", name)
@@ -693,7 +693,7 @@ async def test_remaining_counts_are_written_at_shutdown(database: str, tmp_path:
 async def test_counts_under_a_wrong_clock_get_the_database_time(
     database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A machine that starts without the database and is an hour slow hides no caller."""
+    """A replica with a slow clock that starts without the database still counts all callers."""
     async with opened(database, tmp_path, "a"):
         pass
     right = time.time
@@ -712,7 +712,7 @@ async def test_counts_under_a_wrong_clock_get_the_database_time(
 async def test_a_restored_backup_reports_its_missing_counts(
     database: str, execute: Execute, tmp_path: Path
 ) -> None:
-    """Neither where a replica has counted nothing since, nor where it was not there yet."""
+    """This holds even if a replica has counted nothing since or was not in the backup."""
     since = "SELECT document FROM gateway.documents WHERE name = 'since'"
     async with opened(database, tmp_path, "a") as (one,):
         rows = "CREATE TABLE gateway.kept AS SELECT * FROM gateway.replicas"
@@ -742,7 +742,7 @@ async def test_a_restored_backup_reports_its_missing_counts(
 async def test_unreadable_counts_are_reported_as_a_gap(
     database: str, execute: Execute, tmp_path: Path
 ) -> None:
-    """Before they are added to the sums, and after."""
+    """Counts are unreadable before or after they are added to the sums."""
     async with opened(database, tmp_path, "a") as (state,):
         began = (await state.view(KEY)).totals.since
         state.absorb(delta())
@@ -757,7 +757,7 @@ async def test_unreadable_counts_are_reported_as_a_gap(
 async def test_replicas_wait_for_a_read_only_database(
     database: str, cluster: Cluster, tmp_path: Path
 ) -> None:
-    """As a standby is; who starts meanwhile goes by what was heard last."""
+    """A standby is read-only too. A replica that starts now uses the last known heartbeats."""
     name = database.rpartition("/")[2]
     async with opened(database, tmp_path, "a") as (state,):
         state.absorb(delta())
@@ -779,7 +779,7 @@ async def test_replicas_wait_for_a_read_only_database(
 async def test_replicas_wait_for_a_server_that_is_shutting_down(
     database: str, tmp_path: Path
 ) -> None:
-    """Though it has not closed the connection yet, which an answer of a driver does not say."""
+    """The server has announced the shutdown but has not closed the connection yet."""
     fields = b"SFATAL\0C57P01\0Mterminating connection due to administrator command\0\0"
     ending = b"E" + struct.pack("!i", len(fields) + 4) + fields
     async with opened(database, tmp_path, "a") as (state,):
@@ -826,7 +826,7 @@ async def test_replicas_wait_for_a_server_that_does_not_match_the_url(
 async def test_a_change_after_a_restored_backup_applies(
     database: str, execute: Execute, tmp_path: Path
 ) -> None:
-    """Though it has the number of another change, which this replica applied before."""
+    """Its number equals that of another change that this replica applied before the restore."""
     async with opened(database, tmp_path, "a", "b") as (one, other):
         applied = followed(other)
         await one.set_percent(KEY, 25.0, ANN)

@@ -179,12 +179,13 @@ def browser() -> Iterator[Browser]:
 
 @dataclass
 class Tab:
-    """A tab of a browser: a page, and all that went wrong on it.
+    """A tab of a browser: a page and its errors.
 
     Attributes:
         page: the page.
         base: the address of the admin port.
-        faults: what the console, the scripts and the policy complained of, and foreign addresses.
+        faults: errors of the console, the scripts and the content security policy, and requests to
+            other addresses.
     """
 
     page: Page

@@ -114,7 +114,7 @@ def test_a_replica_is_lost_and_comes_back(seat: Seats, fleet: Fleet) -> None:
 
 
 def test_configuration_mistakes_of_another_replica_are_shown(seat: Seats, fleet: Fleet) -> None:
-    """They are shown on the page of each replica, with the line, until the file is corrected."""
+    """The page of each replica shows the mistakes with their line, until the file is corrected."""
     page, log = seat("a", "/"), seat("a", "/page/audit")
     item = page.locator(".item", has_text="Rules refused")
     expect(item).to_have_count(0)

@@ -1,4 +1,4 @@
-"""Clients that use TLS, end only their sending side, or fail in the handshake."""
+"""Clients that use TLS, close only their sending side, or fail in the handshake."""
 
 import asyncio
 import socket
@@ -11,11 +11,11 @@ from tests.soak.load import FAILURES, Load, Question
 from tests.soak.mirror import pattern
 from tests.soak.questions import any_of, echo, is_json
 
-_strangers = ssl.create_default_context()  # its authorities have not signed the certificate
+_strangers = ssl.create_default_context()  # trusts no authority that signed the certificate
 
 
 async def secure(load: Load, random: Random) -> None:
-    """Send some requests by TLS, many of them to a service with TLS; end in one of three ways."""
+    """Send some requests by TLS, many to a service with TLS; disconnect in one of three ways."""
     async with load.visit("", secure=True) as visit:
         for _ in range(random.randint(1, 20)):
             await visit.ask(_vault(random) if random.random() < 0.7 else any_of(random))
@@ -44,7 +44,7 @@ def _vault(random: Random) -> Question:
 
 
 async def half_closed(load: Load, random: Random) -> None:
-    """End the sending side after the request, plain or by TLS: for the gateway, the client left."""
+    """Close the sending side after the request; the gateway treats this as a disconnect."""
     tls, place = random.choice(((None, None), (load.tls, load.secure_place)))
     with suppress(*FAILURES):
         async with connect(load.gateway, tls=tls, place=place) as client:
@@ -57,7 +57,7 @@ async def half_closed(load: Load, random: Random) -> None:
 
 
 async def broken_service(load: Load, random: Random) -> None:
-    """Request a response that a service with TLS breaks off; the client gets no whole response."""
+    """Request a response that a service with TLS breaks off; the response is incomplete."""
     by = random.choice(("reset", "end"))
     with suppress(*FAILURES):
         async with connect(load.gateway) as client:
@@ -69,7 +69,7 @@ async def broken_service(load: Load, random: Random) -> None:
 
 
 async def failed_handshake(load: Load, random: Random) -> None:
-    """Fail in the handshake in some way."""
+    """Fail in the TLS handshake in one of five ways."""
     kind = random.randrange(5)
     if kind == 0:  # the client refuses the certificate
         with suppress(ssl.SSLError, *FAILURES):

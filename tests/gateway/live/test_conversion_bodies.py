@@ -512,7 +512,7 @@ def test_ranges_and_codings_are_not_requested_for_a_conversion(house: House) -> 
     # version, so the gateway sends a tag that matches nothing.
     assert house.service.last.one("If-Match").startswith(b'"none.')
 
-    # If-None-Match of a write stays as well.
+    # The If-None-Match of a write is forwarded too.
     ask(house.gateway, "PUT", "/down/v1", "If-None-Match: *", "Range: bytes=0-1")
     assert house.service.last.one("If-None-Match") == b"*"
     assert house.service.last.all("Range") == []

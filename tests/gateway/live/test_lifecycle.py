@@ -195,7 +195,7 @@ async def test_health_is_only_on_the_admin_port(
 async def test_an_idle_gateway_uses_little_memory(
     executed_gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """It is measured before the first request and after a few thousand."""
+    """Memory is measured before the first request and after a few thousand."""
     scripted = await upstream(OK)
     program = executed_gateway(rules(scripted.port))
     process = psutil.Process(program.process.pid)

@@ -34,7 +34,7 @@ def lane(program: Program) -> Lane:
 
 
 async def test_equal_responses_are_not_a_difference(lane: Lane, upstream: StartUpstream) -> None:
-    """The own service gets two requests and the other one gets one, marked as shadows."""
+    """The own service gets two requests; the other one gets one, marked as a shadow."""
     old, new = await upstream(OLD), await upstream(NEW)
     lane.lead(old.port, new.port, shadow())
     got = await lane.get("X-Client: a", "If-None-Match: x", "X-Shadow: 1", query="?q=1")
@@ -113,7 +113,7 @@ async def test_plain_samples_show_the_values(lane: Lane, upstream: StartUpstream
 async def test_fields_that_vary_on_the_own_service_are_noise(
     lane: Lane, upstream: StartUpstream
 ) -> None:
-    """Fields that vary on the version's own service are ignored; other differences are reported."""
+    """Other differences are reported."""
     numbers = count()
 
     def say(_: bytes) -> bytes:

@@ -371,7 +371,7 @@ async def test_a_client_that_leaves_ends_its_request(
 async def test_a_client_that_leaves_with_pipelined_requests_ends_the_first_one(
     standing: Program, through: StartUpstream, how: str
 ) -> None:
-    """Before, the gateway did not read meanwhile, and the request kept its slot at the service."""
+    """Earlier, the gateway did not detect this, and the request kept its place at the service."""
     scripted, left = await waiting(through)
     async with connect(standing) as client:
         client.send(ask("GET /plain", f"X-Request-Id: ahead-{how}") + ask() * 2)

@@ -92,7 +92,7 @@ async def test_a_body_in_one_piece_does_not_start_the_next_head(client: Client) 
 
 
 async def test_trailer_fields_are_bounded(client: Client) -> None:
-    """What arrives in one read with the last content is not counted, so fields are sent in turn."""
+    """Fields are sent after the content, because bytes in the same read are not counted."""
     client.send(ask("POST /plain", "Transfer-Encoding: chunked", body=b"1\r\nx\r\n0\r\n"))
     answer = asyncio.ensure_future(client.answer())
     for _ in range(200):

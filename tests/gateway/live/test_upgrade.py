@@ -195,7 +195,7 @@ NOT_ASKED_FOR = {
 async def test_an_unrequested_protocol_switch_is_502(
     reloaded: StartGateway, upstream: StartUpstream, case: str, asked: tuple[str, ...]
 ) -> None:
-    """RFC 9110, section 7.8: what follows is of an unknown protocol, so nothing of it is passed."""
+    """Bytes after an unknown protocol are not forwarded (RFC 9110, section 7.8)."""
     lines = b"\r\n".join(NOT_ASKED_FOR[case])
     followed = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nno"
     scripted = await upstream(b"HTTP/1.1 101 X\r\n" + lines + b"\r\n\r\n" + followed)
@@ -247,7 +247,7 @@ async def test_upgrade_protocol_names_are_case_insensitive(
 async def test_a_content_length_in_a_101_response_is_dropped(
     reloaded: StartGateway, upstream: StartUpstream, length: int, first: bytes
 ) -> None:
-    """A 101 cannot have a length (RFC 9110, section 8.6). The gateway does not wait for a body."""
+    """The gateway waits for no body, since a 101 has no length (RFC 9110, section 8.6)."""
 
     async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
         await scripted.take(reader)

@@ -40,7 +40,7 @@ def admin(program: Program, path: str, method: str = "GET", body: str | None = N
 
 
 def test_a_foreign_web_page_cannot_change_the_gateway(gateway: StartGateway) -> None:
-    """Neither a host name that resolves to this machine nor a form gives it access."""
+    """A host name that resolves to this machine gives a page no access, and neither does a form."""
     program = gateway(KEPT + rules(1))
     for name, value, status in (
         ("Host", "evil.example", 421),

@@ -404,7 +404,7 @@ async def test_the_audit_view_lists_the_latest_notifications_first(
 
 
 async def test_a_failing_webhook_is_an_action_item(tmp_path: Path) -> None:
-    """It is shown in the views Next and Audit until the webhook accepts a test message."""
+    """The failure is shown in the views Next and Audit until the webhook accepts a test message."""
     status = 403
 
     async def take(_: web.Request) -> web.Response:
