@@ -6,6 +6,7 @@ import re
 import shutil
 import socket
 import ssl
+import struct
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -366,6 +367,23 @@ def test_a_websocket_passes(front: Front) -> None:
         assert head.startswith(b"HTTP/1.1 101 ")
         secure.sendall(b"\x81\x85\0\0\0\0hello")  # masked with zeros (RFC 6455, section 5.2)
         assert received.read(7) == b"\x81\x05hello"
+
+
+def test_websockets_are_not_offered_over_http_2(front: Front) -> None:
+    """A service that supports HTTP/1.1 would miss Sec-WebSocket-Key (RFC 8441, section 5)."""
+    context = ssl.create_default_context(cafile=front.authority.file)
+    context.set_alpn_protocols(["h2"])
+    with (
+        socket.create_connection(("127.0.0.1", front.port), 20) as plain,
+        context.wrap_socket(plain, server_hostname=NAME) as secure,
+        secure.makefile("rb") as received,
+    ):
+        secure.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0")
+        head = received.read(9)
+        assert head[3] == 4  # SETTINGS
+        payload = received.read(int.from_bytes(head[:3]))
+        settings = dict(struct.iter_unpack(">HI", payload))
+        assert not settings.get(8)  # SETTINGS_ENABLE_CONNECT_PROTOCOL
 
 
 def test_health_checks_are_answered_by_the_gateway(front: Front) -> None:
