@@ -434,8 +434,8 @@ class ClientConnection(RequestHandler):
         try:
             _, self._upgraded, _ = self._parser.feed_data(piece)
             if due is None and not (content.is_eof() or self._reading_paused):
-                # aiohttp's parser may stop late, because of a pause that is over, and keep the
-                # remaining bytes.
+                # After a pause of reading has ended, aiohttp's parser may still stop once and keep
+                # the remaining bytes.
                 _, self._upgraded, _ = self._parser.feed_data(b"")
         except HttpProcessingError as error:
             self._refuse_body(content, request_parsing.fault(error, self._limits))

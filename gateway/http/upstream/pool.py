@@ -571,7 +571,7 @@ def _ended_in_background(
 
 
 def _is_failure(error: BaseException | None) -> bool | None:
-    """Return whether the target caused an error; None if that says nothing of its health."""
+    """Return whether the target failed; None if the error does not indicate its health."""
     if isinstance(error, FaultError):
         return error.fault.blame is Blame.UPSTREAM or None
     return None

@@ -1,4 +1,4 @@
-"""`access` over sockets: who gets a response of the service, who a refusal, and what it says."""
+"""`access` over sockets: the clients that are accepted, and the refusals for the others."""
 
 import json
 from base64 import b64encode
@@ -225,7 +225,7 @@ async def test_a_service_does_not_get_a_credential_without_forward(
 async def test_no_output_contains_a_key(
     access: str, upstream: StartUpstream, gateway: StartGateway
 ) -> None:
-    """Nothing that the gateway writes contains a key, also where no `access` is configured."""
+    """No output of the gateway contains a key, even without `access` in the configuration."""
     service = await upstream(OK)
     tracing = "tracing: { ratio: 1, endpoint: 'http://127.0.0.1:1/' }\n"
     program = gateway(f"""{CLIENTS}{access}{tracing}

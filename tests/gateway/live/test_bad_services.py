@@ -292,7 +292,7 @@ class Visit:
             async with connect(self.program) as client:
                 got = await self.ask(client, f"{method} {path}?{query}", body)
                 case = list(CASES.values())[number]
-                # Text that cannot be JSON is streamed, and is cut off where the response is.
+                # Data that cannot be JSON is streamed, and ends where the response was cut off.
                 cut = "converted" in way and case.is_cut and got == (0, "")
                 assert cut or got == case.expected(way)
                 if got[0]:

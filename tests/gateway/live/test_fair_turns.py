@@ -57,7 +57,7 @@ async def test_other_clients_are_served_while_a_service_sends_tiny_chunks(
                 writer.write(b"1\r\nx\r\n" * 20_000)
                 await writer.drain()
         finally:
-            writer.transport.abort()  # what is left of it would wait for the gateway
+            writer.transport.abort()  # unsent bytes would wait for the gateway
 
     scripted = await upstream(flood)
     program = gateway(rules(scripted.port))

@@ -1,4 +1,4 @@
-"""JSON under other media types and in other encodings, where a conversion applies, over sockets."""
+"""Conversion of JSON with other media types and encodings, over sockets."""
 
 import gzip
 

@@ -1,4 +1,4 @@
-"""Bodies that are not one JSON document, where a conversion applies, over sockets."""
+"""Conversion of bodies that are not a single JSON document, over sockets."""
 
 import gzip
 import json
@@ -169,7 +169,7 @@ def test_each_line_of_json_lines_is_converted(house: House, content_type: str) -
 def test_a_short_stream_with_an_incomplete_document_is_refused(
     house: House, content_type: str, body: bytes, expected: bytes
 ) -> None:
-    """It arrives with its head. Nothing of it is converted before it is complete."""
+    """A short stream arrives together with its head, and is converted only if it is complete."""
     got = ask(house.gateway, "POST", "/other/v1", f"Content-Type: {content_type}", body=body)
     assert got.status == 200
     assert house.service.last.body == expected

@@ -1,4 +1,4 @@
-"""The Content-Type of responses where Accept or Content-Type names the version, over sockets."""
+"""The Content-Type of responses if Accept or Content-Type selects the version, over sockets."""
 
 import json
 

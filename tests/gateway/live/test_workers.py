@@ -205,8 +205,9 @@ async def test_a_replaced_worker_loads_a_configuration_changed_meanwhile(
     program = gateway(rules(scripted.port), GATEWAY_WORKERS="2")
     for count, via in enumerate((True, False, True), 1):
         os.kill(workers(program)[0].pid, signal.SIGKILL)
-        # Some of these come before the supervisor knows, some while the new worker starts: one
-        # worker takes each for certain, and the new one says nothing of the rules it begins with.
+        # Some reloads happen before the supervisor detects the loss, some while the new worker
+        # starts. Only the surviving worker is sure to log each of them, since a new worker does
+        # not log the configuration with which it starts.
         for _ in range(8):
             program.reload(rules(scripted.port, via=via), workers=1)
         await soon(partial(is_replaced, program, count))

@@ -34,7 +34,7 @@ async def test_a_body_with_a_length_is_read_completely() -> None:
 
 @pytest.mark.parametrize("pieces", [[], [b"ab", b"c"], [b"a" * 60_000, b"b" * 60_000, b"c"]])
 async def test_a_chunked_body_stays_chunked(pieces: list[bytes]) -> None:
-    """This does not depend on how much of it is read ahead."""
+    """This holds for any part of the body that was read ahead."""
     request = UpstreamRequest("POST", "/", [], body=comes(*pieces))
     ahead = await BodyReadAhead().read(request)
     assert ahead.length is None
