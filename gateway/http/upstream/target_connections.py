@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import re
+import ssl
 from collections.abc import Callable
 from functools import partial
 from random import random
@@ -42,6 +43,13 @@ _LOCAL_ERRORS: Final = {
 _ERROR_NUMBER: Final = re.compile(r"\[Errno (\d+)\]")
 
 
+# CPython 3.10 to 3.13 leak 6.6 kB whenever a session is read, so this number of seconds passes
+# between two reads.
+_SESSION_SECONDS: Final = 600.0
+# A session is read this number of seconds after the handshake, when its ticket has arrived.
+_TICKET_SECONDS: Final = 1.0
+
+
 class ConnectError(FaultError):
     """No connection could be opened, so nothing was sent."""
 
@@ -79,7 +87,9 @@ class TargetConnections:
         self.tls = service.tls if target.secure else None
         # Without the dot that ends an absolute name (RFC 6066, section 3).
         self.server_name = service.server_name or target.host.removesuffix(".")
-        self._session: TlsConnection | None = None  # the connection whose session is resumed
+        self._session: ssl.SSLSession | None = None  # the one that is resumed
+        self._session_source: TlsConnection | None = None  # where the next one is read
+        self._session_due = 0.0
         self._crowded = crowded
         self._exhausted = exhausted
         self._batch = batch
@@ -236,9 +246,17 @@ class TargetConnections:
             await loop.create_connection(lambda: protocol, self._host, self._port)
             return
         shaken: asyncio.Future[None] = loop.create_future()
-        session = None if self._session is None else self._session.tls.session
+        if self._session_source is not None and loop.time() >= self._session_due:
+            self._session, self._session_source = self._session_source.tls.session, None
+            self._session_due = loop.time() + _SESSION_SECONDS
         secure: Any = TlsConnection(
-            loop, protocol, self.tls, seconds, partial(_end_wait, shaken), self.server_name, session
+            loop,
+            protocol,
+            self.tls,
+            seconds,
+            partial(_end_wait, shaken),
+            self.server_name,
+            self._session,
         )
         try:
             await loop.create_connection(lambda: secure, self._host, self._port)
@@ -246,7 +264,9 @@ class TargetConnections:
         except BaseException:
             secure.abort()
             raise
-        self._session = secure
+        if not secure.tls.session_reused and self._session_source is None:
+            self._session_source = secure
+            self._session_due = max(self._session_due, loop.time() + _TICKET_SECONDS)
 
     def _release(self, connection: UpstreamConnection) -> None:
         """Reuse a connection after an exchange, or close it if it is too old."""

@@ -207,6 +207,28 @@ async def test_a_service_may_require_a_client_certificate_of_the_gateway(
     pool.close()
 
 
+async def test_later_connections_resume_the_session(
+    authority: Authority, upstream: StartUpstream
+) -> None:
+    """The session of the first connection is used again and again, since reading one leaks."""
+    resumed: list[bool] = []
+
+    async def once(scripted: Scripted, reader: Reader, writer: Writer) -> None:
+        resumed.append(writer.get_extra_info("ssl_object").session_reused)
+        await scripted.take(reader)
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok")
+
+    scripted = await upstream(once, tls=server_context(authority.issue("localhost")))
+    pool = Pool(lambda *_: None, [])
+    service = secure(scripted.port, client_context(ca=authority.pem))
+    for number in range(5):
+        assert await body(pool, service) == b"ok"
+        if not number:
+            await asyncio.sleep(1.1)  # until the ticket has surely arrived
+    assert resumed == [False, True, True, True, True]
+    pool.close()
+
+
 async def test_a_body_that_ends_without_a_close_notify_counts_as_cut_off(
     authority: Authority, upstream: StartUpstream
 ) -> None:
