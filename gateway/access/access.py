@@ -1,5 +1,6 @@
 """`access` in gateway.yaml: which proven clients may send a request, and with which scopes."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
@@ -156,7 +157,7 @@ class AccessRule:
             again = ((b"Retry-After", b"%d" % rejection.retry_after),)
             return Fault(FaultCode.KEYS_UNAVAILABLE, detail, fields=again)
         if rejection.credential == "jwt":
-            description = detail.replace("\\", "").replace('"', "'")
+            description = _UNSAFE.sub("'", detail)
             more = f', error="invalid_token", error_description="{description}"'
         return Fault(FaultCode.UNAUTHENTICATED, detail, fields=self._fields(None, more))
 
@@ -181,6 +182,8 @@ class AccessRule:
         return head if query is head.query else head._replace(query=query)
 
 
+# The characters that error_description cannot contain (RFC 6750, section 3).
+_UNSAFE = re.compile(r"[^ -!#-\[\]-~]")
 _NOUNS: Mapping[str, str] = {
     "api_key": "an API key",
     "jwt": "a token",

@@ -6,7 +6,7 @@ time that it takes says nothing about the keys.
 
 import binascii
 from base64 import b64decode
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from hashlib import sha256
 from math import inf
@@ -14,6 +14,7 @@ from time import time
 from typing import Annotated, Literal, NamedTuple
 
 import yaml
+from multidict import istr
 from pydantic import Discriminator, Field, Tag, TypeAdapter, ValidationError
 
 from gateway.access.name_source import Certificate, NameSource
@@ -133,11 +134,9 @@ class ApiKey(SectionModel):
                 if other is not key:
                     text = f"has the same key as {other.owner}; one key has one owner"
                     here.add(text if other.owner != owner else "lists a key twice", owner)
-        values: Callable[[RequestHead], Iterable[str]]
-        if self.query is not None:
-            values = partial(_in_query, self.query)
-        else:
-            values = partial(_in_header, self.field or "")
+        values = partial(_in_query, self.query or "")
+        if self.query is None:
+            values = partial(_in_header, istr(self.field or ""))
         half = None if self.basic is None else ("username", "password").index(self.basic)
         read = partial(_identify, values, self.place, half, owners, hash_key, self.is_listed)
         if not self.is_listed:
@@ -158,16 +157,16 @@ class _OwnedKey(NamedTuple):
     expires: float
 
 
-def _in_header(name: str, head: RequestHead) -> Iterable[str]:
+def _in_header(name: str, head: RequestHead) -> Sequence[str]:
     return head.fields.getall(name, ())
 
 
-def _in_query(name: str, head: RequestHead) -> Iterable[str]:
+def _in_query(name: str, head: RequestHead) -> Sequence[str]:
     return parameter_values(head.query, name) if head.query else ()
 
 
 def _identify(
-    values: Callable[[RequestHead], Iterable[str]],
+    values: Callable[[RequestHead], Sequence[str]],
     at: str,
     half: int | None,
     owners: Mapping[bytes, _OwnedKey],
@@ -177,7 +176,7 @@ def _identify(
     peer: str,
     certificate: Certificate | None,
 ) -> Identity | str | None:
-    found = [*values(head)]
+    found = values(head)
     if not found:
         return None
     text = found[0].strip(" \t")
@@ -192,6 +191,8 @@ def _identify(
     if not text:
         return None
     key = owners.get(sha256(text.encode("utf-8", "surrogatepass")).digest())
+    if key is not None and len(found) == 1 and time() < key.expires:
+        return key.identity
     rejection = None
     if len(found) > 1 and listed:  # the service might read another one
         rejection = Rejection("api_key", at, "occurs more than once")
@@ -200,8 +201,6 @@ def _identify(
         if not listed:
             return name
         return Identity(name, rejection=rejection or Rejection("api_key", at, "is unknown"))
-    if rejection is None and time() < key.expires:
-        return key.identity
     if rejection is None:
         rejection = Rejection("api_key", at, f"expired at {format_date(key.expires)}")
         return Identity(digest(text, hash_key), rejection=rejection)

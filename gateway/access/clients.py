@@ -16,6 +16,7 @@ from pydantic import Discriminator, Field, Tag
 
 from gateway.access.api_keys import ApiKey
 from gateway.access.jwt import Jwt
+from gateway.access.key_sets import KeySet
 from gateway.access.name_source import Certificate, NameReader, NameSource
 from gateway.base.addresses import Network, client_network
 from gateway.base.client_names import (
@@ -251,6 +252,11 @@ class ClientNaming:
                 if not rejected.name:
                     rejected = found._replace(rejection=rejected.rejection)
         return rejected or NOBODY
+
+    @property
+    def key_sets(self) -> list[KeySet]:
+        """The key sets that are fetched from issuers."""
+        return [source.key_set for source in self.sources if source.key_set is not None]
 
     def challenges(
         self, realm: str, kinds: Collection[Credential]

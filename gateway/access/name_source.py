@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from gateway.access.key_sets import KeySet
 from gateway.base.client_names import Credential, Identity
 from gateway.base.request import RequestHead
 
@@ -28,6 +29,7 @@ class NameSource(NamedTuple):
         parameter: The name of the query parameter that is read; None without one.
         challenge: The scheme and the parameters of WWW-Authenticate, without a realm.
         owners: The clients that the source can prove; None if they are not known.
+        key_set: The keys of the issuer of tokens; None unless they are fetched.
     """
 
     read: NameReader
@@ -38,3 +40,4 @@ class NameSource(NamedTuple):
     parameter: str | None = None
     challenge: tuple[str, str] = ("", "")
     owners: tuple[Identity, ...] | None = None
+    key_set: KeySet | None = None

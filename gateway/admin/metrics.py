@@ -220,6 +220,11 @@ def _of_process(operator: Operator) -> Mapping[str, _Series]:
         "gateway_certificate_expiry_timestamp_seconds": (
             ((file,), expires) for file, expires in operator.certificate_expiries().items()
         ),
+        "gateway_key_set_timestamp_seconds": (
+            (labels[:1], times.last)
+            for labels, times in operator.totals.counted("key_fetches")
+            if labels[1] == "fetched"
+        ),
         "gateway_webhook_failing": (
             ((name,), fails) for name, fails in [*operator.webhooks.items()]
         ),

@@ -112,6 +112,10 @@ def name_of(key: VersionKey) -> str:
     return " ".join(key).rstrip()
 
 
+# A key set that is in use is fetched again within an hour.
+_KEYS_FAILED = 7200.0
+
+
 def _gateway(seen: Situation) -> Iterator[ActionItem]:
     if seen.unready is not None:
         yield _item(Finding.NOT_READY, "This gateway", f"It accepts no requests: {seen.unready}.")
@@ -126,6 +130,14 @@ def _gateway(seen: Situation) -> Iterator[ActionItem]:
     for task in seen.failing:
         reason = "It failed within the last minute and was restarted; the log has the reason."
         yield _item(Finding.TASK_FAILS, task, reason)
+    for (url, result), times in seen.totals.counted("key_fetches"):
+        fetched = seen.totals.counts.get(("key_fetches", (url, "fetched")))
+        since = 0.0 if fetched is None else fetched.last
+        # An old failure may be that of a URL that is no longer configured.
+        if result == "failed" and times.last > max(since, seen.now - _KEYS_FAILED):
+            known = "No keys are known" if fetched is None else "The known keys stay in use"
+            reason = f"The last request failed at {moment_text(times.last)}. {known}."
+            yield _item(Finding.KEYS_NOT_FETCHED, url, reason, times.last)
     for webhook in seen.webhooks:
         yield _item(Finding.WEBHOOK_FAILS, webhook.webhook, webhook.text, webhook.since)
 

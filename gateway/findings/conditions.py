@@ -32,6 +32,7 @@ class Finding(Enum):
     REFUSED_ELSEWHERE = "Rules refused", "now", "bad", "See the replicas", _REPLICAS
     STATE_STALE = "State is stale", "now", "bad", "See the replicas", _REPLICAS, "state.stale"
     CERTIFICATE_EXPIRED = "Certificate expired", "now", "bad", "See the metrics", "/metrics"
+    KEYS_NOT_FETCHED = "Keys of tokens", "now", "bad", "See the metrics", "/metrics"
     SERVICE_FAILS = "Service fails", "now", "bad", "See the targets", "/page/rules"
     ROLLED_BACK = "Rolled back", "now", "bad", "See the gates", "#cutover", "cutover.rolled_back"
     GATE_EXCEEDED = "Gate exceeded", "now", "bad", "See the gates", "#cutover"

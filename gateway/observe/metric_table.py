@@ -137,6 +137,11 @@ METRICS = (
         " protocol header came about.",
     ),
     _counted(
+        *("key_fetches", ("url", "result")),
+        "Requests for the keys that verify tokens, by the URL in the configuration.",
+        *("fetched", "failed"),
+    ),
+    _counted(
         *("operations", _OPERATION),
         "Requests for versions with a shadow or a cutover, by operation.",
     ),
@@ -254,6 +259,10 @@ METRICS = (
         *("gateway_certificate_expiry_timestamp_seconds", "gauge", ("file",)),
         "Time at which a certificate in a file that the configuration names expires, in seconds"
         " since 1970.",
+    ),
+    MetricRow(
+        *("gateway_key_set_timestamp_seconds", "gauge", ("url",)),
+        "Time at which a process last fetched the keys that verify tokens, in seconds since 1970.",
     ),
     MetricRow(
         *("gateway_webhook_failing", "gauge", ("webhook",)),

@@ -8,6 +8,7 @@ from contextlib import suppress
 from functools import partial
 from time import monotonic
 
+from gateway.access.key_sets import KeySet
 from gateway.base.overrides import Overrides
 from gateway.base.span import Span
 from gateway.findings.refused_rules import rules_hash
@@ -86,6 +87,7 @@ class Serving:
         self._watch = TargetWatch(self._pool, report)
         self._checks = HealthChecks(self._pool, log.health, tasks.start)
         self._pool.follow(self._services())
+        self._follow_keys()
         self._pool.readdressed = self._check_health
         self._check_health()
 
@@ -171,6 +173,19 @@ class Serving:
             self._logged = now
             log.event("handshake_failed", "warning", client=peer, reason=text)
 
+    def _follow_keys(self) -> None:
+        naming = self._pipeline.snapshot.naming
+        for key_set in () if naming is None else naming.key_sets:
+            key_set.report = self._fetched_keys
+
+    def _fetched_keys(self, keys: KeySet) -> None:
+        """Count and log a fetch of keys that verify tokens."""
+        if not keys.failure:
+            self._recorder.count("key_fetches", keys.url, "fetched")
+            return
+        self._recorder.count("key_fetches", keys.url, "failed")
+        log.event("keys_not_fetched", "warning", url=keys.url, reason=keys.failure)
+
     def _check_health(self) -> None:
         self._checks.follow(self._services())
 
@@ -182,6 +197,7 @@ class Serving:
             former, self._pipeline.snapshot = self._pipeline.snapshot, snapshot
             self._server.listeners |= {each.address: each for each in snapshot.listen}
             self._pool.follow(snapshot.services.values())
+            self._follow_keys()
             self._check_health()
             self._contracts.forget()
             endpoints = [*former.router]
