@@ -226,6 +226,71 @@ async def test_addresses_of_a_removed_host_name_are_dropped(
         pool.close()
 
 
+class Load:
+    """Requests to a service from several clients, until the end of the block."""
+
+    def __init__(self, pool: Pool, service: Service) -> None:
+        self.pool, self.service = pool, service
+        self.statuses: Counter[int] = Counter()
+        self.over = False
+
+    async def __aenter__(self) -> "Load":
+        self._clients = [asyncio.create_task(self._send()) for _ in range(8)]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.over = True
+        await asyncio.gather(*self._clients)
+        self.pool.close()
+
+    async def _send(self) -> None:
+        while not self.over:
+            self.statuses[await get(self.pool, self.service)] += 1
+
+    async def shares(self, services: list[Scripted], requests: int = 500) -> list[float]:
+        """Return the shares that some services have in the next requests."""
+        before, total = [len(each.requests) for each in services], self.statuses.total()
+        await until(lambda: self.statuses.total() >= total + requests)
+        found = [len(each.requests) - old for each, old in zip(services, before, strict=True)]
+        return [each / sum(found) for each in found]
+
+
+async def test_addresses_get_equal_shares_while_they_come_and_go_under_load(
+    upstream: StartUpstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = await upstream(OK)
+    hosts = [f"127.0.0.{number}" for number in range(1, 6)]
+    services = [first] + [await upstream(OK, host=host, port=first.port) for host in hosts[1:]]
+    async with name_server(monkeypatch) as server:
+        server.addresses["orders.test"] = (*hosts[:2],)
+        service = Service("s", (Target("orders.test", first.port),), resolve_seconds=0.2)
+        async with Load(Pool(lambda *_: None, []), service) as load:
+            assert await load.shares(services[:2]) == pytest.approx([0.5] * 2, abs=0.05 / 2)
+            server.addresses["orders.test"] = (*hosts,)
+            await until(lambda: all(each.requests for each in services))
+            assert await load.shares(services) == pytest.approx([0.2] * 5, abs=0.05 / 5)
+            server.addresses["orders.test"] = (*hosts[2:], "127.0.0.99")  # nothing listens there
+            await until(lambda: len(load.pool.addresses(service)) == 4)
+            await load.shares(services)  # requests in flight end
+            removed = [len(each.requests) for each in services[:2]]
+            assert await load.shares(services[2:]) == pytest.approx([1 / 3] * 3, abs=0.05 / 3)
+            assert [len(each.requests) for each in services[:2]] == removed
+    assert {*load.statuses} == {200}
+
+
+async def test_a_name_may_have_addresses_of_both_families_and_need_a_search_domain(
+    upstream: StartUpstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = await upstream(OK)
+    services = [first, await upstream(OK, host="::1", port=first.port)]
+    async with name_server(monkeypatch, "none.test", "shop.test") as server:
+        server.addresses["orders.shop.test"] = ("127.0.0.1", "::1")
+        service = Service("s", (Target("orders", first.port),))
+        async with Load(Pool(lambda *_: None, []), service) as load:
+            assert await load.shares(services, 200) == pytest.approx([0.5] * 2, abs=0.05 / 2)
+    assert {*load.statuses} == {200}
+
+
 async def test_a_response_contains_the_address_if_the_target_is_a_host_name(
     three: dict[str, Scripted],
 ) -> None:
