@@ -409,7 +409,7 @@ def _request_filter(
     drop: frozenset[bytes], withheld: frozenset[bytes] | None, converted: bool, tags: bool
 ) -> FieldNames:
     drop |= withheld or frozenset()
-    # Drop header fields that select bytes of the unconverted response.
+    # Drop header fields that select a coding or a range of the unconverted response.
     drop |= headers.SELECTION_FIELDS if converted else frozenset()
     return watching_filter(drop, CONDITIONS if tags else frozenset())
 

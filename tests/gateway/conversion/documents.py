@@ -36,7 +36,7 @@ jsons: st.SearchStrategy[Json] = st.recursive(
     ),
     max_leaves=4,
 )
-# Fields that no change names, whose values contain keys that changes do name elsewhere.
+# Fields that no change names. Their values contain keys that changes name at other locations.
 unknown: st.SearchStrategy[dict[str, Json]] = st.sampled_from(
     [
         {},
@@ -69,9 +69,9 @@ def mixed(draw: st.DrawFn, *fields: tuple[str, Json]) -> dict[str, Json]:
 
 @st.composite
 def documents(draw: st.DrawFn, scopes: tuple[Scope, ...], leaves: st.SearchStrategy[Json]) -> Json:
-    """Return a document with the leaves at the end of the scopes, or with absent or null arrays.
+    """Return a document with the leaves at the end of the scopes.
 
-    Elements may be null as well.
+    Arrays may be absent or null, and elements may be null.
     """
     if not scopes:
         return draw(leaves)
@@ -170,7 +170,7 @@ def _conversion(change: Change | tuple[Change, ...], direction: Direction) -> Bo
 
 @contextmanager
 def untouched(*documents: Json) -> Iterator[None]:
-    """Check that the `with` block alters none of these documents, nor the order of their keys."""
+    """Check that the `with` block alters neither the documents nor the order of their keys."""
     before = json.dumps(documents)
     copies = deepcopy(documents)
     yield

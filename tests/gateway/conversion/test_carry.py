@@ -1,4 +1,4 @@
-"""Carry: a value that one version has in the body, and the other outside the body."""
+"""Carry: a value that one version has in the body, and the other version outside the body."""
 
 from dataclasses import replace
 

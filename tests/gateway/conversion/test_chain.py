@@ -1,4 +1,4 @@
-"""Chains: links composed in both directions, and the links that apply to a message."""
+"""Chains: the composition of links in both directions, and the links that apply to a message."""
 
 import json
 from dataclasses import replace
@@ -71,7 +71,7 @@ def body(conversion: Conversion) -> BodyConversion:
 
 
 class TestCompose:
-    """Conversions between pairs of versions, through all links between the two."""
+    """Conversions between any two versions, through all links between the two."""
 
     @pytest.mark.parametrize(
         ("source", "target", "direction", "links"),
@@ -115,7 +115,7 @@ class TestCompose:
 
 
 class TestArrays:
-    """Bodies that are arrays: their objects are converted, other elements are unchanged."""
+    """Bodies that are arrays: objects in them are converted, other elements are unchanged."""
 
     UP = compose(LADDER, DECLARED, V1, V9)
 
@@ -153,7 +153,7 @@ class TestArrays:
 
 
 class TestStatuses:
-    """Successful responses are converted; errors only if a link lists their status."""
+    """Successful responses are converted, and errors only if a link lists their status."""
 
     DOWN = compose(LADDER, DECLARED, V9, V1)
 
@@ -175,7 +175,7 @@ class TestStatuses:
         assert applied(self.DOWN.for_response("GET", status)) == expected
 
     def test_a_response_loses_its_body_if_it_is_a_204_in_a_version_in_between(self) -> None:
-        """Links before the 204 have no body to convert; only later links convert the response."""
+        """Links before the 204 have no body to convert. Only later links convert the body."""
         newer = VersionLink(V2, V3, (default((), ("a",), 1),), status={201: 204})
         older = VersionLink(V1, V2, (default((), ("b",), 2),), status={204: 200})
         down = Conversion((newer, older), Direction.DOWN)
@@ -192,7 +192,7 @@ class TestStatuses:
 
 
 class TestScope:
-    """A link applies only to the messages that it names."""
+    """A link applies only to the kinds of messages that its configuration names."""
 
     C1, C2 = default((), ("c1",), 1), default((), ("c2",), 2)
 
@@ -350,7 +350,7 @@ def _alone(change: Change, upwards: bool) -> BodyConversion:
 
 @LAW
 @given(worlds(), persons | st.lists(persons, max_size=2) | jsons, st.booleans())
-def test_a_sealed_document_is_converted_to_the_same_result_as_a_parsed_one(
+def test_a_conversion_gives_the_same_result_for_sealed_and_parsed_documents(
     world: tuple[list[Version], dict[Version, list[VersionLink]]], document: Json, upwards: bool
 ) -> None:
     ladder, links = world

@@ -1,4 +1,4 @@
-"""Changes: properties that hold for any document, and changes of elements and members."""
+"""Changes: properties for arbitrary documents, and changes of elements and members."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,7 +24,7 @@ from tests.gateway.conversion.documents import (
 )
 from tests.gateway.world import LAW
 
-# Any JSON value; the keys that changes name may also be in the wrong locations.
+# Any JSON value. Keys that changes name may also be at the wrong locations.
 KEYS = ["name", "first", "last", "items", "x"]
 anything: st.SearchStrategy[Json] = st.recursive(
     st.none() | st.booleans() | st.integers(0, 9) | st.sampled_from(["", " ", "B", "B C"]),
@@ -66,7 +66,7 @@ TO_TEXT = retype((), ELEMENT, Type.NUMBER, Type.TEXT)
 
 
 def elements_of(array: Keys = ("a",), depth: int = 1, scopes: tuple[Keys, ...] = ()) -> Change:
-    """Return a change of elements: numbers in the newer version, strings in the older one."""
+    """Return a change of elements: numbers in the newer version, strings in the older version."""
     return elements(scopes, array, depth, TO_TEXT)
 
 

@@ -1,4 +1,4 @@
-"""Conversion errors: they name a location in the original document."""
+"""Conversion errors name a location in the original document."""
 
 import json
 from collections.abc import Iterator
@@ -56,7 +56,7 @@ BAD = "bad"
 
 
 def refusing(field: Keys) -> Change:
-    """Return a change that refuses strings with BAD, anywhere in a value."""
+    """Return a change that refuses a value with BAD in a string or key at any depth."""
 
     def refuse(fields: JsonObject, form: JsonForm) -> None:
         found = place_of(form.parse(fields[field[0]]))
@@ -147,20 +147,20 @@ Spot = tuple[tuple[Scope, ...], Keys, Json]
 
 
 def renamed(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
-    """Move a field, alone or together with a default."""
+    """Return a change that moves a field, in some cases together with a default."""
     scopes, keys, _ = spot
     move = rename(scopes, other, keys)
     return sequence(*(move, default(scopes, ("new",), "x"))) if draw(st.booleans()) else move
 
 
 def wrapped(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
-    """Put a value into a list, or take it out of one."""
+    """Return a change that puts a value into a list, or takes it out of a list."""
     change = wrap(spot[0], spot[1])
     return change if isinstance(spot[2], list) else inverse(change)
 
 
 def enveloped(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
-    """Put a value into an object, or take it out of one."""
+    """Return a change that puts a value into an object, or takes it out of an object."""
     scopes, keys, value = spot
     if isinstance(value, dict) and value:
         return envelope(scopes, keys, (draw(st.sampled_from([*value])),))
@@ -169,26 +169,26 @@ def enveloped(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
 
 
 def of_elements(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
-    """Put the elements of a list into objects or lists."""
+    """Return a change that puts the elements of a list into objects or lists."""
     wraps = draw(st.booleans())
     element: Change = wrap((), ELEMENT) if wraps else envelope((), ELEMENT, ("e",))
     return elements(*spot[:2], 1, inverse(element))
 
 
 def written_otherwise(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
-    """Convert keys to another case."""
+    """Return a change that converts keys to another case."""
     field = draw(st.sampled_from([spot[1], None]))
     return key_case(spot[0], field, *CASES, but=frozenset({"a"}))
 
 
 def filled(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
-    """Add a field."""
+    """Return a change that adds a field."""
     added: list[Change] = [default(spot[0], ("w", "v"), "x"), omit_null(spot[0], ("w",))]
     return draw(st.sampled_from(added))
 
 
 def grouped(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
-    """Apply a group to an object; the group may refuse a field after moving it."""
+    """Return a change that applies a group, which may refuse a field after moving it."""
     scopes, keys, _ = spot
     inner = (
         rename((), other[-1:], keys[-1:]),
@@ -199,18 +199,18 @@ def grouped(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
 
 
 def retyped(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
-    """Convert a string to a number."""
+    """Return a change that converts a string to a number."""
     return retype(*spot[:2], Type.NUMBER, Type.TEXT)
 
 
 def listed(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
-    """Split a string into a list, or join a list."""
+    """Return a change that splits a string into a list, or joins a list."""
     change = join_list(*spot[:2], ",")
     return change if isinstance(spot[2], str) else inverse(change)
 
 
 def joined(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
-    """Split a string, or join the fields of an object."""
+    """Return a change that splits a string, or joins the fields of an object."""
     scopes, keys, value = spot
     if isinstance(value, dict):
         return inverse(join(scopes, ((*keys, "a"), (*keys, "b")), keys, " "))
@@ -218,18 +218,18 @@ def joined(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
 
 
 def computed(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
-    """Pass a value to a Python function."""
+    """Return a change that passes a value to a Python function."""
     return call_python(spot[0], draw(st.sampled_from([spot[1], None])), _same, _same)
 
 
 def spread_at(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
-    """Copy a value to the elements of a list, or from them."""
+    """Return a change that copies a value to the elements of a list, or from the elements."""
     change = spread(spot[0], other[:1], (spot[1],), ("a",), keep=draw(st.booleans()))
     return inverse(change) if draw(st.booleans()) else change
 
 
 def flattened(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
-    """Flatten an object into prefixed fields, or nest fields with a common prefix."""
+    """Return a change that flattens an object, or nests fields with a common prefix."""
     scopes, keys, value = spot
     if isinstance(value, dict) and value:
         return inverse(flatten(scopes, keys, draw(st.sampled_from(["x_", "a"]))))
@@ -276,7 +276,7 @@ def _same(value: Json) -> Json:
 
 @st.composite
 def refused(draw: st.DrawFn) -> tuple[Json, list[Change], bool]:
-    """Return a document, changes that refuse its BAD, and whether they keep all other values."""
+    """Return a document, changes that refuse its BAD, and whether they preserve other values."""
     given = document = draw(planted())
     chain: list[Change] = []
     exact = True
@@ -299,7 +299,7 @@ def refused(draw: st.DrawFn) -> tuple[Json, list[Change], bool]:
 
 
 def conversion(chain: list[Change], direction: Direction, cut: int) -> BodyConversion:
-    """Return a conversion of two links in a direction; for a downgrade, of inverted changes."""
+    """Return a conversion with two links. A downgrade has the inverted changes."""
     parts, versions = (
         [chain[:cut], chain[cut:]],
         [Version(1, "1"), Version(2, "2"), Version(3, "3")],

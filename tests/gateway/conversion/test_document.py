@@ -1,4 +1,4 @@
-"""Documents: reading and writing values at a location, and comparing numbers."""
+"""Documents: access to values at a location, and the comparison of numbers."""
 
 import json
 
@@ -28,7 +28,7 @@ from tests.gateway.world import LAW
 
 
 class TestPlain:
-    """The form PLAIN: opening an array or object copies it."""
+    """The form PLAIN copies arrays and objects that it opens."""
 
     def test_opening_a_plain_array_or_object_returns_a_copy(self) -> None:
         for value in ({"a": [1]}, [[1]]):

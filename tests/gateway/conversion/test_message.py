@@ -1,4 +1,4 @@
-"""Messages: the query and header fields are converted link by link, together with the body."""
+"""Messages: query and header fields are converted link by link, together with the body."""
 
 from dataclasses import replace
 
@@ -88,7 +88,7 @@ def test_query_parameters_of_operations_are_removed_and_added_only_once(up: bool
     assert write_query(surrounding.query) == ("do=x&a=1" if up else "do=x&a=1&p=1")
 
 
-def test_a_conversion_needs_the_message_if_one_of_its_links_does() -> None:
+def test_a_conversion_needs_the_message_if_one_of_its_links_needs_it() -> None:
     bare = VersionLink(V2, V3, (), query=(rename_parameter("y", "x"),))
     conversion = Conversion((link(V1), bare), Direction.UP)
     body = conversion.for_request("GET")
@@ -132,7 +132,7 @@ def test_a_carrying_conversion_does_not_apply_the_default_of_a_carried_value() -
 def test_an_error_names_the_header_field_or_parameter_that_the_client_sent(
     headers: list[tuple[str, str]], query: str, place: str
 ) -> None:
-    """The values are carried into the body, where a later change refuses them."""
+    """A change moves the values into the body, where a later change refuses them."""
     links = (
         link(
             V1,
@@ -162,7 +162,7 @@ def test_an_error_names_the_header_field_or_parameter_that_the_client_sent(
 def test_a_function_for_a_header_field_reads_the_message_before_its_conversion(
     status: int | None,
 ) -> None:
-    """The function reads the same message with and without a change of bodies that needs it."""
+    """The function reads the same message whether or not a change of bodies needs the message."""
     seen: list[tuple[object, object]] = []
 
     def look(text: object, message: MessageView) -> object:
@@ -276,7 +276,9 @@ def test_version_step_returns_the_query_step_between_two_versions() -> None:
 
 @LAW
 @given(st.lists(st.sampled_from(["a=1", "b=2", "x=3"]), unique=True, max_size=1))
-def test_onward_converts_a_query_of_any_version_to_the_service_version(pairs: list[str]) -> None:
+def test_onward_converts_a_query_of_any_version_to_the_version_of_the_service(
+    pairs: list[str],
+) -> None:
     walk = QueryWalk(parse_query("&".join(pairs)), QUERY_STEPS)
     assert all(walk.onward(version, walk.at(version)) == walk.service for version in VERSIONS)
 

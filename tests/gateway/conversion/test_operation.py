@@ -1,4 +1,4 @@
-"""Operations: finding the operation of a request, and parsing operations."""
+"""Operations: how they are parsed, and how the operation of a request is found."""
 
 import re
 
@@ -32,7 +32,7 @@ OPERATIONS = [
     )
     for newer, older in PAIRS
 ]
-# Reversed, since the order of declaration must not matter.
+# Reversed, because the order of declarations must not matter.
 OLDER = OperationTable(OPERATIONS[::-1], newer=False)
 
 
@@ -69,7 +69,7 @@ def test_the_table_finds_the_operation_of_a_request_in_the_older_version(
 
 
 def check(table: OperationTable, asked: str, index: int | None, captures: dict[str, str]) -> None:
-    """Check the operation that is found, and its captures."""
+    """Check that the table finds an operation with the expected captures."""
     method, _, target = asked.partition(" ")
     path, _, query = target.partition("?")
     found = table.find(method, path, parse_query(query))

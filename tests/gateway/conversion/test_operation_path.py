@@ -1,4 +1,4 @@
-"""Operation paths: a request's operations in every version between client and service."""
+"""Operation paths: the operations of a request in every version between client and service."""
 
 from urllib.parse import quote
 
@@ -32,7 +32,7 @@ STATS = Service("stats", ())
 
 
 def operation(newer: str | None, older: str | None, *pairs: tuple[int, int]) -> MappedOperation:
-    """Declare an operation; the service STATS responds if one version lacks it."""
+    """Return an operation. If one version lacks it, the service STATS is its substitute."""
     new, old = (None if text is None else parse_operation(text) for text in (newer, older))
     return MappedOperation(new, old, dict(pairs), None if new and old else Substitute(STATS))
 
@@ -109,7 +109,7 @@ def test_the_service_receives_a_request_for_the_operation_in_its_own_version(
         ("/other", "GET", "OPTIONS /other", None),
     ],
 )
-def test_an_options_request_is_sent_to_the_path_of_the_operation_it_asks_about(
+def test_an_options_request_is_sent_to_the_path_of_the_operation_that_it_asks_about(
     way: str, meant: str | None, arrives: str, service: str | None
 ) -> None:
     there, back = compose(LADDER, LINKS, V1, V3), compose(LADDER, LINKS, V3, V1)
@@ -161,7 +161,7 @@ REFUSED = [
 def test_a_refused_path_with_operations_for_other_methods_gives_405(
     method: str, way: str, refused: tuple[int, tuple[str, ...]] | None
 ) -> None:
-    """Refusals of everything below a path, of one method, and of a path made by a capture."""
+    """Cases: everything below a path, a single method, or a path that a capture changes."""
     declared = [
         *(OWN, ONE),
         operation("GET /faxes", "GET /rest/fax"),
@@ -219,7 +219,7 @@ def test_a_path_that_only_the_newer_version_has_is_refused(
 
 
 def refusal(newer: str | None, older: str | None, status: int = 404) -> MappedOperation:
-    """Declare that an operation of one version is refused."""
+    """Return an operation of one version that the other version refuses."""
     new, old = (None if text is None else parse_operation(text) for text in (newer, older))
     return MappedOperation(new, old, {}, Substitute(None, status))
 

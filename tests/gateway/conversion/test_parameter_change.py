@@ -1,4 +1,4 @@
-"""Changes of query parameters and header fields; other parameters keep their bytes."""
+"""Changes of query parameters and header fields. Other parameters keep their bytes."""
 
 from collections.abc import Callable
 

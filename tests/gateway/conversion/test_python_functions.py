@@ -1,4 +1,4 @@
-"""Python functions named in gateway.yaml: the hash of their modules."""
+"""The hash of the module of a Python function that gateway.yaml names."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ def test_the_hash_of_a_module_does_not_change_after_its_first_import(
         (tmp_path / f"{name}.py").write_text(text)
         load_function(f"{name}:up")
     assert module_hash("hash_a:up") == module_hash("hash_b:up") != module_hash("hash_c:up")
-    # Editing the file does not change the imported module.
+    # An edit of the file does not change the imported module.
     before = module_hash("hash_a:up")
     (tmp_path / "hash_a.py").write_text("up = int")
     assert module_hash("hash_a:up") == before

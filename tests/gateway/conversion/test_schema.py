@@ -26,7 +26,7 @@ from gateway.rules.document import read
 from gateway.versions.version import Version
 from tests.test_change_examples import GROUPS, ROWS
 
-# Examples for each case. A run with LAWS=400 found no errors.
+# The number of generated examples for each case. A run with LAWS=400 found no errors.
 LAWS = int(os.environ.get("LAWS", "5"))
 WORDS = ("", "a", "x,y", "a b", "true", "1", "12.5", "E7", "inTransit", "2020-01-01T00:00:00Z")
 NUMBERS = (0, 1, -3, 12, 1250, 0.5, 12.25)
@@ -34,7 +34,7 @@ NUMBERS = (0, 1, -3, 12, 1250, 0.5, 12.25)
 
 @st.composite
 def schemas_like(draw: st.DrawFn, example: object) -> Any:
-    """Return a schema for documents like an example; fields may be optional or null."""
+    """Return a schema for documents that resemble an example. Fields may be optional or null."""
     schema: Any
     match example:
         case dict():
@@ -96,7 +96,7 @@ def _in_parts(schema: dict[str, Any]) -> dict[str, Any]:
 
 @st.composite
 def documents(draw: st.DrawFn, schema: Any) -> Any:
-    """Return a document that a schema of `schemas_like` allows."""
+    """Return a document that is valid for a schema of `schemas_like`."""
     if "anyOf" in schema:
         return draw(documents(draw(st.sampled_from(schema["anyOf"]))))
     if "allOf" in schema:
@@ -280,7 +280,7 @@ def an(**fields: object) -> Schema:
         ({"$ref": "#/components/schemas/A"}, TEXT, Verdict.UNKNOWN, ""),
     ],
 )
-def test_fits_proves_that_a_schema_fits_or_names_the_first_difference(
+def test_fits_returns_a_proof_or_the_first_difference_between_two_schemas(
     given_schema: Schema, wanted: Schema, verdict: Verdict, place: str
 ) -> None:
     found = fits(convert_schema(None, given_schema), wanted)

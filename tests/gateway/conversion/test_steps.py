@@ -1,4 +1,4 @@
-"""Steps: elements, members and nested objects, and the errors for values of another type."""
+"""Steps: changes of elements, members and nested objects, and errors for other types of values."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Links in responses and requests are mapped; links that fit no endpoint are counted and logged."""
+"""URLs in messages are mapped. URLs that match no endpoint are counted and logged."""
 
 import pytest
 
@@ -49,7 +49,7 @@ def request(line: str, *fields: str, body: bytes = b"") -> bytes:
 async def test_a_response_with_too_many_links_in_header_fields_is_refused(
     field: str, each: str
 ) -> None:
-    """Mapping a link takes time, during which other requests wait."""
+    """It takes time to map a link, and other requests wait meanwhile."""
     given = [f"{field}: a=b{each * 2000}"]
     gateway = Gateway(RULES, {SERVICE: lambda _: answered(b"", *given)})
     assert parse_answer(await gateway.ask(request("GET /v3/orders"))).status == 200
@@ -59,7 +59,7 @@ async def test_a_response_with_too_many_links_in_header_fields_is_refused(
     assert refused.refusal() == (502, "upstream_protocol")
 
 
-async def test_links_in_header_fields_are_mapped_to_the_client_s_paths() -> None:
+async def test_links_in_header_fields_are_mapped_to_the_paths_of_the_client() -> None:
     lines = (
         "Location: /orders/7",
         f"content-location: http://127.0.0.1:{SERVICE}/orders/8?x",
@@ -139,7 +139,7 @@ async def test_a_link_in_a_header_field_that_a_conversion_renames_is_mapped() ->
     assert got.all("Location") == [b"/v1/orders/7"]
 
 
-async def test_links_that_fit_no_endpoint_are_counted_by_location() -> None:
+async def test_links_that_match_no_endpoint_are_counted_by_location() -> None:
     rules = RULES.replace('"/v{version}/{rest*}"', '"/v{version}/rest/{rest*}"').replace(
         'upstream_path: "/{rest*}"', 'upstream_path: "/rest/{rest*}"'
     )

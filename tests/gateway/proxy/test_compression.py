@@ -1,4 +1,4 @@
-"""Bodies are compressed if that saves bytes, and equal bodies give equal bytes."""
+"""Bodies are compressed if that saves bytes. Equal bodies have equal compressed bytes."""
 
 import zlib
 from collections.abc import AsyncIterator
@@ -36,7 +36,7 @@ async def test_a_small_or_incompressible_body_stays_uncompressed(coding: str) ->
     assert await compressed(FIELDS, b"x" * (LEAST - 1), coding) is None
 
 
-async def test_a_body_with_no_transform_stays_uncompressed() -> None:
+async def test_a_body_with_cache_control_no_transform_stays_uncompressed() -> None:
     fields = [*FIELDS, (b"cache-control", b"private, NO-TRANSFORM")]
     assert await compressed(fields, b"x" * LEAST, "gzip") is None
 
@@ -72,7 +72,7 @@ async def test_the_client_can_decode_each_line_of_a_stream_when_it_arrives() -> 
         [*LINES, (b"Cache-Control", b"no-transform")],
     ],
 )
-async def test_event_streams_and_streams_with_no_transform_stay_uncompressed(
+async def test_event_streams_and_streams_with_cache_control_no_transform_stay_uncompressed(
     fields: list[tuple[bytes, bytes]],
 ) -> None:
     given = pieces(b"1")

@@ -1,4 +1,4 @@
-"""Requests of cutovers count when they end or become overdue. Outcomes count at the end."""
+"""A request of a cutover is counted when it ends or becomes overdue; its outcome, when it ends."""
 
 import pytest
 
@@ -39,8 +39,8 @@ def ends(delta: CutoverDelta) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("followed", [True, False])
-def test_a_request_counts_when_it_ends(followed: bool) -> None:
-    """A request that could not be converted ends without `begin`, and counts, too."""
+def test_a_request_is_counted_when_it_ends(followed: bool) -> None:
+    """A request that cannot be converted ends without `begin`, and is counted too."""
     counts = CutoverCounts()
     for status in (200, 404):
         asked = exchange()
@@ -80,7 +80,7 @@ def operations(delta: CutoverDelta) -> dict[str, tuple[int, int, dict[str, int]]
 
 
 def test_requests_are_counted_by_operation() -> None:
-    """All methods that clients invent count as one operation."""
+    """All unknown methods are counted as one operation."""
     counts = CutoverCounts()
     hanging = exchange(100.0)
     counts.begin(hanging)
@@ -130,7 +130,7 @@ def test_validated_responses_are_counted_by_operation_and_field() -> None:
         assert (outcomes.checked_writes, outcomes.violating_writes) == (4, 2)
 
 
-def test_a_hanging_request_counts_as_overdue_before_it_ends() -> None:
+def test_a_hanging_request_is_counted_as_overdue_before_it_ends() -> None:
     counts = CutoverCounts()
     first, second = exchange(100.0), exchange(101.0)
     counts.begin(first)
@@ -150,8 +150,8 @@ def test_a_hanging_request_counts_as_overdue_before_it_ends() -> None:
     assert not counts.waiting
 
 
-def test_requests_in_progress_when_the_percentage_falls_do_not_count() -> None:
-    """Otherwise, they would count against the new route when an operator clears the cutover."""
+def test_requests_in_progress_when_the_percentage_falls_are_not_counted() -> None:
+    """Otherwise, they would count against the new route after an operator clears the cutover."""
     counts = CutoverCounts()
     overdue, waiting, on_the_old, later = exchange(100), exchange(103), exchange(103), exchange(106)
     on_the_old.cutover_route = CutoverRoute.OLD
@@ -161,7 +161,7 @@ def test_requests_in_progress_when_the_percentage_falls_do_not_count() -> None:
     assert (delta.requests, delta.overdue) == (1, 1)
     counts.fall(("person", "1"), 105.0)
     counts.begin(later)
-    (delta,) = counts.take(108.0)  # the second request is overdue, too
+    (delta,) = counts.take(108.0)  # the second request is overdue too
     assert (delta.route, delta.requests, delta.overdue) == ("old", 1, 1)
     for each in (overdue, waiting, later):
         end(counts, each, 109.0 - each.began, 500)

@@ -1,4 +1,4 @@
-"""Entity tags of converted responses: conversion for the client and back, and matching."""
+"""Entity tags of converted responses: for the client, back for the service, and in conditions."""
 
 from functools import partial
 
@@ -25,7 +25,7 @@ CODINGS = st.sampled_from([None, "gzip", "br", "zstd"])
 
 
 def test_the_key_of_entity_tags_depends_only_on_its_parts() -> None:
-    """The test contains the key literally, since it must be equal in all workers and releases."""
+    """The test contains the key literally, because it must be equal in all workers and releases."""
     assert KEY == b".1b8ea6cd925c"
     parts = [("1", "2", "rules"), ("2", "1", "rules"), ("12", "rules"), ("1", "2", "rule"), ()]
     assert len({tag_key(each) for each in parts}) == 5

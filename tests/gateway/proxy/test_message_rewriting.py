@@ -1,4 +1,4 @@
-"""A live request and a shadow are rewritten in the same way, whatever the configuration is."""
+"""Message rewriting: live requests and shadows are rewritten in the same way."""
 
 import asyncio
 from dataclasses import replace
@@ -35,7 +35,7 @@ OLD, NEW = 1, 2
 BODY = b'{"name":{"firstName":"Bob","lastName":"Charlie"},"state":"on"}'
 CLIENT_BODY = b'{"name":"Bob Charlie","state":"on"}'
 
-# Includes the name of the version header, so that changes rename fields to it and from it.
+# Includes the name of the version header, so that changes also rename this header field.
 NAMES = ("X-API-VERSION", "X-Old", "X-New", "version", "Api-Label")
 FIELDS = (
     *(f"{name}: {value}" for name in NAMES for value in ("1", "a, b")),
@@ -240,7 +240,7 @@ ANSWER = {"status": "200 OK", "fields": [], "type": "application/json", "body": 
 async def test_the_version_in_a_request_is_written_after_the_conversion(
     change: str, sent: str, arrives: bytes
 ) -> None:
-    """Otherwise, the service would read a field that a change renames as the version."""
+    """Otherwise, a renamed field could overwrite the version that the service reads."""
     given = {**PERSON, "headers": f"{{ {change} }}"}
     live, _, shadowed, _ = await pass_both(given, {**GET, "fields": [sent]}, ANSWER)
     for requests in (live.requests[NEW], shadowed.requests[NEW]):

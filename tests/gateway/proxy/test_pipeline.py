@@ -1,4 +1,4 @@
-"""The pipeline and shadows with an Upstream that responds from memory."""
+"""The pipeline and its shadows, with an Upstream that creates responses in memory."""
 
 import asyncio
 
@@ -61,13 +61,13 @@ class Answered:
 
 
 class Directory:
-    """An Upstream that responds from memory.
+    """An Upstream that creates responses in memory.
 
     Attributes:
-        sent: for each request, the service, the target, and whether it was sent in the background.
-        room: whether there is spare capacity for background requests.
-        up: whether services respond.
-        down: the targets that are marked as down.
+        sent: For each request, the service, the target, and whether it was sent in the background.
+        room: Whether there is spare capacity for background requests.
+        up: Whether services respond.
+        down: The targets that are marked as down.
     """
 
     def __init__(self) -> None:
@@ -142,7 +142,7 @@ async def test_a_shadow_is_not_planned_while_the_process_is_busy(
     await gateway.ask(GET)
     assert directory.sent == [("old", "/person", False)] * 2
     assert gateway.counted == []
-    gateway.shadows.close()  # counts at once what is otherwise counted after 0.1 s
+    gateway.shadows.close()  # counts immediately; otherwise, the count would follow after 0.1 s
     assert gateway.counted == [("shed", "person", "1", "load")] * 2
     exchange = gateway.exchanges[0]
     assert exchange.plan is not None

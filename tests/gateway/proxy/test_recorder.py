@@ -1,4 +1,4 @@
-"""The recorder counts requests, and delivers a delta with the counts every second."""
+"""The recorder counts requests, and delivers the counts as a delta every second."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -50,7 +50,7 @@ def planned(client: str = "", code: FaultCode | None = None) -> Exchange:
     return exchange
 
 
-def test_requests_are_counted_by_client_and_by_ending() -> None:
+def test_requests_are_counted_by_client_and_by_outcome() -> None:
     upstream = next(code for code in FaultCode if code.blame is Blame.UPSTREAM)
     report = recorded(
         (planned("acme"), 200),
@@ -73,8 +73,8 @@ def test_requests_are_counted_by_client_and_by_ending() -> None:
     assert report.counts == [CounterDelta("upstream_errors", ("person_v1", upstream.value), 1)]
 
 
-def test_refused_requests_do_not_count_as_served() -> None:
-    """A request may also be refused after planning, such as for a body that cannot be converted."""
+def test_refused_requests_are_not_counted_as_served() -> None:
+    """A request may be refused after planning, for example because its body cannot be converted."""
     report = recorded(
         (planned("acme", FaultCode.UNCONVERTIBLE_REQUEST), 400),
         (planned("acme", FaultCode.BODY_TOO_LARGE), 413),
@@ -85,7 +85,7 @@ def test_refused_requests_do_not_count_as_served() -> None:
     assert report.usages == [UsageDelta(*place, "acme", 4, 2, 1, 2)]
 
 
-def test_all_methods_that_clients_invent_count_as_one() -> None:
+def test_all_unknown_methods_are_counted_as_one_method() -> None:
     inventions = [planned() for _ in range(3)]
     for number, exchange in enumerate(inventions):
         exchange.method = f"INVENTED{number}"
@@ -95,7 +95,7 @@ def test_all_methods_that_clients_invent_count_as_one() -> None:
 
 
 def test_requests_to_services_are_counted_by_target() -> None:
-    """The target responded or failed. Requests that reached no target are left out."""
+    """Only requests that reached a target are counted, whether the target responded or failed."""
     answered, failed, unsent = (planned() for _ in range(3))
     for exchange in (answered, failed):
         exchange.target = "h:1"
@@ -138,10 +138,10 @@ async def test_a_delta_is_delivered_after_a_second() -> None:
     assert report.counts == [CounterDelta("compared", ("person", "1"), 3)]
 
 
-async def test_many_labels_deliver_a_delta_early_and_samples_are_limited(
+async def test_a_delta_with_many_labels_is_delivered_early_and_its_samples_are_limited(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """No label is dropped, since a verdict needs all of them. Samples are only examples."""
+    """No label is dropped, because a verdict needs all of them. Samples are only examples."""
     monkeypatch.setattr("gateway.proxy.record._INTERVAL", 60.0)  # the timer must not deliver first
     reports: list[Delta] = []
     recorder = Recorder(asyncio.get_running_loop(), reports.append, lambda _: None)
@@ -205,21 +205,21 @@ GOOD = RequestEnding("GET", "GET", 200, None, False, "h:1", 200, "http", False)
             ({"status": status, "code": code, "service_status": 0}, code, code)
             for status, code in ((502, "upstream_unreachable"), (504, "upstream_timeout"))
         ),
-        # The service's response broke off after its head, and so did the response to the client.
+        # Both the service's response and the response to the client broke off after the head.
         ({"code": "upstream_protocol", "aborted": True}, *["upstream_protocol"] * 2),
         ({"aborted": True}, "aborted", ""),
         ({"status": 0, "aborted": True, "service_status": 0}, "aborted", ""),
         ({"status": 0, "service_status": 0}, "aborted", ""),
     ],
 )
-def test_error_types_of_a_request_follow_from_its_ending(
+def test_the_outcome_of_a_request_determines_its_error_types(
     changed: dict[str, object], error: str, service_error: str
 ) -> None:
-    ending = GOOD._replace(**changed)  # type: ignore[arg-type]  # they are of the right types
+    ending = GOOD._replace(**changed)  # type: ignore[arg-type]  # the values have the right types
     assert (ending.error, ending.service_error) == (error, service_error)
 
 
-def test_an_ending_without_a_target_has_no_counts_of_a_service() -> None:
+def test_an_outcome_without_a_target_has_no_counts_for_a_service() -> None:
     key = "person", "1", "/p"
     assert Alike(key, GOOD).upstream is not None
     assert Alike(key, GOOD._replace(target=None)).upstream is None

@@ -1,4 +1,4 @@
-"""Traces of requests and their spans; tests/gateway/live/test_traces.py tests the export."""
+"""Traces of requests and their spans. tests/gateway/live/test_traces.py tests their export."""
 
 from types import SimpleNamespace
 from typing import Any, cast
@@ -38,7 +38,7 @@ def traced(fields: dict[str, str], *more: tuple[str, str]) -> Exchange:
 
 
 def test_at_most_500_sampled_traces_are_accepted_in_a_second() -> None:
-    """Further requests are not traced here, but forward their caller's trace to the service."""
+    """Further requests have no spans, but the trace of the caller is forwarded to the service."""
     dropped: list[None] = []
     traces = RequestTraces(lambda: dropped.append(None))
     traced = 0
@@ -84,7 +84,7 @@ def test_a_request_that_is_not_sampled_still_has_trace_fields_for_the_service(
     assert name == b"traceparent"
     assert parse_traceparent(value.decode()) is not None
     assert exchange.trace_id == value[3:35].decode()
-    if expected is None:  # a new trace does not take the state of another trace
+    if expected is None:  # a new trace does not inherit the tracestate
         assert TRACE.encode() not in value
         assert not states
     else:
@@ -135,13 +135,13 @@ def test_a_span_has_the_server_and_client_addresses_that_a_trusted_proxy_reports
     [(["a=1", "b=2"], "a=1,b=2"), (["a=\udcff"], "a=\ufffd"), ([f"a={'x' * 511}"], ""), ([], "")],
 )
 def test_spans_have_the_tracestate_of_the_caller(states: list[str], kept: str) -> None:
-    """A state of more than 512 characters is dropped, since many spans may be kept in memory."""
+    """A state of more than 512 characters is dropped, because memory may hold many spans."""
     exchange = traced({}, *(("tracestate", each) for each in states))
     assert {span.state for span in spans(exchange, cast(RequestSpan, exchange.span))} == {kept}
 
 
 async def test_the_span_of_a_failed_service_request_lasts_until_the_end() -> None:
-    """The conversion before it has a separate span, which ends earlier."""
+    """The conversion of the request has a separate span, which ends earlier."""
     text = rules(1, via=True) + "tracing: { ratio: 1 }\n"
     gateway = wires.Gateway(text, {1: lambda _: b"no HTTP"})
     body = b'{"name":"A B"}'

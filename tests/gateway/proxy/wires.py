@@ -1,4 +1,4 @@
-"""A gateway without sockets: the real pipeline, server and pool over transports in memory."""
+"""A gateway without sockets: the real pipeline, server and pool use transports in memory."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ Answer = Callable[[bytes], bytes]
 
 
 class Wire(asyncio.Transport):
-    """One end of a connection: records the written data, and calls a function for it."""
+    """One end of a connection, which records the written data and calls `written`."""
 
     def __init__(self, written: Callable[["Wire"], None], **names: object) -> None:
         super().__init__()
@@ -53,14 +53,14 @@ class Wire(asyncio.Transport):
 
 
 class Somewhere:
-    """Where an exchange came from, for tests that need no connection."""
+    """The connection of an exchange, for tests that need no real connection."""
 
     peer = "192.0.2.1"
     scheme = "http"
 
 
 def exchange() -> Exchange:
-    """Return the exchange of a GET request with a response of status 200."""
+    """Return the exchange of a GET request that had a response with status 200."""
     exchange = Exchange(cast(ClientTransport, Somewhere()), UNREAD, EMPTY_PAYLOAD)
     exchange.method, exchange.status = "GET", 200
     exchange.snapshot = snapshot([])
@@ -82,20 +82,20 @@ class Gateway:
     """A gateway with one client connection and simulated services.
 
     Args:
-        rules: the content of gateway.yaml.
-        services: for each port, a function that returns the response to a request.
-        record: a function that is also called with every ended exchange.
-        upstream: sends requests to services; the pool by default.
+        rules: The content of gateway.yaml.
+        services: For each port, a function that returns the response to a request.
+        record: A function that is also called with every ended exchange.
+        upstream: Sends requests to services; the pool by default.
 
     Attributes:
-        requests: the requests that each service has received, by port.
-        begun: the exchanges of cutovers that have begun.
-        exchanges: the ended exchanges.
-        counted: the counts of the shadows.
-        samples: the samples of the shadows, each with its request.
-        trials: the requests that were validated.
-        spans: the spans of the shadows.
-        refuses: the result of every validation; None simulates a missing document.
+        requests: The requests that each service has received, by port.
+        begun: The exchanges of cutovers that have begun.
+        exchanges: The ended exchanges.
+        counted: The counters that shadows have incremented.
+        samples: The samples of shadows, each with its request.
+        trials: The requests that were validated.
+        spans: The spans of shadows.
+        refuses: The result of every validation; None simulates a missing document.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ class Gateway:
         self.client.protocol.connection_made(self.client)
 
     def count(self, kind: str, *labels: str, times: int = 1) -> None:
-        """Record a count."""
+        """Record an incremented counter."""
         self.counted += [(kind, *labels)] * times
 
     def trace(self, spans: Sequence[Span]) -> None:
@@ -145,7 +145,7 @@ class Gateway:
         self.spans += spans
 
     def latency(self, api: str, version: str, old: float, new: float) -> None:
-        """Record that response times are counted."""
+        """Record that response times were counted."""
         assert min(old, new) > 0
         self.counted.append(("latency", api, version))
 
@@ -163,7 +163,7 @@ class Gateway:
         return self.refuses
 
     async def ask(self, request: bytes) -> bytes:
-        """Send a request of a client; return the response after recording and comparison."""
+        """Send a client's request, and return the response after all comparisons have ended."""
         self._recorded.clear()
         self.client.data = b""
         self.client.protocol.data_received(request)

@@ -1,4 +1,4 @@
-"""Affix: a value with a different prefix and suffix in each version."""
+"""Affix: a value that has a different prefix and suffix in each version."""
 
 import pytest
 from hypothesis import given
@@ -17,7 +17,7 @@ BARE: Affix = ("", "")
 
 
 def affix(field: Keys, newer: Affix, older: Affix, kind: Type = Type.TEXT) -> Change:
-    """Return an `affix` change with the affixes of both versions and the newer version's type."""
+    """Return an `affix` change of a field; `kind` is its type in the newer version."""
     to_newer, to_older = rewrite_affixes(*older, *newer, kind), rewrite_affixes(*newer, *older)
     return FormWays(to_newer, to_older, kind).change((), field)
 

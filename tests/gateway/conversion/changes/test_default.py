@@ -125,7 +125,7 @@ def defaults(draw: st.DrawFn) -> tuple[Change, Json, Json]:
             inner = draw(mixed(*made.items()))
             made = {key: inner} if inner else {}
         if value is ABSENT and depth:
-            # A container of the way may also stand there by itself, with something in it, or null.
+            # An object on the path may exist without the field: with other content, or as null.
             made = fields(field[:depth], draw(st.sampled_from([{"x": 1}, None])))
         return draw(mixed(*made.items()))
 
@@ -163,7 +163,7 @@ def test_an_upgrade_leaves_all_existing_fields_unchanged(given: tuple[Change, Js
 
 @LAW
 @given(defaults())
-def test_a_sealed_document_gets_the_same_default_as_a_parsed_one(
+def test_a_default_is_the_same_for_sealed_and_parsed_documents(
     given: tuple[Change, Json, Json],
 ) -> None:
     change, older, newer = given

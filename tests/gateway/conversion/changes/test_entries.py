@@ -1,4 +1,4 @@
-"""Entries: a map in the newer version, a list of objects with the keys in the older one."""
+"""Entries: a map in the newer version, a list of objects with its keys in the older version."""
 
 import pytest
 
@@ -88,6 +88,6 @@ def test_an_invalid_map_or_list_is_refused(
 
 
 def test_an_error_names_the_whole_list_as_its_location() -> None:
-    """The element of a key is not known after the conversion, so the error names the list."""
+    """After the conversion, it is unknown from which element a member was created."""
     assert VALUES.up.origin(("a", "spa")) == ("a",)
     assert VALUES.up.origin(("b",)) == ("b",)

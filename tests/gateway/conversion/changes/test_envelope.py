@@ -1,4 +1,4 @@
-"""Envelope: a value that one version has directly, and the other in an object."""
+"""Envelope: a bare value in the newer version, the same value in an object in the older version."""
 
 import pytest
 from hypothesis import given
@@ -84,7 +84,7 @@ def test_a_value_that_is_not_a_list_is_refused_by_an_envelope_with_a_count() -> 
 
 
 def test_changes_before_and_after_an_envelope_apply_to_its_content() -> None:
-    """Changes listed before the envelope apply to each element of the array without envelope."""
+    """Changes that are listed before the envelope apply to the elements of the bare array."""
     inside, list_name = rename((), ("id",), ("nr",)), rename((), ("rows",), ("data",))
     both = (
         inside,

@@ -1,4 +1,4 @@
-"""A parameter that one version may repeat."""
+"""Wrap of a parameter: the older version may have several values, the newer version only one."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Flatten: an object in the newer version, fields with a prefix in the older one."""
+"""Flatten: an object in the newer version, fields with a prefix in the older version."""
 
 import pytest
 from hypothesis import given
@@ -45,7 +45,7 @@ def test_an_empty_object_is_flattened_to_no_fields(empty: Json) -> None:
 
 
 def test_an_empty_prefix_nests_all_fields_except_the_named_ones() -> None:
-    """Every field matches the empty prefix."""
+    """Every field name begins with the empty prefix."""
     change = flatten((), ("extra",), "", frozenset({"id"}))
     newer = {"id": 1, "extra": {"a": 2, "extra": 3}}
     assert down(change, newer) == {"id": 1, "a": 2, "extra": 3}
@@ -103,7 +103,7 @@ def test_flatten_applies_to_the_body_of_a_patch_request() -> None:
     assert down(change, {"a": {}}) == {}
     with fails("/a", "expected an object, found null"):
         down(change, {"a": None})
-    assert ATTRIBUTES.for_patch() == ATTRIBUTES  # an array is given as a whole
+    assert ATTRIBUTES.for_patch() == ATTRIBUTES  # PATCH replaces an array as a whole
 
 
 @pytest.mark.parametrize(

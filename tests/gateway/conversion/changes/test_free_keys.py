@@ -1,4 +1,4 @@
-"""Keys of a map: they are translated by a list of values, or get a prefix or suffix."""
+"""Keys of a map: one version has other words for them, or a prefix or suffix."""
 
 import pytest
 from hypothesis import given
@@ -47,7 +47,7 @@ def test_keys_get_a_prefix_and_a_suffix() -> None:
     assert both(PREFIX, older, upwards=True) == newer
 
 
-def test_keys_can_be_exchanged() -> None:
+def test_two_keys_can_be_exchanged_with_each_other() -> None:
     assert both(SWAP, {"a": {"a": 1, "b": 2}}, upwards=True) == {"a": {"b": 1, "a": 2}}
 
 

@@ -1,4 +1,4 @@
-"""Invert: true in the newer version is false in the older one."""
+"""Invert: true in the newer version is false in the older version."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Join a list: a list of strings, or one string with separators."""
+"""Join list: a list of strings in the newer version, one string in the older version."""
 
 import pytest
 from hypothesis import given
@@ -72,7 +72,7 @@ def test_an_element_that_would_form_a_separator_with_its_neighbour_is_refused() 
         both(change, {"a": ["a;", "b"]}, upwards=False)
 
 
-def test_an_element_that_is_not_a_string_is_refused() -> None:
+def test_splitting_a_value_that_is_not_a_string_is_refused() -> None:
     with fails("/i/0/m/tags", "expected a string, found an array"):
         both(TAGS, {"i": [{"m": {"tags": []}}]}, upwards=True)
 

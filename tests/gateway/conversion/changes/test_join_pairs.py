@@ -1,4 +1,4 @@
-"""Join pairs: an object, or one string with its keys and values."""
+"""Join pairs: an object in the newer version, one string with its members in the older version."""
 
 import pytest
 from hypothesis import assume, given

@@ -1,4 +1,4 @@
-"""Join and split: several fields, and one string joined from them."""
+"""Join and split: several fields in one version, one joined string in the other version."""
 
 from dataclasses import dataclass
 
@@ -37,7 +37,7 @@ FLAT = join_at("firstName lastName", "name")
 
 
 class TestJoin:
-    """Names of persons: version 1 has one string, version 2 has the first and last name."""
+    """Names of persons: version 1 has one string, version 2 has a first name and a last name."""
 
     @pytest.mark.parametrize(
         ("newer", "older"),
@@ -245,7 +245,7 @@ class TestJoin:
             assert down(change, document) == older
             assert up(change, older) == document
 
-    def test_an_absent_part_is_treated_like_a_missing_one(self) -> None:
+    def test_an_absent_part_is_treated_like_a_missing_part(self) -> None:
         change = join_at("a b c", "abc", missing="?")
         assert down(change, {"a": "Ann", "b": "?"}) == {"abc": "Ann"}
         assert down(change, {"a": "Ann", "c": "?"}) == {"abc": "Ann"}
@@ -296,7 +296,7 @@ SEPARATORS = [" ", ", ", "--", "aa", "é", "\n"]
 
 @dataclass(frozen=True)
 class Case:
-    """A change with a document of each version, which the change can convert."""
+    """A change, with a document of each version that the change can convert."""
 
     change: Change
     where: str
@@ -419,7 +419,7 @@ def test_a_join_preserves_unknown_fields_and_their_order(case: Case) -> None:
 @LAW
 @given(cases())
 def test_a_key_that_exists_in_both_versions_keeps_its_position(case: Case) -> None:
-    """The key of a joined field whose parts are inside it, and all keys outside the arrays."""
+    """This holds for a joined field that contains its parts, and for all keys outside arrays."""
     change = case.change
     for before, after in (
         (case.older, up(change, case.older)),
@@ -435,7 +435,7 @@ def test_a_key_that_exists_in_both_versions_keeps_its_position(case: Case) -> No
 
 @LAW
 @given(cases())
-def test_a_sealed_document_is_joined_to_the_same_result_as_a_parsed_one(case: Case) -> None:
+def test_a_join_gives_the_same_result_for_sealed_and_parsed_documents(case: Case) -> None:
     change = case.change
     newer, older = up(change, seal(case.older), SEALED), down(change, seal(case.newer), SEALED)
     assert text(unsealed(newer)) == text(up(change, case.older))

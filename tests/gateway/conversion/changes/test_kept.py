@@ -1,4 +1,4 @@
-"""`unfit: keep`: invalid values of a request are forwarded unchanged in the converted field."""
+"""`unfit: keep`: invalid values in a request are forwarded unchanged, in the converted field."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -79,7 +79,7 @@ GROUPS["item"] = (*GROUPS["item"][:2], GroupUse("item", ((("items",),),), GROUPS
 
 
 def converted(document: Json, *changes: Change, of_request: bool = True) -> Json:
-    """Upgrade a body with lenient changes; check that its sealed form gives the same result."""
+    """Upgrade a body with lenient changes, and check that its sealed form gives the same result."""
     link = VersionLink(Version(1, "1"), Version(2, "2"), changes, keeps_unfit=True)
     upgrade = BodyConversion((link,), Direction.UP, of_request)
     made = upgrade.convert(document, PLAIN)
@@ -198,7 +198,7 @@ def test_a_value_without_a_location_in_the_other_version_is_refused() -> None:
 def test_a_value_is_refused_if_one_of_two_fused_changes_refuses_it(
     scopes: tuple[Scope, ...], given_value: Json, place: str
 ) -> None:
-    """The two changes are fused, as they apply to the same objects; only one is lenient."""
+    """The two changes are fused, because they apply to the same objects. Only one is lenient."""
     keeping, refusing = (
         VersionLink(
             Version(1, "1"), Version(2, "2"), (retype(scopes, (key,), *TYPES),), keeps_unfit=keeps
@@ -213,7 +213,7 @@ def test_a_value_is_refused_if_one_of_two_fused_changes_refuses_it(
     assert alone.convert(given_value, PLAIN) is not None
 
 
-def test_a_forwarded_value_that_a_later_link_refuses_is_named_as_sent() -> None:
+def test_the_error_for_a_forwarded_value_names_its_location_in_the_request() -> None:
     refusing = VersionLink(Version(1, "1"), Version(2, "2"), (retype((), ("o", "a"), *TYPES),))
     keeping = VersionLink(Version(1, "1"), Version(2, "2"), (INTO,), keeps_unfit=True)
     upgrade = BodyConversion((keeping, refusing), Direction.UP, of_request=True)
@@ -286,7 +286,7 @@ def holders(value: Json) -> Iterator[tuple[Any, Any]]:
 
 @settings(LAW, max_examples=200)
 @given(misfits(), st.sampled_from([(True, True), (True, False), (False, True)]), st.integers(0, 4))
-def test_a_valid_value_is_converted_as_without_unfit_keep(
+def test_valid_values_are_converted_the_same_with_and_without_unfit_keep(
     case: tuple[Json, list[Change]], keeps: tuple[bool, bool], cut: int
 ) -> None:
     """An invalid value gives the same result in a parsed and a sealed body."""
@@ -399,7 +399,7 @@ def test_a_change_that_only_renames_parameters_has_no_lenient_variant(
         ('type: { field: "[]", newer: number, older: text }', {"a": "1"}, {"a": "1"}),
     ],
 )
-def test_a_stream_document_without_the_shape_for_a_whole_body_change_is_unchanged(
+def test_a_whole_body_change_leaves_stream_documents_of_another_shape_unchanged(
     written: str, given: Json, expected: Json
 ) -> None:
     link = VersionLink(Version(1, "1"), Version(2, "2"), (NAME, change_of(written)))
@@ -408,7 +408,7 @@ def test_a_stream_document_without_the_shape_for_a_whole_body_change_is_unchange
     assert conversion.of_documents.of_documents is conversion.of_documents
 
 
-def test_a_stream_without_whole_body_changes_has_the_conversion_of_a_body() -> None:
+def test_a_stream_without_whole_body_changes_is_converted_like_a_body() -> None:
     link = VersionLink(Version(1, "1"), Version(2, "2"), (NAME, whole_body(NUMBER)))
     for one in (link, replace(link, changes=(NAME,))):
         conversion = BodyConversion((one,), Direction.UP)

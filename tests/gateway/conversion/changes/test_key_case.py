@@ -1,4 +1,4 @@
-"""Key case: all keys of an object in another case, however deep."""
+"""Key case: all keys of an object, at any depth, are converted to another case."""
 
 import pytest
 from hypothesis import given
@@ -18,7 +18,7 @@ SNAKE: CaseName = "snake"
 
 
 def key_case_of(field: Keys | None = None, *but: str, keep: bool = False) -> Change:
-    """Declare that keys are in camel case, and in snake case in the older version."""
+    """Return a change from camel case in the newer version to snake case in the older version."""
     to_newer, to_older = (
         rewrite_case(SNAKE, CAMEL, keep=keep),
         rewrite_case(CAMEL, SNAKE, keep=keep),

@@ -1,7 +1,7 @@
-"""Properties of all changes, tested with the examples in the docs and similar documents.
+"""Properties of all changes, tested with the examples in the docs and with similar documents.
 
-A new change needs an example in docs/change-examples.md, or in docs/operations.md if it is of
-parameters alone. These tests then hold for it.
+To include a new change in these tests, add an example to docs/change-examples.md, or to
+docs/operations.md if the change is only for parameters.
 """
 
 import json
@@ -71,7 +71,7 @@ def change_of(written: str) -> Change:
 
 
 def like(example: Any, *, in_list: bool = False) -> st.SearchStrategy[Any]:
-    """Return values like an example: the same fields and types, but other lists and scalars."""
+    """Return values with the same fields and types as an example, but other lists and scalars."""
     match example:
         case dict():
             return st.fixed_dictionaries(
@@ -92,7 +92,7 @@ def like(example: Any, *, in_list: bool = False) -> st.SearchStrategy[Any]:
 
 
 def same(value: Any) -> Any:
-    """Return a document for comparison; numeric strings are compared as numbers."""
+    """Return a document in a form for comparison, with numeric strings as numbers."""
     match value:
         case dict():
             return {key: same(one) for key, one in value.items()}
@@ -160,7 +160,7 @@ def test_an_upgrade_removes_and_creates_the_fields_that_its_effect_declares(
         inside = {path.rpartition(".")[2] for path in paths if path.startswith(sides)}
         moved, known = _values(after, target), _values(before, source)
         moved, known = ([_without(one, inside) for one in some] for some in (moved, known))
-        if "[]" in target + source:  # of elements there may be none, or more than are moved
+        if "[]" in target + source:  # there may be no elements, or more elements than moved values
             assert not known or all(value in known for value in moved)
         else:
             assert moved == known
@@ -216,7 +216,7 @@ def test_a_change_converts_parameters_like_the_fields_of_a_body(spelling: Spelli
         ]
         try:
             named = ParameterConfig.model_validate_json(json.dumps(declared)).named()
-        except ValueError:  # the change of parameters has other keys, or there is none
+        except ValueError:  # there is no such change of parameters, or it has other keys
             continue
         ((keyword, form),) = named.items()
         if None in sides or "[]" in written or keyword == "python":

@@ -1,4 +1,4 @@
-"""Link: URLs in bodies are converted like the request of the message."""
+"""Link: URLs in bodies are converted to the version of the receiver."""
 
 from dataclasses import replace
 

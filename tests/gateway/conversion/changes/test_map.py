@@ -1,4 +1,4 @@
-"""Map: the same values in other words."""
+"""Map: the older version has other words for the same values."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -28,7 +28,7 @@ from tests.gateway.world import LAW
 def mapped(
     older: Mapping[Scalar, Scalar], back: Otherwise = Unknown.REFUSE, **unknown: Otherwise
 ) -> Change:
-    """Declare a map of `m.f`, one to one."""
+    """Return a one-to-one map of the field `m.f`."""
     newer = {word: known for known, word in older.items()}
     return map_words((), ("m", "f"), older, newer, unknown_back=back, **unknown)
 
@@ -39,7 +39,7 @@ FOLDED = mapped({"OPEN": "open"}, "OTHER", unknown=Number("0"))
 
 
 class TestMap:
-    """Each version has its words."""
+    """Each version has its own words."""
 
     @pytest.mark.parametrize(
         ("newer", "older"),

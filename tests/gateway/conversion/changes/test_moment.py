@@ -1,4 +1,4 @@
-"""Moments: unix time is read and written with every digit."""
+"""Moments: unix time is read and written without loss of digits."""
 
 import pytest
 

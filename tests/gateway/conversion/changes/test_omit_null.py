@@ -1,4 +1,4 @@
-"""Omit null: null in the newer version, no field in the older one."""
+"""Omit null: a null field in the newer version, no field in the older version."""
 
 from dataclasses import replace
 from decimal import Decimal

@@ -26,7 +26,10 @@ FROM_0 = PagingForm("p", "n", 0)
 
 
 def rewritten(source: PagingForm, target: PagingForm, text: str) -> str:
-    """Return a query in another form; a page has 20 elements where the first page is 1."""
+    """Convert a query to other paging parameters.
+
+    The default page size is 20, except for FROM_0, which has no default.
+    """
     convert = rewrite_pages(source, target, None if FROM_0 in (source, target) else 20)
     made = convert(dict(pair.split("=") for pair in text.split("&")))
     return "&".join(f"{name}={value}" for name, value in made.items())

@@ -1,4 +1,4 @@
-"""Python functions of the operator, which may return or raise anything."""
+"""Python functions of the operator: they may return any value and raise any exception."""
 
 import pickle
 from dataclasses import replace
@@ -33,7 +33,7 @@ from tests.gateway.conversion.documents import (
 
 
 def double(value: Any) -> Any:
-    """Return the value times two; works for numbers, strings and lists."""
+    """Return the value times two, for numbers, strings and lists."""
     return value * 2
 
 
@@ -43,7 +43,7 @@ def half(value: Any) -> Any:
 
 
 def first(value: Any) -> Any:
-    """Move the first element to a field; this modifies the argument."""
+    """Move the first element of a list to a field. The function modifies its argument."""
     value["first"] = value["list"].pop(0)
     return value
 
@@ -113,7 +113,7 @@ def test_a_function_is_not_called_for_a_location_without_a_value() -> None:
     assert up(change, {"i": [{"f": "a"}]}, form) == {"i": [{"f": "aa"}]}
 
 
-def test_a_function_for_the_document_must_return_an_object() -> None:
+def test_a_function_for_the_whole_object_must_return_an_object() -> None:
     with fails("", "expected an object from the Python function, found an array"):
         up(call_python((), None, keys, keys), {"a": 1})
 
@@ -153,7 +153,7 @@ def test_a_function_that_fails_in_another_process_refuses_the_value() -> None:
 
 def test_a_message_view_can_be_pickled() -> None:
     view = MessageView("up", Message("PUT", "/a", link=lambda url: url), lambda: {"b": [1]})
-    copied = pickle.loads(pickle.dumps(view))  # noqa: S301  # its own
+    copied = pickle.loads(pickle.dumps(view))  # noqa: S301  # the data comes from this test
     assert (copied.direction, copied.method, copied.path) == ("up", "PUT", "/a")
     assert (copied.fields, copied.query, copied.headers) == ({"b": [1]}, {}, {})
 

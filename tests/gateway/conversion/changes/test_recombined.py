@@ -1,4 +1,4 @@
-"""Recombined parameters: several parameters that become one or others."""
+"""Recombined parameters: several parameters that are converted together, such as two into one."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Rename: fields with another name or in another container keep their position."""
+"""Rename: a field has another name in the older version, or is in another object."""
 
 import json
 
@@ -44,14 +44,14 @@ def rename_of(newer: str, older: str) -> Change:
         (rename_of("m.b", "m.a"), {"m": {"b": 1, "x": 2}}, {"m": {"a": 1, "x": 2}}),
         (rename_of("m.b", "m.a"), {"m": None}, {"m": None}),
         (rename_of("m.b", "m.a"), {"x": 1}, {"x": 1}),
-        # nested, and hoisted
+        # moved into an object, and out of an object
         (rename_of("m.b", "b"), {"x": 1, "m": {"b": 2}, "y": 3}, {"x": 1, "b": 2, "y": 3}),
         (rename_of("m.n.b", "a"), {"m": {"n": {"b": 2}}, "y": 3}, {"a": 2, "y": 3}),
         (rename_of("a", "m.n.b"), {"a": 2, "y": 3}, {"m": {"n": {"b": 2}}, "y": 3}),
         (rename_of("m.b", "b"), {"m": {"x": 1, "b": 2}}, {"m": {"x": 1}, "b": 2}),
         (rename_of("m.b", "n.b"), {"m": {"x": 1, "b": 2}}, {"m": {"x": 1}, "n": {"b": 2}}),
         (rename_of("m.b", "n.b"), {"m": {"b": 2}, "y": 3}, {"n": {"b": 2}, "y": 3}),
-        # into its own container or a sibling
+        # moved to the name of the object that contains the field
         (rename_of("m.b", "m"), {"x": 1, "m": {"b": 2}, "y": 3}, {"x": 1, "m": 2, "y": 3}),
         (rename_of("p.m.b", "p.m"), {"p": {"m": {"b": 2}, "y": 3}}, {"p": {"m": 2, "y": 3}}),
         (rename_of("i[].b", "i[].a"), {"i": [{"b": 1}, {"x": 2}]}, {"i": [{"a": 1}, {"x": 2}]}),

@@ -1,4 +1,4 @@
-"""Repeated parameters, which become one parameter with separators."""
+"""Join list of parameters: a repeated parameter becomes one parameter with separators."""
 
 import pytest
 from hypothesis import given

@@ -22,7 +22,7 @@ EXACT = Context(1000, ROUND_HALF_UP)
         (CENTS, "12.344", "12.34"),
         (CENTS, "12.345", "12.35"),
         (CENTS, "-12.345", "-12.35"),
-        (CENTS, "1.005", "1.01"),  # the binary fraction nearest to it is smaller
+        (CENTS, "1.005", "1.01"),  # the nearest binary fraction is smaller
         (CENTS, "2.675", "2.68"),
         (CENTS, "99.995", "100.00"),
         (CENTS, "12.300", "12.30"),

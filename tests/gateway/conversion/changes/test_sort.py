@@ -1,4 +1,4 @@
-"""Sort: the order of a list by a sign, or by a word in a second parameter."""
+"""Sort: the sort order of a list as a sign, or as a word in a second parameter."""
 
 import pytest
 

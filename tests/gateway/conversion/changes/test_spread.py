@@ -1,4 +1,4 @@
-"""Spread: one value next to a list in the newer version, in each element in the older one."""
+"""Spread: a value beside a list in the newer version, in each element in the older version."""
 
 import pytest
 from hypothesis import given

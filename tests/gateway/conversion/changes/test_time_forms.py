@@ -66,7 +66,7 @@ def test_a_time_is_converted_between_two_notations(
     assert spelt(change, other, upwards=True) == written
 
 
-def test_digits_and_times_that_a_notation_lacks_are_cut() -> None:
+def test_digits_and_times_are_cut_if_the_other_notation_lacks_them() -> None:
     whole = time(RFC, UnixTime(digits=0))
     assert down(whole, {"f": "1969-12-31T23:59:58.75Z"}) == {"f": -2}
     date = time(RFC, parse_pattern("yyyy-MM-dd", 60))
@@ -96,7 +96,7 @@ moments = st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30), timezones=st.j
 def test_a_converted_time_survives_a_round_trip(
     moment: datetime, zone: int, unix: UnixTime
 ) -> None:
-    """The result equals that of the standard library, exact to the microsecond."""
+    """The result equals the result of the standard library, exact to the microsecond."""
     change = time(rfc_3339(zone), unix)
     written = rfc_3339(zone).write(SECONDS.read("0"))
     assert written[:4] in ("1969", "1970")

@@ -144,7 +144,7 @@ def test_utc_offsets_are_parsed_and_written() -> None:
         minutes_of("+2")
 
 
-def test_a_time_form_has_a_precision_from_its_pattern() -> None:
+def test_the_pattern_of_a_time_determines_its_precision() -> None:
     assert rfc_3339().precision == float("inf")
     assert [parse_pattern(text).precision for text in ("yyyy", "HH:mm", "HH:mm:ss.SS")] == [0, 4, 7]
     assert (parse_pattern("HH").has_date, parse_pattern("yyyy").names_zone) == (False, False)
@@ -191,7 +191,7 @@ def test_a_local_time_outside_the_years_1_to_9999_is_refused() -> None:
 
 @LAW
 @given(st.datetimes(datetime(1000, 1, 2), datetime(9000, 1, 1)), st.integers(-1439, 1439))
-def test_own_zone_converts_a_time_to_the_zone_of_each_version(
+def test_with_own_zone_each_version_has_times_in_its_own_zone(
     moment: datetime, minutes: int
 ) -> None:
     """The zone in the input does not matter."""

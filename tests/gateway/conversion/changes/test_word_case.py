@@ -27,7 +27,7 @@ def test_a_name_is_converted_between_all_cases(row: tuple[str, ...]) -> None:
     ):
         rewriting = rewrite_case(source, target)
         assert rewriting(name) == expected
-        assert rewriting(name) == expected  # from memory
+        assert rewriting(name) == expected  # from the cache
 
 
 @pytest.mark.parametrize("name", ["", "line_1", "_id", "$ref", "my key", "é", "a__b", "Http_x"])

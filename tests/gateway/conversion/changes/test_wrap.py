@@ -63,7 +63,7 @@ NONE_AS_IT_IS = wrap((("i",),), ("m", "f"), "keep", "list")
 
 
 class TestCollapsed:
-    """The newer version writes one element of a list as the element itself."""
+    """The newer version has the element itself instead of a list with one element."""
 
     @pytest.mark.parametrize("change", [LISTS, NONE_LEFT_OUT, NONE_AS_IT_IS])
     @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ class TestCollapsed:
         assert both(change, {}, upwards=False) == {}
         assert both(change, {"f": None}, upwards=False) == {"f": []}
         assert both(change, {"f": []}, upwards=True) == {"f": None}
-        assert NONE_LEFT_OUT.for_patch() == NONE_LEFT_OUT  # an array is given as a whole
+        assert NONE_LEFT_OUT.for_patch() == NONE_LEFT_OUT  # PATCH replaces an array as a whole
 
     def test_a_downgrade_adds_no_empty_list_to_a_form(self) -> None:
         change = wrap((), ("f",), empty="absent")

@@ -1,4 +1,4 @@
-"""Changes in the wrong order are reported, for fields in arrays and objects too."""
+"""Changes in the wrong order are reported, including changes of fields in arrays and objects."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Changes that do not conflict are accepted; the conflicts are tested with all other errors."""
+"""Changes that do not conflict are accepted. Other tests cover the reported conflicts."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Groups: the expansion of `use`, with field paths from the body, and warnings."""
+"""Groups: the expansion of `use` to the changes of a group, and warnings about these changes."""
 
 from typing import Any
 
@@ -94,7 +94,7 @@ apis:
 """
 
 
-def test_a_lossy_change_in_a_group_gives_one_warning_per_pair_of_versions() -> None:
+def test_a_lossy_change_in_a_group_gives_one_warning_for_each_pair_of_versions() -> None:
     """The warning is at the declaration of the change in the group."""
     _, warnings = check(GROUPED.encode(), "gateway.yaml", {})
     lost = [issue for issue in warnings if "lossy" in issue.text]

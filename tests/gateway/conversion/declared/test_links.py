@@ -23,7 +23,7 @@ JOIN = "join: { fields: [name.first, name.last], into: name }"
 
 
 def link(old: str, new: str) -> VersionLink:
-    """Return the link between 1 and 2, in a configuration that serves 1 via 2."""
+    """Return the link between the versions 1 and 2 of the edited configuration."""
     text = edited(old, new).replace('"1": { service: old }', '"1": { via: "2" }')
     found = loaded(text).router.find("/v1/person")
     assert found is not None
@@ -54,7 +54,7 @@ def test_a_python_module_that_cannot_be_imported_is_reported(tmp_path: Path) -> 
 def test_a_link_with_pure_functions_does_not_vary_and_has_their_module_in_its_digest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Entity tags contain the digest, so they change with the module and can stay strong."""
+    """Entity tags contain the digest. They change with the module, and can therefore be strong."""
     pure = 'python: { up: "json:loads", down: "json:dumps", pure: true }'
     impure = link(JOIN, pure.replace("true", "false"))
     first = link(JOIN, pure)

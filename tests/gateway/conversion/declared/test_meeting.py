@@ -61,9 +61,7 @@ def test_conversions_of_different_requests_do_not_conflict(one: str, other: str)
     assert clashes(f"{other}, {RENAME}", f"{one}, {RENAME}") == []
 
 
-def test_an_operation_that_takes_precedence_at_a_path_prevents_a_conflict_with_a_wider_one() -> (
-    None
-):
+def test_an_operation_with_precedence_at_a_path_prevents_a_conflict_with_a_wider_one() -> None:
     archive = "operations: [GET /programme/archive], changes: []"
     part = f"{ARCHIVE}, methods: [GET], {RENAME}"
     wide = f'operations: ["GET /programme/{{id}}"], {RENAME}'

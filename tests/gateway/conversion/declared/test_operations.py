@@ -1,4 +1,4 @@
-"""Operations of conversions: their identity, their warnings, and their substitutes."""
+"""Operations that conversions declare: their identity, warnings and substitutes."""
 
 from gateway.conversion.version_step import VersionLink
 from gateway.routing.snapshot import Api
@@ -142,7 +142,7 @@ def test_statuses_of_conversions_and_operations_are_compiled_separately() -> Non
 
 
 def test_a_refused_method_at_a_path_mapped_for_all_methods_gives_a_warning() -> None:
-    """Links are requested with GET, so they would match the refused operation."""
+    """Clients request links with GET, so that a link would match the refused operation."""
     mapped = "operations: [{{ newer: /person, older: /pers }}, {{ newer: {}, refuse: {{}} }}]"
     _, warnings = checked(mapped.format("GET /person"))
     assert [text for text in warnings if "links to" in text] == [

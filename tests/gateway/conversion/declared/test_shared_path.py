@@ -1,4 +1,4 @@
-"""Shared paths: a path that matches two templates."""
+"""`shared_path` returns a path that matches two templates."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +10,7 @@ PARTS = st.sampled_from(["a", "b", "{}", "a{}", "{}b", "ab", "aXb", ""])
 
 @st.composite
 def templates(draw: st.DrawFn) -> str:
-    """Return a path template of a few segments, in some cases with a final `{name*}`."""
+    """Return a path template with a few segments, and in some cases with a final `{name*}`."""
     parts = draw(st.lists(PARTS, min_size=1, max_size=3))
     if draw(st.booleans()):
         parts.append("{*}")

@@ -1,4 +1,4 @@
-"""Formats of bodies, by their Content-Type."""
+"""The Content-Type and the configuration determine the format of a body."""
 
 import pytest
 
@@ -54,13 +54,15 @@ def test_the_content_type_determines_the_format_of_a_body(
         ("PUT", b"application/json", False),
     ],
 )
-def test_an_empty_body_with_the_type_of_a_form_is_a_form_without_fields(
+def test_an_empty_body_with_the_media_type_of_forms_is_a_form_without_fields(
     method: str, content_type: bytes, expected: bool
 ) -> None:
     assert is_empty_form(method, format_of([(b"Content-Type", content_type)])) is expected
 
 
-def test_a_missing_content_type_is_untyped_and_a_repeated_one_is_not_supported() -> None:
+def test_a_body_without_content_type_is_untyped_and_a_repeated_content_type_is_unsupported() -> (
+    None
+):
     line = (b"Content-Type", b"application/json")
     assert format_of([]) is BodyFormat.UNTYPED
     assert format_of([line, line]) is BodyFormat.OTHER

@@ -1,4 +1,4 @@
-"""Forms: they are converted like JSON objects whose values are strings."""
+"""Forms are converted like JSON objects whose values are strings."""
 
 import json
 import tracemalloc

@@ -1,4 +1,4 @@
-"""JSON bodies: the arguments and results of Python functions, and locations of errors."""
+"""JSON bodies: arguments and results of Python functions, exact numbers, locations of errors."""
 
 import json
 import time
@@ -127,7 +127,7 @@ ADDED: list[object] = [15, -1.5, 1e300, [1.5, 2], {"a": 1.5}]
     ],
 )
 @pytest.mark.parametrize("body", [b'{"k":"15"}', b'{"k":"x"}', b"{}"])
-def test_a_number_created_by_a_change_is_converted_by_the_next_link_as_a_received_one(
+def test_the_next_link_converts_a_created_number_like_a_received_number(
     first: Change, second: Change, body: bytes
 ) -> None:
     """Two links in one conversion give the same result as two separate conversions."""

@@ -1,4 +1,4 @@
-"""JSON Patch: conversion of the paths and values of its operations."""
+"""JSON Patch: conversion of the paths and values in its operations."""
 
 import json
 from typing import Any
@@ -125,7 +125,7 @@ def test_an_invalid_or_inconvertible_json_patch_is_refused(body: str, message: s
 
 @pytest.mark.parametrize("path", ["/fees/0/amount", "/fees/-", "/fees/0"])
 def test_a_path_into_a_list_that_becomes_a_map_is_refused(path: str) -> None:
-    """The change converts only whole lists; details of its error are only in the cause."""
+    """The change converts only whole lists. Only the cause of the error has the details."""
     link = VersionLink(
         Version(1, "1"), Version(2, "2"), (list_entries((), ("fees",), "name", "amount"),)
     )
@@ -237,7 +237,7 @@ LINES = (("lines",),)
 def test_changes_of_null_values_do_not_alter_the_path_of_an_array_element(
     change: Change, direction: Direction, given: dict[str, Any], expected: dict[str, Any]
 ) -> None:
-    """The null that stands for the value is not mapped or removed, and no other null is added."""
+    """The null that represents the value is not mapped or removed, and no other null is added."""
     body = json.dumps([{"op": "replace", **given}]).encode()
     link = VersionLink(Version(1, "1"), Version(2, "2"), (change,)).for_patch()
     (made,) = json.loads(convert_patch(body, BodyConversion((link,), direction)))

@@ -1,4 +1,4 @@
-"""Large JSON in pieces: the result is the same, and pieces are as short as possible."""
+"""Large JSON is read and written in short pieces, with the same result."""
 
 import json
 from decimal import Decimal
@@ -23,7 +23,7 @@ VALUES = st.recursive(
 
 @pytest.fixture(params=[2, 3, 7, 64])
 def small(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Use pieces of a few bytes, so that every kind of byte occurs at the end of a window."""
+    """Use pieces of a few bytes, so that every kind of byte occurs at the end of a piece."""
     monkeypatch.setattr(large_json, "_PIECE", request.param)
 
 
@@ -46,7 +46,7 @@ def test_pieces_of_an_array_contain_whole_elements(compact: bool) -> None:
 
 
 def is_array(inner: bytes) -> bool:
-    """Whether the bytes are a JSON array when put between brackets."""
+    """Return whether the bytes between brackets are a JSON array."""
     try:
         json.loads(b"[" + inner + b"]")
     except ValueError:

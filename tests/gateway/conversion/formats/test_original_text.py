@@ -146,7 +146,7 @@ SPACE = st.sampled_from(["", "", "", " ", "\n"])
 
 @st.composite
 def values(draw: st.DrawFn, depth: int = 3) -> str:
-    """Return a JSON value as text, with arbitrary white space and repeated keys."""
+    """Return the JSON text of a value, with arbitrary white space and repeated keys."""
     kind = draw(st.integers(0, 4 if depth else 1))
     if kind < 2:
         return draw(st.sampled_from(["1", "1.50", "12", '"x"', "null", '"\\u00e9"', "{}", "[]"]))
@@ -166,7 +166,7 @@ def values(draw: st.DrawFn, depth: int = 3) -> str:
 def test_white_space_does_not_affect_the_conversion_of_a_body(
     text: str, changes: str, large: int
 ) -> None:
-    """The same holds for repeated keys, numbers and strings, and for any size of pieces."""
+    """This also holds for repeated keys, numbers and strings, and for pieces of any size."""
 
     def pairs(document: bytes) -> Any:
         return json.loads(
@@ -187,7 +187,7 @@ def test_white_space_does_not_affect_the_conversion_of_a_body(
         assert json_body.convert(text.encode(), conversion(changes)) == text.encode()
 
 
-# A conversion that opens an object but alters nothing in it.
+# A conversion that parses an object, but does not alter it.
 LINK = VersionLink(Version(1, "1"), Version(2, "2"), (rename((), ("no such",), ("neither",)),))
 OPENED = BodyConversion((LINK,), Direction.UP)
 RENAMED = BodyConversion(
@@ -230,7 +230,7 @@ VALUES = st.sampled_from(
 
 @st.composite
 def objects(draw: st.DrawFn) -> str:
-    """Return an object as text, with arbitrary white space."""
+    """Return the JSON text of an object, with arbitrary white space."""
     members = draw(st.lists(st.tuples(ODD_KEYS, VALUES), max_size=4))
     one, two, three = draw(BLANKS), draw(BLANKS), draw(BLANKS)
     inner = f"{one},{two}".join(f"{key}{two}:{three}{value}" for key, value in members)
@@ -253,7 +253,7 @@ def test_members_that_no_change_names_keep_their_text_and_order(text: str) -> No
     keys = [key for key, _ in pairs]
     made = converted(text)
     if keys.count("b") > 1:
-        assert made is None  # it is undefined which of them is renamed
+        assert made is None  # it is undefined which member is renamed
     elif "b" not in keys:
         assert made == body
     else:

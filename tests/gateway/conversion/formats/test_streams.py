@@ -1,4 +1,4 @@
-"""Streams: each document is converted as soon as it is complete, for any chunk boundaries."""
+"""Streams: each document is converted as soon as it is complete, with any chunk boundaries."""
 
 import json
 import re
@@ -203,7 +203,7 @@ def test_converted_events_do_not_depend_on_chunk_boundaries(
 
 
 class Counting:
-    """Searches for a pattern, and counts the bytes that are searched."""
+    """Searches for a pattern, and counts the searched bytes."""
 
     def __init__(self, pattern: re.Pattern[bytes]) -> None:
         self._pattern = pattern

@@ -1,4 +1,4 @@
-"""Lone surrogates: any conversion preserves their spelling."""
+"""Lone surrogates: every conversion preserves their spelling."""
 
 import json
 

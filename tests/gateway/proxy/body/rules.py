@@ -1,4 +1,4 @@
-"""A conversion for the tests of formats: several kinds of changes, as rules declare them."""
+"""A conversion with several kinds of changes, for the tests of body formats."""
 
 from pathlib import Path
 

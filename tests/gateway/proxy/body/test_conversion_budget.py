@@ -1,4 +1,4 @@
-"""The budget of conversions: no more is held than there is, and none holds what others lack."""
+"""The memory budget of conversions: its limits, and its fair distribution among networks."""
 
 import asyncio
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class Body:
     held: int = 0
 
 
-def test_what_is_held_is_given_back() -> None:
+def test_bytes_that_a_body_gives_back_can_be_reserved_again() -> None:
     budget, first, second = ConversionBudget(), Body(), Body()
     assert budget.take(first, MOST)
     assert not budget.take(second, AT_ONCE + 1)
@@ -30,30 +30,30 @@ def test_what_is_held_is_given_back() -> None:
     assert budget.take(second, MOST)
 
 
-def test_small_bodies_have_room_beside_large_ones() -> None:
+def test_a_small_body_has_room_while_large_bodies_use_the_whole_budget() -> None:
     budget, small = ConversionBudget(), Body()
     assert budget.take(Body(), MOST)
     assert budget.take(small, AT_ONCE)
     assert not budget.take(small, 1)
 
 
-def test_a_single_body_may_be_as_large_as_the_limit() -> None:
+def test_a_single_body_may_use_as_many_bytes_as_its_limit() -> None:
     budget, large = ConversionBudget(), Body(limit=2 * MOST)
     assert budget.take(large, 2 * MOST)
     assert not budget.take(large, 1)
 
 
-def test_those_who_hold_little_have_room_beside_those_who_hold_much() -> None:
+def test_a_network_that_holds_few_bytes_has_room_beside_a_network_that_holds_many() -> None:
     budget, other = ConversionBudget(), Body("192.0.2.2")
     assert budget.take(Body(), MOST)
     assert not budget.take(Body(), LITTLE)
     assert budget.take(other, LITTLE)
-    assert not budget.take(other, 1)  # it holds much itself now
+    assert not budget.take(other, 1)  # the network now holds many bytes itself
     assert budget.take(Body("192.0.2.3"), LITTLE)
     assert not budget.take(Body("192.0.2.4"), LITTLE)
 
 
-async def test_waiting_for_room() -> None:
+async def test_a_waiting_body_gets_its_bytes_when_enough_are_free() -> None:
     budget, first, second, third = ConversionBudget(), Body(), Body(), Body()
     assert budget.take(first, MOST)
     assert budget.take(second, 1)
@@ -61,14 +61,14 @@ async def test_waiting_for_room() -> None:
     await asyncio.sleep(0)
     budget.give_back(first)
     await asyncio.sleep(0)
-    assert not waiting.done()  # there is not enough yet
+    assert not waiting.done()  # the budget does not have enough free bytes yet
     budget.give_back(second)
     await waiting
     assert third.held == MOST
     assert not budget.take(second, MOST)
 
 
-async def test_who_holds_least_is_first() -> None:
+async def test_a_waiting_network_that_holds_fewer_bytes_comes_first() -> None:
     budget = ConversionBudget()
     held = [Body(), Body(), Body("192.0.2.2")]
     for each, size in zip(held, (MOST // 2, MOST // 4, MOST // 4), strict=True):
@@ -92,18 +92,18 @@ async def test_who_holds_least_is_first() -> None:
     assert order == [less, much]
 
 
-async def test_what_is_free_is_left_to_those_who_hold_less() -> None:
+async def test_free_bytes_are_kept_for_a_waiting_network_that_holds_fewer() -> None:
     budget, first = ConversionBudget(), Body()
     assert budget.take(first, MOST - LITTLE)
     waiting = asyncio.create_task(budget.wait(Body("192.0.2.2"), 4 * LITTLE))
     await asyncio.sleep(0)
     assert not budget.take(Body(), LITTLE)
-    assert budget.take(Body(), AT_ONCE)  # small bodies keep none out
+    assert budget.take(Body(), AT_ONCE)  # a small body does not delay large bodies
     budget.give_back(first)
     await waiting
 
 
-async def test_who_waits_no_more_lets_others_have_it() -> None:
+async def test_a_cancelled_wait_frees_the_way_for_the_next_body() -> None:
     budget = ConversionBudget()
     assert budget.take(Body(), MOST - LITTLE)
     first = asyncio.create_task(budget.wait(Body("192.0.2.2"), 4 * LITTLE))
@@ -115,21 +115,21 @@ async def test_who_waits_no_more_lets_others_have_it() -> None:
     assert first.cancelled()
 
 
-async def test_one_gives_up_where_none_could_become_whole() -> None:
+async def test_one_body_fails_if_all_waiting_bodies_would_wait_for_each_other() -> None:
     budget = ConversionBudget()
     bodies = [Body(), Body("192.0.2.2"), Body()]
     for each, size in zip(bodies, (MOST // 2, MOST // 4, MOST // 4), strict=True):
         assert budget.take(each, size)
     tasks = [asyncio.create_task(budget.wait(each, MOST // 4)) for each in bodies]
     with pytest.raises(FaultError, match="overloaded"):
-        await tasks[2]  # the last one of those who hold most
+        await tasks[2]  # the last waiting body of the network that holds most bytes
     budget.give_back(bodies[2])
     await tasks[1]
     budget.give_back(bodies[1])
     await tasks[0]
 
 
-async def test_waiting_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_body_fails_if_it_waits_too_long_for_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conversion_budget, "PATIENCE", 0.01)
     budget, first, second = ConversionBudget(), Body(), Body()
     assert budget.take(first, MOST)

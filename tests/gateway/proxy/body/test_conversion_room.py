@@ -1,4 +1,4 @@
-"""The room for conversions: a body is held while it is gathered, and until it is released."""
+"""The share of an exchange in the memory budget, from the first byte of a body to its release."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -16,12 +16,12 @@ MOST = 64 * 1024 * 1024
 
 
 async def pieces(number: int) -> AsyncIterator[bytes]:
-    """Yield some pieces."""
+    """Yield PIECE several times."""
     for _ in range(number):
         yield PIECE
 
 
-async def test_a_body_is_gathered() -> None:
+async def test_a_gathered_body_holds_its_bytes_until_it_is_released() -> None:
     room = ConversionShare(MOST, 10)
     assert await room.gather(pieces(5)) == PIECE * 5
     assert room.held == 5 * len(PIECE)
@@ -31,9 +31,9 @@ async def test_a_body_is_gathered() -> None:
     assert room.held == 0
 
 
-async def test_a_declared_length_is_held_at_once() -> None:
+async def test_a_large_declared_length_is_reserved_before_the_first_piece() -> None:
     room = ConversionShare(MOST, 10)
-    await room.grow(7)  # of the body before
+    await room.grow(7)  # bytes reserved before this body
 
     async def come() -> AsyncIterator[bytes]:
         assert room.held == 7 + 3 * len(PIECE)
@@ -45,7 +45,9 @@ async def test_a_declared_length_is_held_at_once() -> None:
     room.release()
 
 
-async def test_who_comes_slowly_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_body_that_arrives_slowly_gives_its_bytes_to_a_waiting_body(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(bounds, "SLOW_SECONDS", 0.01)
     slow, other = ConversionShare(MOST, 10), ConversionShare(MOST, 10)
     await slow.grow(MOST)
@@ -62,7 +64,7 @@ async def test_who_comes_slowly_makes_room(monkeypatch: pytest.MonkeyPatch) -> N
     other.release()
 
 
-async def test_who_shares_an_address_shares_its_part() -> None:
+async def test_clients_of_one_network_share_the_share_of_that_network() -> None:
     class Sender:
         def network(self) -> str:
             return "2001:db8::/64"

@@ -1,4 +1,4 @@
-"""Large bodies are converted in steps, between which the thread that converts them may rest."""
+"""Large bodies are converted in short steps, between which other threads can run."""
 
 import gzip
 from collections.abc import Callable
@@ -22,7 +22,7 @@ MEBIBYTE = 1024 * 1024
 
 @pytest.fixture
 def steps(monkeypatch: pytest.MonkeyPatch) -> list[None]:
-    """Return the steps that are made, of what is converted at once in place of in a thread."""
+    """Return a list with one entry for each step. Conversions run without a thread."""
     made: list[None] = []
 
     async def run(convert: Callable[[Step], bytes], network: str = "", **_: bool) -> bytes:
@@ -35,20 +35,20 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[None]:
 @pytest.mark.parametrize(
     ("fields", "body", "least"),
     [
-        # Each object is opened by a step of its own, and 64 elements are written by one.
+        # Each object is opened in a separate step, and 64 elements are written in one step.
         ([JSON], b"[%b]" % b",".join([b'{"title":1}'] * ELEMENTS), ELEMENTS + ELEMENTS // 64),
-        # 64 KiB are decoded by a step, and parsed, and 64 members are written.
+        # In one step, 64 KiB are decoded or parsed, or 64 members are written.
         ([JSON], b"{%b}" % b",".join(b'"%d":1' % n for n in range(ELEMENTS)), ELEMENTS // 64),
         ([JSON, GZIP], gzip.compress(b'{"a":"%b"}' % (b"x" * 4 * MEBIBYTE)), 64),
-        # 64 KiB are decoded by a step, and searched for the end of an event by another.
+        # In one step, 64 KiB are decoded, or searched for the end of the event.
         ([EVENTS, GZIP], gzip.compress(b'data: "%b"\n\n' % (b"x" * 4 * MEBIBYTE)), 128),
-        # For the end of one long element, 64 KiB are searched by a step.
+        # In one step, 64 KiB are searched for the end of a long element.
         ([JSON], b'{"a":[%b1]}' % (b'"%b",' % (b"x" * 61) * 32 * 1024), 32),
         ([FORM], b"&".join(b"a%d=1" % n for n in range(ELEMENTS)), ELEMENTS),
     ],
     ids=["an array", "an object", "a content coding", "coded events", "a long element", "a form"],
 )
-async def test_no_step_is_long(
+async def test_a_large_body_is_converted_in_many_short_steps(
     fields: list[tuple[bytes, bytes]],
     body: bytes,
     least: int,
@@ -69,12 +69,12 @@ async def test_no_step_is_long(
         (b"application/x-ndjson", b"\n" * ELEMENTS, ELEMENTS),
         (b"application/x-ndjson", b"[%b]" % b",".join([b'{"title":1}'] * ELEMENTS), ELEMENTS),
         (b"text/event-stream", b"data:{}\n\n" * ELEMENTS, ELEMENTS),
-        # The lines of an event are read, and written.
+        # There is one step for each line that is read, and for each line that is written.
         (b"text/event-stream", b"data: {}\n%b\n" % (b":\n" * ELEMENTS), 2 * ELEMENTS),
     ],
     ids=["lines", "empty lines", "a long line", "events", "an event of many lines"],
 )
-async def test_no_step_of_a_stream_is_long(
+async def test_a_large_stream_is_converted_in_many_short_steps(
     media_type: bytes, body: bytes, least: int, steps: list[None]
 ) -> None:
     room = ConversionShare(16 * MEBIBYTE, 1_000_000)

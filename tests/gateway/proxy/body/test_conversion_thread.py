@@ -1,4 +1,4 @@
-"""The threads for conversions: one after the other in each, and none that nobody waits for."""
+"""The threads for conversions: one conversion at a time in each, and cancellation."""
 
 import asyncio
 import gzip
@@ -17,7 +17,7 @@ from gateway.proxy.replay import CapturedResponse
 from tests.gateway.proxy.body.rules import conversion
 
 
-async def test_a_conversion_that_is_cancelled_stops() -> None:
+async def test_a_cancelled_conversion_stops_and_frees_its_thread() -> None:
     began, stopped = asyncio.Event(), Event()
     loop = asyncio.get_running_loop()
 
@@ -44,7 +44,7 @@ async def test_a_conversion_that_is_cancelled_stops() -> None:
 
 @asynccontextmanager
 async def under_way(*, light: bool = False) -> AsyncIterator[None]:
-    """Have a conversion under way meanwhile, which is done afterwards."""
+    """Run a conversion in a thread until the `async with` block ends."""
     release = Event()
 
     def convert(_: Step) -> bytes:
@@ -61,7 +61,7 @@ async def under_way(*, light: bool = False) -> AsyncIterator[None]:
 
 
 @pytest.mark.parametrize(("light", "patience"), [(True, "PATIENCE"), (False, "_HEAVY_PATIENCE")])
-async def test_a_conversion_whose_turn_does_not_come(
+async def test_a_conversion_that_waits_too_long_for_its_thread_is_refused(
     light: bool, patience: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(conversion_threads, patience, 0.01)
@@ -80,7 +80,7 @@ async def test_a_conversion_whose_turn_does_not_come(
     ],
     ids=["objects", "coded", "a long text", "lines"],
 )
-async def test_a_light_body_does_not_wait_for_a_heavy_one(
+async def test_a_light_body_does_not_wait_for_a_heavy_body(
     media_type: bytes, codings: list[bytes], body: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(conversion_threads, "_HEAVY_PATIENCE", 0.01)
@@ -109,7 +109,7 @@ async def test_heavy_bodies_are_converted_one_at_a_time(
 
 
 async def converted(media_type: bytes, codings: list[bytes], body: bytes) -> bytes:
-    """Return a body of a request, converted."""
+    """Convert the body of a request, and return it."""
     room = ConversionShare(16 * 1024 * 1024, 1_000_000)
     fields = [(b"Content-Type", media_type), *((b"Content-Encoding", each) for each in codings)]
     kind = described(fields)
@@ -126,7 +126,7 @@ async def converted(media_type: bytes, codings: list[bytes], body: bytes) -> byt
         room.release()
 
 
-async def test_an_error_is_passed_on() -> None:
+async def test_an_error_in_the_thread_is_raised_in_the_caller() -> None:
     def convert(_: Step) -> bytes:
         raise ValueError("no JSON")
 
@@ -136,7 +136,7 @@ async def test_an_error_is_passed_on() -> None:
 
 @pytest.fixture
 def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return a list with the network of each conversion that a thread is given."""
+    """Return a list that records the network of each conversion in a thread."""
     ran: list[str] = []
     run = conversion_threads.run
 
@@ -151,7 +151,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.mark.parametrize(("halves", "beside"), [(2_000, False), (8_000, True)])
-async def test_a_body_of_many_surrogates_is_converted_beside(
+async def test_a_body_with_many_surrogates_is_converted_in_a_thread(
     halves: int, beside: bool, ran: list[str]
 ) -> None:
     body = b'{"title":"%b"}' % (rb"\ud800" * halves)
@@ -172,7 +172,7 @@ async def test_a_body_of_many_surrogates_is_converted_beside(
     ("media_type", "line"), [("application/x-ndjson", b"\n"), ("text/event-stream", b"\r")]
 )
 @pytest.mark.parametrize(("lines", "beside"), [(500, False), (501, True)])
-async def test_a_piece_of_many_lines_is_converted_beside(
+async def test_a_piece_with_many_lines_is_converted_in_a_thread(
     media_type: str, line: bytes, lines: int, beside: bool, ran: list[str]
 ) -> None:
     room = ConversionShare(1_000_000, 1_000)
@@ -185,10 +185,10 @@ async def test_a_piece_of_many_lines_is_converted_beside(
     assert len(ran) == beside
 
 
-async def test_a_thread_that_cannot_be_had_keeps_nobody_waiting(
+async def test_a_thread_that_cannot_be_started_does_not_block_the_next_conversion(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """As where the processes of a system are used up; the turn goes to the next."""
+    """For example, the system may have too many processes. The next conversion then runs."""
     thread = conversion_threads._thread
 
     def fail(_: bool) -> None:

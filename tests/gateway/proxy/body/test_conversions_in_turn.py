@@ -1,4 +1,4 @@
-"""Conversions on the event loop: few in a turn of it, however many clients send bodies at once."""
+"""Conversions on the event loop: only a few in one iteration, even if many clients send bodies."""
 
 import asyncio
 import gzip
@@ -27,7 +27,7 @@ async def asked(body: bytes, *fields: tuple[bytes, bytes]) -> None:
 
 
 async def answered(body: bytes, *fields: tuple[bytes, bytes]) -> None:
-    """Convert an answer."""
+    """Convert a response."""
     room = ConversionShare(1_000_000, 1_000_000)
     answer = CapturedResponse(200, [*fields], body)
     found, _ = await body_conversion.convert_response_body(answer, conversion(), room)
@@ -49,7 +49,7 @@ async def answered(body: bytes, *fields: tuple[bytes, bytes]) -> None:
     ],
     ids=["request", "coded request", "answer", "stream"],
 )
-async def test_others_have_turns(
+async def test_each_of_several_conversions_runs_in_its_own_iteration_of_the_event_loop(
     convert: Callable[..., asyncio.Future[None]],
     body: bytes,
     fields: list[tuple[bytes, bytes]],

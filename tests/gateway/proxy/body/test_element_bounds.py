@@ -1,4 +1,4 @@
-"""Whole bodies of too many elements: they are refused before they are unfolded."""
+"""A whole body with too many elements is refused before its elements are created."""
 
 import gzip
 import tracemalloc
@@ -16,7 +16,9 @@ ELEMENTS = 200_000
 
 
 @pytest.mark.parametrize("codings", [[], [b"gzip"], [b"gzip", b"gzip"]], ids=len)
-async def test_too_many_elements_cost_no_more_than_as_many_as_may_be(codings: list[bytes]) -> None:
+async def test_a_body_with_too_many_elements_is_refused_with_little_memory(
+    codings: list[bytes],
+) -> None:
     body = MANY
     for _ in codings:
         body = gzip.compress(body)
@@ -26,7 +28,7 @@ async def test_too_many_elements_cost_no_more_than_as_many_as_may_be(codings: li
     try:
         with pytest.raises(FaultError, match=f"more than {ELEMENTS} elements") as caught:
             await body_conversion.convert_request_body(body, kind, conversion(), room)
-        assert tracemalloc.get_traced_memory()[1] < 6_000_000  # of 16.5 million bytes
+        assert tracemalloc.get_traced_memory()[1] < 6_000_000  # the body has 16.5 million bytes
     finally:
         tracemalloc.stop()
     assert caught.value.fault.code is FaultCode.BODY_TOO_LARGE

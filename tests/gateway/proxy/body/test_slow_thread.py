@@ -1,4 +1,4 @@
-"""Slow conversions end in time, and keep neither other requests nor the process."""
+"""Slow conversions end at the time limit, and block neither other requests nor the process."""
 
 import asyncio
 import json
@@ -39,20 +39,20 @@ def back(value):
 JSON_TYPE = [(b"Content-Type", b"application/json")]
 
 
-async def test_what_it_returns_and_raises() -> None:
+async def test_run_returns_the_result_of_the_function_or_raises_its_error() -> None:
     assert await timed_conversion.run(lambda _: b"done", 10) == b"done"
     with pytest.raises(ZeroDivisionError):
         await timed_conversion.run(lambda _: bytes(1 // 0), 10)
 
 
 async def ended() -> None:
-    """Wait until all threads have ended."""
+    """Wait until all conversion threads have ended."""
     for thread in timed_conversion._running:
         await asyncio.to_thread(thread.join, DEADLINE)
         assert not thread.is_alive()
 
 
-async def test_one_that_never_ends_is_ended() -> None:
+async def test_a_function_that_never_ends_is_stopped_at_the_time_limit() -> None:
     def forever(_: Step) -> bytes:
         while True:
             time.sleep(0)
@@ -64,7 +64,7 @@ async def test_one_that_never_ends_is_ended() -> None:
     await ended()
 
 
-async def test_one_that_nobody_waits_for_is_ended() -> None:
+async def test_a_cancelled_conversion_stops_its_thread() -> None:
     began = asyncio.Event()
     loop = asyncio.get_running_loop()
 
@@ -81,7 +81,9 @@ async def test_one_that_nobody_waits_for_is_ended() -> None:
     await ended()
 
 
-async def test_those_that_cannot_be_ended_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_number_of_threads_that_cannot_be_stopped_is_limited(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(timed_conversion, "_MOST", 2)
     monkeypatch.setattr(timed_conversion, "_interrupt", lambda _: None)
     release = Event()
@@ -97,7 +99,7 @@ async def test_those_that_cannot_be_ended_are_bounded(monkeypatch: pytest.Monkey
 
 
 def conversions(folder: Path, seconds: float) -> tuple[BodyConversion, BodyConversion]:
-    """Return the conversions of two links, each with a function of this time limit."""
+    """Return conversions of a request and a response that call functions with a time limit."""
     (folder / "slow_code.py").write_text(CODE)
     change = {"up": "slow_code:forever", "down": "slow_code:back", "timeout": seconds}
     api = {
@@ -122,7 +124,7 @@ def conversions(folder: Path, seconds: float) -> tuple[BodyConversion, BodyConve
     return up, down
 
 
-async def test_a_request_body_over_the_limit_is_refused_and_the_loop_goes_on(
+async def test_a_request_body_over_the_time_limit_is_refused_without_blocking_the_event_loop(
     tmp_path: Path,
 ) -> None:
     up, _ = conversions(tmp_path, 0.5)
@@ -147,7 +149,7 @@ async def test_a_request_body_over_the_limit_is_refused_and_the_loop_goes_on(
     await ended()
 
 
-async def test_a_response_body_within_the_limit_is_converted(tmp_path: Path) -> None:
+async def test_a_response_body_within_the_time_limit_is_converted(tmp_path: Path) -> None:
     _, down = conversions(tmp_path, DEADLINE)
     room = ConversionShare(1000, 1000)
     response = CapturedResponse(200, JSON_TYPE, b'{"a":1}')
@@ -157,7 +159,7 @@ async def test_a_response_body_within_the_limit_is_converted(tmp_path: Path) -> 
     await ended()
 
 
-def test_it_does_not_keep_the_process(tmp_path: Path) -> None:
+def test_a_stopped_thread_does_not_keep_the_process_from_ending(tmp_path: Path) -> None:
     code = """
 import asyncio, time
 from gateway.proxy import timed_conversion
@@ -187,7 +189,7 @@ asyncio.run(main())
         ("os._exit(1)", DEADLINE, "is not imported: the process has ended"),
     ],
 )
-async def test_a_module_that_is_not_imported_in_time_is_named(
+async def test_the_error_names_a_module_that_is_not_imported_in_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, seconds: float, reason: str
 ) -> None:
     code = f"import os, sys, time\nif 'gateway.base.function_child' in sys.modules:\n    {line}\n"

@@ -1,4 +1,4 @@
-"""Streams of documents: each document has the bounds that a whole body has."""
+"""Streams of documents: each document has the same limits as a whole body."""
 
 import pytest
 
@@ -15,7 +15,7 @@ LARGE = b'{"x":[' + b"{}," * 30_000 + b"{}]}\n"
 
 
 async def converted(body: bytes, room: ConversionShare) -> bytes:
-    """Return the converted lines of an answer."""
+    """Convert the lines of a response, and return them."""
     answer = CapturedResponse(200, LINES, body)
     found, _ = await body_conversion.convert_response_body(answer, conversion(), room)
     assert found is not None
@@ -23,7 +23,7 @@ async def converted(body: bytes, room: ConversionShare) -> bytes:
     return b"".join([piece async for piece in found])
 
 
-async def test_a_large_line_takes_room() -> None:
+async def test_a_large_line_reserves_bytes_of_the_memory_budget() -> None:
     room = ConversionShare(len(LARGE), 100_000)
     assert await converted(LINE, room) == (b'{"name":1,"channel":"web","tries":3}\n')
     assert room.held == 0
@@ -32,14 +32,14 @@ async def test_a_large_line_takes_room() -> None:
     room.release()
 
 
-async def test_too_many_elements() -> None:
+async def test_a_document_with_too_many_elements_fails_the_stream() -> None:
     room = ConversionShare(len(LARGE), 30_000)
     with pytest.raises(FaultError, match="a document of more than 30000 elements"):
         await converted(LARGE, room)
     room.release()
 
 
-async def test_a_request_of_a_line_that_is_too_large() -> None:
+async def test_a_request_with_a_line_over_the_size_limit_is_refused() -> None:
     pieces = body_conversion.convert_request_stream(
         LINE, BodyFormat.JSON_LINES, conversion(), ConversionShare(len(LINE) - 2, 1), None
     )
@@ -48,7 +48,9 @@ async def test_a_request_of_a_line_that_is_too_large() -> None:
     assert caught.value.fault.code is FaultCode.BODY_TOO_LARGE
 
 
-async def test_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_large_line_is_refused_if_the_memory_budget_has_no_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(conversion_budget, "PATIENCE", 0.01)
     full, room = ConversionShare(conversion_budget._ALL, 1), ConversionShare(len(LARGE), 100_000)
     await full.grow(conversion_budget._ALL)

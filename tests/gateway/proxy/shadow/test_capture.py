@@ -1,4 +1,4 @@
-"""Tees: copies within a bound, and never in the way of what passes."""
+"""Copies of bodies: they stay within a memory budget, and do not affect the forwarded bodies."""
 
 import tracemalloc
 from collections.abc import AsyncIterator, Callable
@@ -30,7 +30,7 @@ class Arriving:
 
     @property
     def complete(self) -> bool:
-        """Whether the last piece is taken."""
+        """Whether the last piece has been read."""
         return not self.pieces
 
     async def read(self) -> bytes:
@@ -42,14 +42,14 @@ class Arriving:
         self.pieces.insert(0, data)
 
     async def write(self, data: bytes) -> None:
-        """Note what is written."""
+        """Record the written bytes."""
         self.written += data
 
     def release(self) -> None:
         raise AssertionError
 
     def abandon(self) -> None:
-        """Note that it is over."""
+        """Record that the response was abandoned."""
         self.abandoned = True
 
 
@@ -59,11 +59,13 @@ def budget() -> CaptureBudget:
 
 
 def left(budget: CaptureBudget) -> int:
-    """Return how much of a budget is there."""
+    """Return how many bytes of a budget are free, and take them."""
     return next(size for size in range(100, -1, -1) if budget.take(size))
 
 
-def test_a_copy(budget: CaptureBudget) -> None:
+def test_a_copy_contains_all_pieces_and_gives_its_bytes_back_when_dropped(
+    budget: CaptureBudget,
+) -> None:
     copy = CapturedBody(budget, 6)
     for piece in (b"abc", b"", b"def"):
         copy.keep(piece)
@@ -73,8 +75,10 @@ def test_a_copy(budget: CaptureBudget) -> None:
 
 
 @pytest.mark.parametrize(("most", "lost"), [(6, "large"), (50, "memory")])
-def test_too_much_loses_all(budget: CaptureBudget, most: int, lost: str) -> None:
-    """And gives back what it took, once."""
+def test_a_copy_over_a_limit_is_discarded_completely(
+    budget: CaptureBudget, most: int, lost: str
+) -> None:
+    """The copy gives its bytes back to the budget only once."""
     copy = CapturedBody(budget, most)
     for piece in (b"abcdef", b"ghijkl", b"m"):
         copy.keep(piece)
@@ -83,7 +87,7 @@ def test_too_much_loses_all(budget: CaptureBudget, most: int, lost: str) -> None
     assert (copy.lost, left(budget)) == (lost, 10)
 
 
-def test_small_pieces_take_no_more_than_their_bytes() -> None:
+def test_a_copy_of_many_small_pieces_uses_little_more_memory_than_their_bytes() -> None:
     copy = CapturedBody(CaptureBudget(100_000), 100_000)
     tracemalloc.start()
     try:
@@ -94,7 +98,7 @@ def test_small_pieces_take_no_more_than_their_bytes() -> None:
         tracemalloc.stop()
 
 
-def test_copies_share_a_budget(budget: CaptureBudget) -> None:
+def test_several_copies_share_one_budget(budget: CaptureBudget) -> None:
     one, other = CapturedBody(budget, 8), CapturedBody(budget, 8)
     one.keep(b"abcdefgh")
     other.keep(b"abc")
@@ -103,7 +107,9 @@ def test_copies_share_a_budget(budget: CaptureBudget) -> None:
     assert left(budget) == 10
 
 
-async def test_a_request_body_passes(budget: CaptureBudget) -> None:
+async def test_a_request_body_is_forwarded_even_if_its_copy_is_discarded(
+    budget: CaptureBudget,
+) -> None:
     async def pieces() -> AsyncIterator[bytes]:
         yield b"abc"
         yield b"def"
@@ -116,14 +122,14 @@ async def test_a_request_body_passes(budget: CaptureBudget) -> None:
 def watched(
     budget: CaptureBudget, *pieces: bytes
 ) -> tuple[Arriving, CapturedBody, CapturingResponse, list[bool]]:
-    """Return a response, its copy, what is passed on, and how it ended."""
+    """Return a response, its copy, the capturing response, and a list that records its end."""
     ends: list[bool] = []
     over: Callable[[bool], None] = ends.append
     response, copy = Arriving(*pieces), CapturedBody(budget, 8)
     return response, copy, CapturingResponse(response, copy, over), ends
 
 
-async def test_a_response_passes(budget: CaptureBudget) -> None:
+async def test_a_response_is_forwarded_unchanged_and_copied(budget: CaptureBudget) -> None:
     response, copy, teed, ends = watched(budget, b"abc", b"def")
     assert (teed.status, teed.reason, teed.fields) == (200, b"OK", [(b"A", b"b")])
     assert (teed.sized, teed.switched, teed.target, teed.complete) == (True, False, "here", False)
@@ -135,7 +141,7 @@ async def test_a_response_passes(budget: CaptureBudget) -> None:
     assert (copy.whole(), ends) == (b"abcdef", [True])
 
 
-async def test_what_is_given_back_is_copied_once(budget: CaptureBudget) -> None:
+async def test_bytes_that_are_given_back_are_copied_only_once(budget: CaptureBudget) -> None:
     _, copy, teed, _ = watched(budget, b"abc", b"def")
     begun = await teed.read() + await teed.read()
     teed.unread(begun)
@@ -143,7 +149,9 @@ async def test_what_is_given_back_is_copied_once(budget: CaptureBudget) -> None:
     assert copy.whole() == b"abcdef"
 
 
-async def test_a_response_that_nobody_reads_to_its_end(budget: CaptureBudget) -> None:
+async def test_a_response_that_is_abandoned_early_is_reported_as_incomplete(
+    budget: CaptureBudget,
+) -> None:
     _, _, teed, ends = watched(budget, b"abc", b"def")
     await teed.read()
     teed.abandon()

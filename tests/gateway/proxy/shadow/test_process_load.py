@@ -1,4 +1,4 @@
-"""The load of a process, measured now and then."""
+"""The load of a process, which is measured at intervals, limits shadows."""
 
 from dataclasses import dataclass
 from math import inf
@@ -11,18 +11,20 @@ from gateway.proxy.shadows import Load, time_used
 
 @dataclass
 class Clock:
-    """Stands for the module `time`."""
+    """Replaces the module `time`."""
 
     now: float = 0.0
     used: float = 0.0
 
     def monotonic(self) -> float:
-        """Return how much time has passed."""
+        """Return the current time of this clock."""
         return self.now
 
 
-def test_load(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that uses most of its time has none left over; it is looked at now and then."""
+def test_the_load_is_high_if_the_process_used_most_of_the_measured_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Between two measurements, the result does not change."""
     clock = Clock()
     monkeypatch.setattr(shadows, "time", clock)
     load = Load(lambda: clock.used, 0.8)
@@ -38,7 +40,7 @@ def test_load(monkeypatch: pytest.MonkeyPatch) -> None:
         assert load.high is high, now
 
 
-def test_load_that_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_load_is_never_high_if_the_limit_is_1(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
     monkeypatch.setattr(shadows, "time", clock)
     limited, free = (Load(lambda: clock.used, most) for most in (0.8, 1))
@@ -47,8 +49,10 @@ def test_load_that_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     assert limited.longest_lag < free.longest_lag == inf
 
 
-def test_the_share_shrinks_fast_and_grows_slowly(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that a process close to its limit does not swing between all background work and none."""
+def test_the_share_of_background_work_shrinks_fast_and_grows_slowly(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A process close to its limit then does not alternate between all background work and none."""
     clock = Clock()
     monkeypatch.setattr(shadows, "time", clock)
     load = Load(lambda: clock.used, 0.8)
@@ -63,7 +67,7 @@ def test_the_share_shrinks_fast_and_grows_slowly(monkeypatch: pytest.MonkeyPatch
 
     assert after(0.0, 0.0) == 1
     assert after(0.1, 0.1) == 0
-    assert after(0.05, 0.05) == 0  # nothing is measured so soon
+    assert after(0.05, 0.05) == 0  # too early for a new measurement
     assert after(0.1, 0.1) == 0
     assert after(0.1, 0.0) == pytest.approx(0.3, abs=0.001)
     assert after(1.0, 0.5) == pytest.approx(0.8, abs=0.001)
@@ -73,8 +77,10 @@ def test_the_share_shrinks_fast_and_grows_slowly(monkeypatch: pytest.MonkeyPatch
     assert after(0.1, 0.0) == pytest.approx(0.05, abs=0.001)
 
 
-def test_what_waits_keeps_more_from_coming(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Work that is planned faster than it begins would wait in vain, until the load is measured."""
+def test_no_more_comparisons_are_planned_while_many_are_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """If comparisons are planned faster than they begin, they would wait too long."""
     monkeypatch.setattr(shadows, "time", Clock())
     limited, free = (Load(lambda: 0.0, most) for most in (0.8, 1))
     for load, waiting, expected in [
@@ -85,10 +91,10 @@ def test_what_waits_keeps_more_from_coming(monkeypatch: pytest.MonkeyPatch) -> N
     ]:
         load.waits(waiting)
         assert load.thin(0.5) == expected
-        assert not load.high  # what waits already is not given up
+        assert not load.high  # comparisons that are already waiting are not skipped
 
 
-def test_time_is_used_by_computing() -> None:
+def test_time_used_grows_while_the_thread_computes() -> None:
     measure = time_used()
     before = measure()
     sum(range(1_000_000))

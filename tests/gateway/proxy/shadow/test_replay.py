@@ -1,4 +1,4 @@
-"""Replays: the parts of an answer that are compared."""
+"""Replays: the parts of a response that are compared."""
 
 import pytest
 
@@ -24,7 +24,9 @@ RULE = VersionShadow(("orders", "1"), headers=("x-kind",))
         (b"text/csv", b"a,1", b"a,1"),
     ],
 )
-def test_a_body(media: bytes, body: bytes, compared: Document) -> None:
+def test_a_body_is_parsed_for_comparison_by_its_media_type(
+    media: bytes, body: bytes, compared: Document
+) -> None:
     answer = CapturedResponse(200, [(b"Content-Type", media), (b"X-Kind", b"one")], body)
     expected = ComparedAnswer(200, {"x-kind": ("one",)}, compared)
     assert answer.compared(RULE, "GET") == expected

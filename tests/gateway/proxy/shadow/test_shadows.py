@@ -1,6 +1,6 @@
-"""Shadows: comparisons begin one by one, and wait within bounds.
+"""Shadows: comparisons begin one by one, and the queue of waiting comparisons is limited.
 
-What they compare is tested over sockets, in tests/gateway/live/test_shadowing.py.
+tests/gateway/live/test_shadowing.py tests the comparisons themselves over sockets.
 """
 
 import asyncio
@@ -15,13 +15,13 @@ from tests.gateway.proxy.wires import Gateway
 
 
 class Comparisons:
-    """Stands for captured requests, and notes in which turn of the event loop each begins.
+    """Replaces captured requests, and records when the comparison of each begins.
 
     Attributes:
-        turn: the number of the turn.
-        begun: the turns in which comparisons began.
-        reasons: why others did not.
-        over: ends those that have begun.
+        turn: The number of the current iteration of the event loop.
+        begun: The iterations in which comparisons began.
+        reasons: The reasons why other comparisons were skipped.
+        over: Ends all comparisons that have begun.
     """
 
     def __init__(self) -> None:
@@ -32,30 +32,30 @@ class Comparisons:
         self.over = asyncio.Event()
 
     def shed(self, why: str) -> None:
-        """Note the reason."""
+        """Record the reason for a skipped comparison."""
         self.reasons.append(why)
 
     async def compare(self, made: float) -> None:
-        """Note the turn, and wait for the end."""
+        """Record the iteration, and wait until `over` is set."""
         self.begun.append(self.turn)
         await self.over.wait()
 
     async def turns(self, number: int) -> None:
-        """Let so many turns pass."""
+        """Run `number` iterations of the event loop."""
         for _ in range(number):
             self.turn += 1
             await asyncio.sleep(0)
 
 
 def shadows() -> Shadows:
-    """Return shadows of a process that is idle, and has no services."""
+    """Return the Shadows of an idle process without services."""
     nothing = cast(Any, None)
     return Shadows(nothing, nothing, nothing, Load(lambda: 0.0, 1), nothing)
 
 
-async def test_one_begins_in_a_turn() -> None:
+async def test_only_one_comparison_begins_in_an_iteration_of_the_event_loop() -> None:
     tested, given = shadows(), Comparisons()
-    for _ in range(150):  # as if a whole turn of clients was answered
+    for _ in range(150):  # as if 150 requests ended in one iteration of the event loop
         tested.submit(cast(Any, given))
     assert given.reasons == ["queue"] * 22
     await given.turns(64)
@@ -65,7 +65,7 @@ async def test_one_begins_in_a_turn() -> None:
     assert len(given.begun) == len(set(given.begun)) == 128
 
 
-async def test_those_that_wait_give_way() -> None:
+async def test_waiting_comparisons_are_skipped_under_load_or_after_too_long() -> None:
     tested, given = shadows(), Comparisons()
     tested.submit(cast(Any, given))
     tested.load._high = True
@@ -78,7 +78,7 @@ async def test_those_that_wait_give_way() -> None:
     assert given.reasons == ["load", "queue"]
 
 
-async def test_while_many_wait_no_more_are_captured() -> None:
+async def test_no_more_requests_are_captured_while_many_comparisons_are_waiting() -> None:
     tested, given = shadows(), Comparisons()
     tested.load = Load(lambda: 0.0, 0.8)
     thinned = []
@@ -86,14 +86,14 @@ async def test_while_many_wait_no_more_are_captured() -> None:
         thinned.append(tested.load.thin(0.5))
         tested.submit(cast(Any, given))
     assert thinned == [0.5] * 16 + [1.0] * 4
-    await given.turns(10)  # one began in each
+    await given.turns(10)  # one comparison began in each iteration
     assert tested.load.thin(0.5) == 0.5
     assert given.reasons == []
     tested.close()
     await given.turns(4)
 
 
-async def test_the_end() -> None:
+async def test_close_cancels_running_and_waiting_comparisons() -> None:
     tested, given = shadows(), Comparisons()
     for _ in range(20):
         tested.submit(cast(Any, given))
@@ -104,8 +104,8 @@ async def test_the_end() -> None:
     assert len(given.begun) == 16
 
 
-async def test_one_that_takes_too_long_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A service that sends a byte more now and then would keep its place for good."""
+async def test_a_comparison_that_takes_too_long_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A service that sends a byte from time to time could otherwise block a comparison forever."""
     monkeypatch.setattr("gateway.proxy.shadows._LONGEST", 0.01, raising=False)
     head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n"
     text = rules(1).replace('"1": { service: s }', '"1": { service: s, shadow: { via: "2" } }')
@@ -117,7 +117,9 @@ async def test_one_that_takes_too_long_ends(monkeypatch: pytest.MonkeyPatch) -> 
     served.close()
 
 
-async def test_a_time_that_ran_out_elsewhere_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_timeout_error_inside_a_comparison_counts_as_a_failure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
     text = rules(1).replace('"1": { service: s }', '"1": { service: s, shadow: { via: "2" } }')
     served = Gateway(text, {1: lambda _: head})
@@ -132,7 +134,9 @@ async def test_a_time_that_ran_out_elsewhere_is_a_failure(monkeypatch: pytest.Mo
     served.close()
 
 
-async def test_no_example_is_made_that_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_sample_is_created_only_if_the_recorder_has_room_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     body = b'{"name":{"firstName":"A","lastName":"B"}}'
     json = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b"
     text = rules(1).replace('"1": { service: s }', '"1": { service: s, shadow: { via: "2" } }')

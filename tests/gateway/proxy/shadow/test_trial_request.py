@@ -1,4 +1,4 @@
-"""Writes that are compared before they are shifted, without sockets: what is asked and counted."""
+"""Shadows of write requests: they are validated, or sent as dry runs. The tests use no sockets."""
 
 import pytest
 
@@ -47,7 +47,7 @@ def write(query: str = "", body: bytes = BODY, *, method: str = "POST") -> bytes
     return head.encode() + body
 
 
-async def test_a_write_is_validated_and_not_sent() -> None:
+async def test_a_write_request_is_validated_but_not_sent() -> None:
     served = gateway("validate: true")
     answer = await served.ask(write("?page=3"))
     assert answer.startswith(b"HTTP/1.1 201")
@@ -66,7 +66,9 @@ async def test_a_write_is_validated_and_not_sent() -> None:
 @pytest.mark.parametrize(
     ("more", "shown"), [("", "refused: enum"), (", samples: plain", "refused: 'B' is not one of")]
 )
-async def test_what_would_be_refused_is_counted_by_field(more: str, shown: str) -> None:
+async def test_fields_that_the_other_version_would_refuse_are_counted(
+    more: str, shown: str
+) -> None:
     served = gateway(f"validate: true, ignore: [/known]{more}")
     served.refuses = [
         RefusedField("/known", "type", "a number"),
@@ -87,7 +89,9 @@ async def test_what_would_be_refused_is_counted_by_field(more: str, shown: str) 
 
 
 @pytest.mark.parametrize(("query", "body"), [("", b"{"), ("?page=1&size=2", BODY)])
-async def test_what_cannot_be_converted_would_be_refused(query: str, body: bytes) -> None:
+async def test_a_request_that_cannot_be_converted_counts_as_invalid(
+    query: str, body: bytes
+) -> None:
     served = gateway("validate: true")
     await served.ask(write(query, body))
     assert served.trials == []
@@ -98,10 +102,10 @@ async def test_what_cannot_be_converted_would_be_refused(query: str, body: bytes
     assert "does not fit this version" in document["new"]
 
 
-async def test_what_is_not_validated() -> None:
+async def test_a_write_request_is_skipped_if_it_cannot_be_validated() -> None:
     served = gateway("validate: true", b"422 No")
     await served.ask(write())
-    assert served.counted == [("shed", *KEY, "refused")]  # by the version's own service
+    assert served.counted == [("shed", *KEY, "refused")]  # by the service of the client's version
     served = gateway("validate: true")
     served.refuses = None
     await served.ask(write())
@@ -121,7 +125,7 @@ async def test_what_is_not_validated() -> None:
         ("query: dryRun, value: yes", b"/person?x=1&dryRun=yes", [b"Prefer: hurry"]),
     ],
 )
-async def test_a_dry_run_is_compared_as_a_read_is(
+async def test_a_dry_run_is_sent_with_its_mark_and_compared_like_a_read(
     mark: str, target: bytes, fields: list[bytes]
 ) -> None:
     served = gateway(f"validate: true, dry_run: {{ {mark} }}, samples: plain")
@@ -132,12 +136,12 @@ async def test_a_dry_run_is_compared_as_a_read_is(
     assert [line for line in lines if line.lower().startswith(b"prefer")] == fields
     assert b"X-Shadow: 1" in lines
     assert asked.endswith(b'{"name":"B"}')
-    assert len(served.requests[OLD]) == 1  # the own service would carry it out once more
-    # Writing takes longer than not to, so that the times are not compared.
+    assert len(served.requests[OLD]) == 1  # a second request would execute the write again
+    # Response times are not compared, because a write takes longer than a dry run.
     assert served.counted == [("compared", *KEY), ("operations_compared", *KEY, "POST", PATH)]
 
 
-async def test_a_dry_run_where_the_service_offers_it() -> None:
+async def test_a_dry_run_is_sent_only_for_the_configured_methods() -> None:
     served = gateway('dry_run: { query: dryRun, value: "true", methods: [PUT] }')
     await served.ask(write())
     assert served.requests[NEW] == []
@@ -145,7 +149,7 @@ async def test_a_dry_run_where_the_service_offers_it() -> None:
     assert len(served.requests[NEW]) == 1
 
 
-async def test_a_read_that_cannot_be_converted_is_a_difference() -> None:
+async def test_a_read_that_cannot_be_converted_counts_as_a_difference() -> None:
     served = gateway("noise: false")
     await served.ask(b"GET /v1/person?page=1&size=2 HTTP/1.1\r\nHost: h\r\n\r\n")
     assert served.requests[NEW] == []
@@ -157,7 +161,7 @@ async def test_a_read_that_cannot_be_converted_is_a_difference() -> None:
     ]
 
 
-async def test_times_of_reads_are_counted() -> None:
+async def test_response_times_of_reads_are_counted() -> None:
     served = gateway("percent: 100")
     await served.ask(b"GET /v1/person HTTP/1.1\r\nHost: h\r\n\r\n")
     assert served.counted == [
