@@ -80,6 +80,10 @@ class TlsConnection:  # mypyc compiles no subclass of asyncio.Protocol
         self._ended = False  # reading has ended: the peer closed its side, or TLS failed
         self._shut = False  # writing has ended
         self._paused = False
+        # TCP is paused, or its end is not passed on yet, until all received records are read. They
+        # stay in the two buffers of OpenSSL while the connection pauses reading.
+        self._stalled = False
+        self._tcp_ended = False
         self._error: Exception | None = None  # passed to `connection_lost` of the connection
 
     # Methods of the protocol, called by the TCP transport.
@@ -105,9 +109,16 @@ class TlsConnection:  # mypyc compiles no subclass of asyncio.Protocol
             return False
         if self._ended or self._protocol is None:
             return not self._shut
+        if self._paused or self._incoming.pending or self.tls.pending():
+            self._tcp_ended = self._stalled = True
+            return True
+        return self._cut_off()
+
+    def _cut_off(self) -> bool | None:
+        """Report the end of the stream without a close_notify; return whether to stay open."""
         self._ended = True
         self._error = TlsError("closed", "it ended the connection without a TLS close_notify")
-        return self._protocol.eof_received()
+        return self._protocol is not None and self._protocol.eof_received()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forward the end of the connection."""
@@ -182,9 +193,22 @@ class TlsConnection:  # mypyc compiles no subclass of asyncio.Protocol
                 break
         if self._outgoing.pending:  # a key update, or an alert
             self._send()
+        if self._stalled and not self._paused:
+            self._continue_tcp()
+
+    def _continue_tcp(self) -> None:
+        """Resume TCP, or pass on its end, now that all received records are read."""
+        self._stalled = False
+        if self._tcp is None or self._tcp.is_closing():
+            return
+        if not self._tcp_ended:
+            self._tcp.resume_reading()
+        elif not self._ended and not self._cut_off():
+            self.close()
 
     def _peer_ended(self) -> None:
         if self._ended:
+            self._incoming.read()  # OpenSSL reads nothing after the close_notify
             return
         self._ended = True
         if (self._protocol is not None and not self._protocol.eof_received()) or self._shut:
@@ -208,7 +232,7 @@ class TlsConnection:  # mypyc compiles no subclass of asyncio.Protocol
 
     def _break(self, error: TlsError) -> None:
         """End the connection after a TLS error in either direction."""
-        self._ended = self._shut = True
+        self._ended = self._shut = self._paused = True
         self._error = error
         self._send()
         if self._tcp is not None:
@@ -243,13 +267,13 @@ class TlsConnection:  # mypyc compiles no subclass of asyncio.Protocol
         """Close the connection after all bytes are sent."""
         if self._open and not self._shut:
             self._notify()
-        self._shut = True
+        self._shut = self._paused = True  # no more records are delivered
         if self._tcp is not None:
             self._tcp.close()
 
     def abort(self) -> None:
         """Close the connection immediately, and discard unsent bytes."""
-        self._shut = True
+        self._shut = self._paused = True
         if self._tcp is not None:
             self._tcp.abort()
 
@@ -261,18 +285,19 @@ class TlsConnection:  # mypyc compiles no subclass of asyncio.Protocol
 
     def pause_reading(self) -> None:
         """Stop reading."""
-        self._paused = True
+        self._paused = self._stalled = True
         if self._tcp is not None:
             self._tcp.pause_reading()
 
     def resume_reading(self) -> None:
-        """Resume reading, starting with bytes that have already arrived."""
-        if self._paused:
-            self._paused = False
-            if self._incoming.pending or self.tls.pending():
-                self._loop.call_soon(self._read)
-        if self._tcp is not None:
-            self._tcp.resume_reading()
+        """Resume reading, first the records that have already arrived."""
+        if not self._paused or self.is_closing():
+            return
+        self._paused = False
+        if self._tcp_ended or self._incoming.pending or self.tls.pending():
+            self._loop.call_soon(self._read)
+        else:
+            self._continue_tcp()
 
     def is_closing(self) -> bool:
         """Return whether the connection is closing, or closed."""

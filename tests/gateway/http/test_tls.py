@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+import uvloop
 
 from gateway.http.certificates import client_context, server_context
 from gateway.http.tls import TlsConnection
@@ -86,7 +87,11 @@ async def listening(context: ssl.SSLContext, *, seconds: float = 10.0) -> AsyncI
 
 
 async def connect(
-    port: int, context: ssl.SSLContext, name: str, session: ssl.SSLSession | None = None
+    port: int,
+    context: ssl.SSLContext,
+    name: str,
+    session: ssl.SSLSession | None = None,
+    protocol: Recorder | None = None,
 ) -> Recorder:
     """Connect with the gateway's own client; raises TlsError."""
     loop = asyncio.get_running_loop()
@@ -95,7 +100,7 @@ async def connect(
     def shaken(_: TlsConnection, error: TlsError | None) -> None:
         made.set_result(None) if error is None else made.set_exception(error)
 
-    recorder = Recorder()
+    recorder = protocol or Recorder()
     connection: Any = TlsConnection(loop, recorder, context, 10.0, shaken, name, session)
     await loop.create_connection(lambda: connection, "127.0.0.1", port)
     await made
@@ -149,6 +154,94 @@ async def test_no_data_is_delivered_while_reading_is_paused(authority: Authority
         client.transport.resume_reading()
         await until(lambda: len(client.data) == 100_000)
         client.transport.close()
+
+
+class SlowReader(Recorder):
+    """Pauses reading after each piece of data, and resumes it in the next iteration.
+
+    Its tests run on uvloop, as the gateway does: unlike asyncio's loop, uvloop reads from sockets
+    before it calls back.
+    """
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self.transport.pause_reading()
+        asyncio.get_running_loop().call_soon(self.transport.resume_reading)
+
+
+def test_tcp_is_paused_until_all_received_records_are_read(authority: Authority) -> None:
+    async def largest_buffer() -> int:
+        async with listening(server_context(authority.issue("api.example"))) as peers:
+            context = client_context(ca=authority.pem)
+            client = await connect(peers.port, context, "api.example", protocol=SlowReader())
+            server = await peers.server()
+            server.transport.write(b"a" * 8_000_000)
+            largest = 0
+            while len(client.data) < 8_000_000:
+                largest = max(largest, client.transport._incoming.pending)
+                await asyncio.sleep(0)
+            client.transport.abort()
+            return largest
+
+    assert uvloop.run(largest_buffer()) <= 256 * 1024  # uvloop reads at most so much at a time
+
+
+@pytest.mark.parametrize("notify", [True, False], ids=["close_notify", "end of TCP"])
+def test_data_before_the_end_is_delivered_to_a_slow_reader(
+    authority: Authority, notify: bool
+) -> None:
+    async def received() -> None:
+        async with listening(server_context(authority.issue("api.example"))) as peers:
+            context = client_context(ca=authority.pem)
+            client = await connect(peers.port, context, "api.example", protocol=SlowReader())
+            server = await peers.server()
+            client.transport.pause_reading()
+            server.transport.write(b"a" * 200_000)
+            tcp = server.transport._tcp
+            assert tcp is not None
+            server.transport.close() if notify else tcp.write_eof()
+            await asyncio.sleep(0.05)  # everything arrives
+            client.transport.resume_reading()
+            error = await client.lost
+            assert len(client.data) == 200_000
+            assert client.ended.is_set()
+            assert (error is None) == notify
+            server.transport.abort()
+
+    uvloop.run(received())
+
+
+async def test_no_data_is_delivered_after_the_connection_is_aborted(authority: Authority) -> None:
+    async with listening(server_context(authority.issue("api.example"))) as peers:
+        client = await connect(peers.port, client_context(ca=authority.pem), "api.example")
+        server = await peers.server()
+        pieces: list[bytes] = []
+
+        def received(data: bytes) -> None:
+            pieces.append(data)
+            server.transport.abort()
+
+        server.data_received = received  # type: ignore[method-assign]
+        client.transport.write(b"a" * 100_000)  # seven records
+        await server.lost
+        assert [len(piece) for piece in pieces] == [16 * 1024]
+
+
+async def test_data_after_a_close_notify_is_dropped(authority: Authority) -> None:
+    async with listening(server_context(authority.issue("api.example"))) as peers:
+        client = await connect(peers.port, client_context(ca=authority.pem), "api.example")
+        server = await peers.server()
+        server.keeps = True
+        client.transport._notify()
+        await server.ended.wait()
+        tcp = client.transport._tcp
+        assert tcp is not None
+        tcp.write(b"x" * 1_000_000)
+        tcp.write_eof()
+        await asyncio.sleep(0.05)
+        assert server.transport._incoming.pending == 0
+        client.transport.abort()
+        server.transport.abort()
 
 
 async def test_a_side_that_has_ended_still_receives_data(authority: Authority) -> None:

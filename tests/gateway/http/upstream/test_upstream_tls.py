@@ -3,10 +3,12 @@
 import asyncio
 import socket
 import ssl
+import time
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
+import uvloop
 
 from gateway.base.errors import FaultError
 from gateway.http.certificates import client_context, server_context
@@ -84,6 +86,42 @@ async def test_large_bodies_arrive_complete_over_tls(
     pool = Pool(lambda *_: None, [])
     assert await body(pool, secure(scripted.port, client_context(ca=authority.pem))) == large
     pool.close()
+
+
+@pytest.mark.parametrize("framing", [b"Content-Length: 120000\r\n", b""], ids=["length", "close"])
+def test_a_slowly_read_response_is_complete_although_the_service_has_closed(
+    authority: Authority, framing: bytes
+) -> None:
+    head = b"HTTP/1.1 200 OK\r\nConnection: close\r\n%b\r\n" % framing
+    context = server_context(authority.issue("localhost"))
+
+    def answer(listener: socket.socket, loop: asyncio.AbstractEventLoop) -> None:
+        connection, _ = listener.accept()
+        with connection, context.wrap_socket(connection, True) as secured:
+            secured.recv(1000)
+            loop.call_soon_threadsafe(time.sleep, 0.2)  # busy until everything has arrived
+            time.sleep(0.05)
+            secured.sendall(head + b"x" * 120_000)
+            secured.settimeout(0)
+            with suppress(OSError):  # no wait for the close_notify of the gateway
+                secured.unwrap()
+
+    async def received(listener: socket.socket) -> int:
+        pool = Pool(lambda *_: None, [])
+        port = listener.getsockname()[1]
+        answering = asyncio.to_thread(answer, listener, asyncio.get_running_loop())
+        answered = asyncio.create_task(answering)
+        response = await pool.send(secure(port, client_context(ca=authority.pem)), GET)
+        size = 0
+        while piece := await response.read():
+            size += len(piece)
+            await asyncio.sleep(0.01)
+        await answered
+        pool.close()
+        return size
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        assert uvloop.run(received(listener)) == 120_000  # the loop of the gateway
 
 
 @pytest.mark.parametrize(
