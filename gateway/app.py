@@ -9,12 +9,14 @@ import asyncio
 import os
 import socket
 import ssl
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 
+from gateway.access.token_buckets import TokenBuckets, shared_memory
 from gateway.admin.access.connections import AdminListener
 from gateway.admin.admin_app import Load, start_admin
 from gateway.base.overrides import Overrides
@@ -32,6 +34,7 @@ from gateway.process.settings import Settings, unknown_variables
 from gateway.rules.variables import names
 from gateway.store.local import LocalState
 from gateway.store.state import Membership, State, extra_missing
+from gateway.usage.delta import Admitted
 from gateway.verify.live.documented_operations import DocumentedOperations
 
 # Seconds between two checks for events to notify webhooks of.
@@ -69,8 +72,10 @@ async def serve(settings: Settings, reloader: Reloader) -> None:
             failing[:] = latest
 
         load = settings.shadow_load
+        buckets = TokenBuckets(shared_memory())
+        state.add_debt = partial(_add_debt, reloader, buckets)
         serving = Serving(
-            reloader, state.in_force, state.absorb, export.export, tasks, load, report
+            reloader, state.in_force, state.absorb, export.export, tasks, load, report, buckets
         )
 
         async def apply(overrides: Overrides) -> None:
@@ -121,6 +126,8 @@ async def supervise(settings: Settings, reloader: Reloader, count: int) -> None:
         async with _admin(settings, operator, tasks) as admin:
             listeners = _listeners(settings, reloader, count)
             export = _export(reloader, state, tasks)
+            memory = shared_memory()
+            state.add_debt = partial(_add_debt, reloader, TokenBuckets(memory))
             supervisor = Supervisor(
                 listeners,
                 os.environ,
@@ -130,6 +137,7 @@ async def supervise(settings: Settings, reloader: Reloader, count: int) -> None:
                 reloader.in_force,
                 state.in_force,
                 state.unheard,
+                memory,
             )
 
             async def pass_on() -> None:
@@ -145,6 +153,15 @@ async def supervise(settings: Settings, reloader: Reloader, count: int) -> None:
             await supervisor.stop(settings.grace)
             await export.finish()
     log.event("stopped")
+
+
+def _add_debt(reloader: Reloader, buckets: TokenBuckets, rows: Sequence[Admitted]) -> None:
+    """Take the tokens of requests that another replica has admitted."""
+    limits = (reloader.latest.rate_limits or {}).values()
+    known = {limit.bucket.name: limit.bucket for several in limits for limit in several}
+    for name, number, count in rows:
+        if name in known and known[name].shared:
+            buckets.add_debt(known[name], number, count, time.monotonic())
 
 
 def _listeners(settings: Settings, reloader: Reloader, count: int) -> list[list[Listening]]:

@@ -82,6 +82,13 @@ CLIENTS: Mapping[str, Sequence[Bound]] = {
             "`gateway_refusals_total`",
         ),
         Bound(
+            "token buckets of rate limits",
+            "fixed",
+            "{count access.token_buckets:SLOTS}",
+            "a new one replaces the one that is full first",
+            "none: the replaced bucket is full, so no request is refused",
+        ),
+        Bound(
             "connections that wait to be accepted",
             "per worker",
             "{count process.listening:BACKLOG}",

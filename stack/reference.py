@@ -38,6 +38,7 @@ SECTIONS = (
     "admin",
     "notify",
     "cors",
+    "rate_limits[]",
     "limits",
 )
 """The parts of gateway.yaml that have separate tables. Other keys are in their parent's table."""
@@ -60,6 +61,7 @@ PAGES_OF_KEYS = {
     "admin": "[The admin port](admin-port.md#who-may-do-what) has examples.",
     "notify": "[Notifications](notifications.md) has an example.",
     "cors": "[HTTP through the gateway](http.md#cors) has an example.",
+    "rate_limits[]": "[Rate limits](rate-limits.md) has examples.",
     "limits": "[Bounds](bounds.md) lists the result at each limit.",
 }
 """The sentence under a table's heading with a link to the page that has examples."""

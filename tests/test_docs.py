@@ -12,6 +12,9 @@ from pathlib import Path
 import pytest
 from multidict import CIMultiDict
 
+from gateway.access.rate_limits import RateLimiter
+from gateway.access.token_buckets import TokenBuckets, shared_memory
+from gateway.base.client_names import Identity
 from gateway.findings.operator import Operator
 from gateway.findings.refused_rules import RefusedRules
 from gateway.observe.metric_table import METRICS
@@ -202,6 +205,30 @@ def test_the_example_of_cors_allows_its_origin() -> None:
         (b"Access-Control-Allow-Headers", b"Content-Type, X-API-Version"),
         (b"Access-Control-Max-Age", b"3600"),
     )
+
+
+def test_the_first_lines_about_rate_limits_limit_a_client_and_an_address() -> None:
+    """docs/rate-limits.md begins with what most people need."""
+    first = _first_yaml(PAGES["docs/rate-limits.md"])
+    served = "services: { s: { targets: [http://s] } }\n"
+    served += "apis: { a: { service: s, endpoints: [ { path: /a } ] } }"
+    limits = load(f"{first}{served}".encode(), "", {"ACME_KEY": "key"}).rate_limits
+    assert limits is not None
+    now, acme = 0.0, Identity("acme", "api_key")
+    limiter = RateLimiter(TokenBuckets(shared_memory()), lambda: now, print, print)
+
+    def violated(times: int) -> tuple[str, ...]:
+        for _ in range(times):
+            fault, _ = limiter.admit(limits, acme, lambda: "192.0.2.1", "a", None)
+            if fault is not None:
+                return fault.violated
+        return ()
+
+    assert (violated(50), violated(1)) == ((), ("site",))
+    now = 10.0
+    assert violated(50) == ()
+    now = 12.0
+    assert (violated(20), violated(1)) == ((), ("default",))
 
 
 PREFLIGHT = {"Origin": "https://app.example.com", "Access-Control-Request-Method": "GET"}

@@ -2,11 +2,14 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import partial
 from ipaddress import ip_address
 
 from multidict import CIMultiDict
 
+from gateway.access.rate_limits import limits_of_client
 from gateway.admin.body_trace import ExplainedBody, explain_body
+from gateway.base.addresses import client_site
 from gateway.base.client_names import ANONYMOUS, ASSUMED, UNVERIFIED, Identity
 from gateway.base.headers import FieldLines, HeaderFields
 from gateway.base.overrides import NO_OVERRIDES, Overrides
@@ -15,6 +18,7 @@ from gateway.conversion.chain import BodyConversion, Conversion
 from gateway.conversion.version_step import Direction
 from gateway.rollout.cutover import BUCKETS, StickyBy, bucket, percent_in_force
 from gateway.rollout.shadow import ShadowMode
+from gateway.routing.cors import is_preflight
 from gateway.routing.plan import Decision, Options, Plan, Refusal, plan
 from gateway.routing.snapshot import Route, Snapshot
 from gateway.versions.reader import Reader
@@ -161,6 +165,7 @@ def facts(
         ("read", f"{', '.join(map(repr, values)) or 'nothing'} in {reader.place}")
         for reader, values in readings
     ]
+    found += _limits(snapshot, outcome, head, identity, peer)
     match outcome:
         case Refusal(fault=fault):
             found.append(("answer", f"{fault.status} {fault.code}: {fault.detail}"))
@@ -233,6 +238,23 @@ def _why(chosen: Plan, readings: Readings) -> str:
     named_there = [value for _, values in readings for value in values]
     named = not named_there or str(chosen.route.version) in named_there
     return f"by {chosen.chosen_by}" + ("" if named else ", as the newest that fits")
+
+
+def _limits(
+    snapshot: Snapshot, outcome: Decision, head: RequestHead, identity: Identity, peer: str
+) -> list[Fact]:
+    """Return the rate limits that apply to a request. No token is taken."""
+    endpoint = outcome.endpoint
+    if snapshot.rate_limits is None or endpoint is None or is_preflight(head.method, head.fields):
+        return []
+    address = partial(client_site, head, peer, snapshot.trusted_proxies)
+    found: list[Fact] = []
+    limits = snapshot.rate_limits.get((endpoint.api, outcome.version), ())
+    for limit in limits_of_client(limits, identity.name):
+        whose = limit.key(endpoint.api, identity, address).strip() or "an unknown address"
+        size = f"{limit.text}, at most {limit.bucket.tokens} at once"
+        found.append(("limit", f"{limit.bucket.name}: {size}, by {limit.by}, here {whose}"))
+    return found
 
 
 def _says(fields: FieldLines) -> list[tuple[str, str]]:

@@ -131,3 +131,11 @@ def client_network(
             if not _lies_in(address, trusted):
                 break
     return None if address is None else _network(address, ipv4, ipv6)
+
+
+def client_site(head: RequestHead, peer: str, trusted: Sequence[Network]) -> str | None:
+    """Return the IPv4 address or the IPv6 /64 of the client; see `client_network`.
+
+    A site has all addresses of a /64 (RFC 4291, section 2.5.4).
+    """
+    return client_network(head, peer, 32, 64, trusted)

@@ -137,6 +137,11 @@ class FaultCode(StrEnum):
         ("A brownout refuses the request; Retry-After covers adjacent windows. The status may be "
         "410."),
     )
+    RATE_LIMITED = (
+        "rate_limited", Blame.CLIENT, 429, "Too many requests",
+        ("A limit of `rate_limits` is exceeded; Retry-After is set, and `violated-policies` names "
+        "the limits."),
+    )
     INTERNAL = (
         "internal", Blame.GATEWAY, 500, "Internal error",
         "The gateway failed; the log has the cause.",
@@ -187,6 +192,10 @@ BEFORE_VERSION: frozenset[FaultCode] = frozenset(
 """The faults that can occur before the version of a request is known."""
 
 
+# draft-ietf-httpapi-ratelimit-headers-10, section 5.1
+_QUOTA_EXCEEDED = "https://iana.org/assignments/http-problem-types#quota-exceeded"
+
+
 @dataclass(frozen=True, slots=True)
 class Fault:
     """An error of one request, and the response to it.
@@ -200,6 +209,7 @@ class Fault:
         misfit: For a request that does not fit its version: the `field`, its JSON Pointer
             (`pointer`) if the field is in the body, and the `reason`. None for all other faults.
         own: Members of the problem detail that the configuration sets for this fault.
+        violated: The names of the exceeded rate limits.
     """
 
     code: FaultCode
@@ -210,6 +220,7 @@ class Fault:
     successor: Mapping[str, object] | None = None
     misfit: Mapping[str, str] | None = None
     own: Mapping[str, str | int] = field(default_factory=dict)
+    violated: tuple[str, ...] = ()
 
     @property
     def blame(self) -> Blame:
@@ -233,6 +244,9 @@ class Fault:
             problem["supportedVersions"] = list(self.supported)
         if self.successor is not None:
             problem["successor"] = dict(self.successor)
+        if self.violated:
+            problem["type"] = _QUOTA_EXCEEDED
+            problem["violated-policies"] = list(self.violated)
         return problem
 
 

@@ -1,9 +1,10 @@
 """The head of a request: the parts that version selection and planning use."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 from gateway.base.client_names import NOBODY, Identity
+from gateway.base.errors import Fault
 from gateway.base.overrides import NO_OVERRIDES, Overrides
 
 
@@ -34,6 +35,13 @@ class RequestHead(NamedTuple):
     authority: str = ""
 
 
+Admit = Callable[[str, object], tuple[Fault | None, tuple[tuple[bytes, bytes], ...]]]
+"""A function that applies the rate limits of an API and a version to a request.
+
+It returns the fault of a refused request, or None, and header fields for every response.
+"""
+
+
 class RequestContext(NamedTuple):
     """The client, the time, the overrides and the random numbers that a plan depends on.
 
@@ -43,6 +51,7 @@ class RequestContext(NamedTuple):
         brownout_draw: Decides whether a brownout of a percentage of requests refuses this one.
         cutover_draw: Decides whether a cutover of a percentage of requests moves this one.
         shadow_draw: Decides whether a shadow of a percentage of requests copies this one.
+        admit: Applies rate limits; None if there are none, or if a plan is only explained.
 
     Each draw is an independent random number from 0 to below 1. A percentage applies to a request
     if the draw is below the percentage. The default draw of 1 is never below it.
@@ -55,6 +64,7 @@ class RequestContext(NamedTuple):
     cutover_draw: float = 1.0
     shadow_draw: float = 0.0
     identity: Identity = NOBODY
+    admit: Admit | None = None
 
 
 ANONYMOUS_CONTEXT = RequestContext()

@@ -120,6 +120,7 @@ METRICS = (
         *("refusals", (*_VERSION, "code")),
         "Requests that the gateway refused or failed, by the code of the error.",
     ),
+    _counted(*("rate_limited_requests", ("limit", "api")), "Requests that a rate limit refused."),
     _counted(
         *("upstream_errors", ("service", "code")),
         "Requests that a service failed to serve, by the code of the error.",

@@ -14,6 +14,8 @@ BACKLOG = 1024
 # `Listening.written`, and the descriptor of the worker's end of the channel.
 LISTENERS = "GATEWAY_WORKER_LISTENERS"
 CHANNEL = "GATEWAY_WORKER_CHANNEL"
+# The variable with the descriptor of the memory with the token buckets.
+BUCKETS = "GATEWAY_WORKER_BUCKETS"
 # The variable with the path of the file that a worker creates while the supervisor hangs.
 UNHEARD = "GATEWAY_WORKER_UNHEARD"
 

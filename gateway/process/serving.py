@@ -9,6 +9,8 @@ from functools import partial
 from time import monotonic
 
 from gateway.access.key_sets import KeySet
+from gateway.access.rate_limits import RateLimiter
+from gateway.access.token_buckets import TokenBuckets
 from gateway.base.overrides import Overrides
 from gateway.base.span import Span
 from gateway.findings.refused_rules import rules_hash
@@ -57,6 +59,7 @@ class Serving:
         tasks: Tasks,
         shadow_load: float,
         report: ReportTargets,
+        buckets: TokenBuckets,
     ) -> None:
         loop = asyncio.get_running_loop()
         self._reloader = reloader
@@ -72,7 +75,10 @@ class Serving:
         self._shadows = Shadows(self._pool, self._recorder, validate, load, self._trace)
         begin, record = self._recorder.begin, self._recorder.add
         traces = RequestTraces(partial(self._recorder.count, "spans_dropped", "rate"))
-        self._pipeline = Pipeline(reloader.latest, self._pool, self._shadows, begin, record, traces)
+        limiter = RateLimiter(buckets, monotonic, self._recorder.count, self._recorder.admit)
+        self._pipeline = Pipeline(
+            reloader.latest, self._pool, self._shadows, begin, record, traces, limiter
+        )
         self._pipeline.overrides = overrides
         self._server = ClientServer(
             self._pipeline,

@@ -42,7 +42,7 @@ from gateway.process.channel import (
     SetClock,
     Traced,
 )
-from gateway.process.listening import CHANNEL, LISTENERS, UNHEARD, Listening
+from gateway.process.listening import BUCKETS, CHANNEL, LISTENERS, UNHEARD, Listening
 from gateway.process.reloader import Loaded
 from gateway.process.running import LongTask, Tasks
 from gateway.usage.delta import Deliver
@@ -100,6 +100,7 @@ class Supervisor:
         rules: the configuration in force.
         unheard: the file that workers create while this process hangs and cannot store their
             counts; None if the state is only in memory.
+        buckets: the descriptor of the memory with the token buckets.
     """
 
     def __init__(
@@ -112,8 +113,10 @@ class Supervisor:
         rules: Loaded,
         overrides: Overrides,
         unheard: Path | None,
+        buckets: int,
     ) -> None:
         self._listeners = listeners
+        self._buckets = buckets
         self._environment = {**environment, **({UNHEARD: str(unheard)} if unheard else {})}
         self._tasks = tasks
         self._deliver = deliver
@@ -223,8 +226,9 @@ class Supervisor:
                         **self._environment,
                         LISTENERS: " ".join(each.written for each in listeners),
                         CHANNEL: str(theirs.fileno()),
+                        BUCKETS: str(self._buckets),
                     },
-                    pass_fds=(*numbers, theirs.fileno()),
+                    pass_fds=(*numbers, theirs.fileno(), self._buckets),
                 )
             except BaseException:
                 await channel.close()

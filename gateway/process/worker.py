@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from gateway.access.token_buckets import TokenBuckets
 from gateway.base.overrides import Overrides
 from gateway.base.span import Span
 from gateway.observe import log
@@ -28,7 +29,7 @@ from gateway.process.channel import (
     SetClock,
     Traced,
 )
-from gateway.process.listening import CHANNEL, LISTENERS, UNHEARD, Listening
+from gateway.process.listening import BUCKETS, CHANNEL, LISTENERS, UNHEARD, Listening
 from gateway.process.reloader import Loaded, Reloader
 from gateway.process.running import Tasks, on_hangup, run_with, stop_on_signals
 from gateway.process.serving import Serving
@@ -196,7 +197,10 @@ async def work(settings: Settings) -> None:
     log.count_dropped(worker.deliver)
     reloader = Reloader(settings.config, os.environ, None, rules)
     load, report = settings.shadow_load, worker.report_targets
-    serving = Serving(reloader, in_force, worker.deliver, worker.trace, tasks, load, report)
+    buckets = TokenBuckets(int(os.environ[BUCKETS]))
+    serving = Serving(
+        reloader, in_force, worker.deliver, worker.trace, tasks, load, report, buckets
+    )
     serving.set_ahead(ahead)
 
     async def listen() -> None:

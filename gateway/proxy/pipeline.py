@@ -4,7 +4,7 @@
 | --- | --- | --- |
 | accept | `_accept` | check the head, and continue or begin its trace |
 | identify | `_identify` | determine the client's name and its proof |
-| select version, authorise, plan | `_plan` | find version and route, or refuse (`routing.plan`) |
+| select version, authorise, limit, plan | `_plan` | find the route, or refuse (`routing.plan`) |
 | convert request | `rewrite_request` | convert header fields, query and body for the service |
 | send | `Upstream.send` | send the request, directly or through `Shadows`, which keep a copy |
 | convert response | `rewrite_response` | convert status, header fields and body for the client |
@@ -19,6 +19,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
+from functools import partial
 from random import random
 from time import perf_counter, time
 from typing import ClassVar
@@ -26,7 +27,9 @@ from typing import ClassVar
 import msgspec
 
 from gateway.access.clients import ClientNaming
+from gateway.access.rate_limits import RateLimiter
 from gateway.base import headers
+from gateway.base.addresses import client_site
 from gateway.base.errors import Fault, FaultCode, FaultError
 from gateway.base.headers import FieldLines, HeaderFields
 from gateway.base.overrides import NO_OVERRIDES
@@ -72,6 +75,7 @@ class Pipeline:
         begin: A function that receives each exchange of a cutover when the exchange begins.
         record: A function that receives each exchange when the exchange has ended.
         traces: Decides which requests are traced.
+        limiter: Applies the rate limits.
 
     Attributes:
         overrides: The current overrides, replaced as a whole.
@@ -89,6 +93,7 @@ class Pipeline:
         begin: Callable[[Exchange], None],
         record: Callable[[Exchange], None],
         traces: RequestTraces,
+        limiter: RateLimiter,
     ) -> None:
         self.snapshot = snapshot
         self.overrides = NO_OVERRIDES
@@ -100,6 +105,7 @@ class Pipeline:
         self._begin = begin
         self._record = record
         self._traces = traces
+        self._limiter = limiter
 
     @property
     def snapshot(self) -> Snapshot:
@@ -199,7 +205,11 @@ class Pipeline:
         shadow_draw = self._shadows.load.thin(draw) if self._shadowed else draw
         now = time() + self.ahead
         draws = random(), random(), shadow_draw  # noqa: S311
-        given = (exchange.client, now, self.overrides, *draws, exchange.identity)
+        admit, limits = None, snapshot.rate_limits
+        if limits is not None:
+            address = partial(client_site, head, exchange.peer, snapshot.trusted_proxies)
+            admit = partial(self._limiter.admit, limits, exchange.identity, address)
+        given = (exchange.client, now, self.overrides, *draws, exchange.identity, admit)
         # `tuple.__new__` takes a fifth of the time of RequestContext(...).
         outcome = plan(snapshot, head, tuple.__new__(RequestContext, given))
         exchange.endpoint = outcome.endpoint

@@ -363,6 +363,7 @@ class Recorder:
         self._counts: dict[tuple[str, tuple[str, ...]], int] = {}
         self._samples: list[delta.SampleDelta] = []
         self._latencies: dict[tuple[str, str, str], dict[int, int]] = {}
+        self._admitted: dict[tuple[str, int], int] = {}
 
     def begin(self, exchange: Exchange) -> None:
         """Register a request of a cutover, which is counted before its end if it takes long."""
@@ -415,9 +416,12 @@ class Recorder:
             place, alike, _ = self._known[key]
         except KeyError:
             place, alike, _ = self._meet_ending(exchange, whose, key)
-        # A preflight does not identify a client. Only the request after it is counted.
-        counted = (plan is not None or exchange.version is not None) and not (
-            method == "OPTIONS" and is_preflight(method, exchange.message.headers)
+        # A preflight does not identify a client, so only the request after it is counted. A request
+        # beyond a rate limit is not a use of a version.
+        counted = (
+            (plan is not None or exchange.version is not None)
+            and code != FaultCode.RATE_LIMITED
+            and not (method == "OPTIONS" and is_preflight(method, exchange.message.headers))
         )
         if counted:
             clients, client = place.clients, exchange.client
@@ -456,6 +460,14 @@ class Recorder:
             self._counts[key] = known + times
         else:
             self._counts[key] = times
+            self._expect()
+            self._met()
+
+    def admit(self, limit: str, bucket: int) -> None:
+        """Count an admitted request of a limit that the replicas of a fleet share."""
+        key = limit, bucket
+        self._admitted[key] = self._admitted.get(key, 0) + 1
+        if self._admitted[key] == 1:
             self._expect()
             self._met()
 
@@ -595,6 +607,7 @@ class Recorder:
             self._samples,
             [delta.LatencyDelta(*key, found) for key, found in self._latencies.items()],
             [upstream for each in alike if (upstream := each.upstream) is not None],
+            admitted=[(*key, n) for key, n in self._admitted.items()],
         )
 
 

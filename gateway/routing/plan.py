@@ -148,17 +148,19 @@ def plan(
         captures = successor_paths(snapshot.links, endpoint, lifecycle, head, captures)
         fields += lifecycle.fields_for(context.client, captures)
     access = None if route is None else route.access
+    fault = None
     if access is not None:
-        refused = _unauthorised(access, lifecycle, head, context)
-        if refused is not None:
-            return Refusal(endpoint, refused, version, fields)
+        fault = _unauthorised(access, lifecycle, head, context)
         head = access.without_credential(head)
-    if not allowed:
+    if fault is None and context.admit and not is_preflight(head.method, head.fields):
+        fault, limited = context.admit(endpoint.api, version)
+        fields += limited
+    if not allowed and fault is None:
         return _other_method(endpoint, head.method, version, fields)
-    if route is None or context.now >= route.refuses_from:
-        fault = _withdrawn(endpoint, route, lifecycle, captures, context)
-        if fault is not None and not _may_be_served(route, head, context):
-            return Refusal(endpoint, fault, version, fields)
+    if fault is None and (route is None or context.now >= route.refuses_from):
+        fault = _withdrawn(endpoint, route, lifecycle, head, captures, context)
+    if fault is not None:
+        return Refusal(endpoint, fault, version, fields)
     assert route is not None  # a version without a route has ended and was refused above
     taken = None
     if route.cutover is not None:
@@ -268,10 +270,13 @@ def _withdrawn(
     endpoint: Endpoint,
     route: Route | None,
     lifecycle: EndpointLifecycle | None,
+    head: RequestHead,
     captures: Mapping[str, str],
     context: RequestContext,
 ) -> Fault | None:
     """Return the error if the version has ended or is in a brownout, else None."""
+    if _may_be_served(route, head, context):
+        return None
     if lifecycle is not None and (route is None or lifecycle.ended(context)):
         return lifecycle.refusal(context, captures, _offered(endpoint, context))
     brownout = None if route is None else route.brownout

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from gateway.access.access import AccessRule
 from gateway.access.admin import OPEN_ACCESS, AdminAccess
 from gateway.access.clients import ClientNaming
+from gateway.access.rate_limits import VersionLimits
 from gateway.base import headers
 from gateway.base.addresses import Network, trusts
 from gateway.base.files import ConfigFiles
@@ -457,6 +458,7 @@ class Snapshot:
         tracing: Which requests are traced, and where their spans are sent; None disables tracing.
         cors: Which scripts in browsers may read the gateway's own responses, unless the API has its
             own `cors`; None allows no script.
+        rate_limits: The rate limits of each version, by API and version; None without rate limits.
         listen: The addresses for client connections; empty uses the address in the environment.
         files: The files that the configuration names.
         forget_after: The time after which a lost replica of a fleet is removed, in seconds.
@@ -484,6 +486,7 @@ class Snapshot:
     tracing: Tracing | None = None
     notify: Notify = NO_NOTIFY
     cors: CorsRules | None = None
+    rate_limits: VersionLimits | None = None
     listen: tuple[Listener, ...] = ()
     files: ConfigFiles = field(default_factory=ConfigFiles, compare=False, repr=False)
     links: LinkDirectory = field(init=False, repr=False, compare=False)

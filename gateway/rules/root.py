@@ -14,6 +14,7 @@ from pydantic import Field
 from gateway.access.access import AnyAccess, compile_access
 from gateway.access.admin import OPEN_ACCESS, Admin
 from gateway.access.clients import ClientNaming, Clients, address_source
+from gateway.access.rate_limits import RateLimit, compile_limits
 from gateway.base import headers
 from gateway.base.addresses import Network, parse_network
 from gateway.base.files import ConfigFiles
@@ -77,6 +78,9 @@ class Config(SectionModel):
     """The browser scripts that may read the gateway's own responses, such as refusals, for each API
     without its own `cors`. Without it, scripts get a network error instead. For responses of
     services, the services themselves handle CORS."""
+    rate_limits: tuple[RateLimit, ...] = ()
+    """The limits on how many requests clients send in a time. A request must be within all limits
+    that apply to it. By default, requests are not limited."""
     compress: bool = True
     """Whether converted responses are compressed with a coding that the client accepts: zstd, gzip
     or br. The default is true."""
@@ -132,6 +136,7 @@ class Config(SectionModel):
                 apis.append(compiled[0])
                 endpoints |= compiled[1]
         cutovers = _cutovers(endpoints)
+        labels = {api.name: api.versions for api in apis}
         if not self.state:
             _warn_of_lost_cutovers(cutovers, mistakes)
         read = _request_fields(endpoints.values()) | ({*client_fields} - {"*"})
@@ -153,6 +158,7 @@ class Config(SectionModel):
             tracing=(self.tracing or NO_TRACING).compile(environment, mistakes),
             notify=self.notify or NO_NOTIFY,
             cors=None if self.cors is None else self.cors.compile(mistakes.below("cors")),
+            rate_limits=compile_limits(self.rate_limits, labels, naming, mistakes),
             listen=self._listeners(files, mistakes),
             files=files,
         )

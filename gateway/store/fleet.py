@@ -57,6 +57,7 @@ from gateway.store.local_cache import LastOverrides, LastStart, StartRecord
 from gateway.store.outbox import Outbox
 from gateway.store.postgres import (
     LOCK_LEADER,
+    NOTIFY_ADMITTED,
     PostgresConnection,
     PostgresDatabase,
     Statement,
@@ -96,12 +97,15 @@ from gateway.store.state import (
     report_lost_overrides,
 )
 from gateway.store.tables import batches, documents, leases, replicas
-from gateway.usage.delta import Delta
+from gateway.usage.delta import Admitted, Delta
 from gateway.usage.history import HistoryQuery, HistoryView, whole_history
 
 # Seconds between heartbeats, between attempts to listen for notifications, and between rounds of
 # the leader while batches are waiting.
 _INTERVAL, _LISTEN_AGAIN, _CATCH_UP = 1.0, 5.0, 0.05
+# The maximum number of rows about shared rate limits in a heartbeat, and in a notification, which
+# has at most 8,000 bytes.
+_MOST_ADMITTED, _ADMITTED_PART = 8192, 64
 # If the clock was wrong by more than this number of seconds, the times of counts are corrected.
 _TOLERATED = 1.0
 # The documents that are stored in the local cache.
@@ -223,6 +227,7 @@ class FleetState(State):
         self._leader = Leader(self._start, membership, self._clock)
         self._lease = NO_LEASE
         self._lock, self._notified = asyncio.Lock(), asyncio.Event()
+        self._admitted: list[Admitted] = []
         self._applied, self._changed, self._prepared = -1, 0.0, False
         self.unheard = self._last_start.unheard
         self.tasks = {
@@ -281,6 +286,7 @@ class FleetState(State):
     def absorb(self, delta: Delta) -> None:
         super().absorb(delta)
         self._outbox.absorb(delta)
+        self._admitted = (self._admitted + delta.admitted)[:_MOST_ADMITTED]
 
     async def close(self) -> None:
         try:
@@ -430,17 +436,31 @@ class FleetState(State):
             self._notified.clear()
 
     async def _send_heartbeat(self) -> None:
+        # Not repeated after an error: a replica without the database limits requests by itself.
+        admitted, self._admitted = self._admitted, []
         documents, self._lease, now = await self._hand_in()
         self._health.reached(now)
         self._last_start.take_place()
         await self._adopt(documents)
+        if admitted:
+            async with self._database.transaction() as (connection, _):
+                for begin in range(0, len(admitted), _ADMITTED_PART):
+                    part = self._start, admitted[begin : begin + _ADMITTED_PART]
+                    message = msgspec.json.encode(part).decode()
+                    await connection.fetch(NOTIFY_ADMITTED, message=message)
 
     async def _listen(self) -> None:
         while True:
             # Without notifications, the next heartbeat reads the change.
             with suppress(StateError):
-                await self._database.listen(self._notified.set)
+                await self._database.listen(self._notified.set, self._receive_admitted)
             await asyncio.sleep(_LISTEN_AGAIN)
+
+    def _receive_admitted(self, message: str) -> None:
+        with suppress(msgspec.DecodeError):  # another release writes it differently
+            start, admitted = msgspec.json.decode(message, type=tuple[str, list[Admitted]])
+            if start != self._start:
+                self.add_debt(admitted)
 
     async def _lead_on(self) -> None:
         while True:

@@ -159,7 +159,7 @@ SCHEMA = "gateway"
 _LOCK_MIGRATION = 0x76677701
 LOCK_LEADER = 0x76677702
 LOCK_CHANGE = 0x76677703
-_CHANNEL = "gateway_overrides"
+_CHANNEL, _ADMITTED = "gateway_overrides", "gateway_admitted"
 NOTIFY = f"SELECT pg_notify('{_CHANNEL}', '')"
 """The statement that notifies other replicas of changed overrides. It takes effect at the commit.
 """
@@ -233,6 +233,10 @@ class Statement:
         return [values[name] if name in values else fixed[name] for name in self._names]
 
 
+NOTIFY_ADMITTED = Statement(
+    sa.select(sa.func.pg_notify(_ADMITTED, sa.bindparam("message", type_=sa.Text)))
+)
+"""The statement that tells other replicas which requests were admitted within shared limits."""
 _NOW = Statement(sa.text("SELECT CAST(extract(epoch FROM clock_timestamp()) AS double precision)"))
 
 
@@ -469,8 +473,12 @@ class PostgresDatabase:
         async with self.transaction() as (connection, _):
             await connection.execute(_END_SILENT, {"silent": _IDLE, "of": SCHEMA, **locks})
 
-    async def listen(self, notified: Callable[[], None]) -> None:
-        """Call a function at each notification of changed overrides, until the connection ends.
+    async def listen(self, notified: Callable[[], None], admitted: Callable[[str], None]) -> None:
+        """Call a function at each notification, until the connection ends.
+
+        Args:
+            notified: is called when overrides have changed.
+            admitted: receives the message of each NOTIFY_ADMITTED.
 
         Raises:
             StateError: the database cannot be reached or used.
@@ -485,6 +493,7 @@ class PostgresDatabase:
             ended = asyncio.Event()
             connection.add_termination_listener(lambda _: ended.set())
             await connection.add_listener(_CHANNEL, lambda *_: notified())
+            await connection.add_listener(_ADMITTED, lambda *given: admitted(given[-1]))
             while not ended.is_set():
                 with suppress(TimeoutError):
                     async with asyncio.timeout(_LISTEN):

@@ -16,7 +16,7 @@ from gateway.rollout.cutover import VersionCutover
 from gateway.rollout.cutovers import ClockTime, CurrentCutover, Cutovers, PercentCommand
 from gateway.rollout.decisions import AuditEntry, ChangeRequest, Draft, Event
 from gateway.routing.snapshot import Snapshot
-from gateway.usage.delta import Delta
+from gateway.usage.delta import Admitted, Delta
 from gateway.usage.history import HistoryQuery, HistoryView, Interval
 from gateway.usage.totals import Totals
 
@@ -244,6 +244,7 @@ class State(ABC):
     Attributes:
         in_force: the overrides in force.
         failing: returns the services with failing targets in this gateway.
+        add_debt: receives the requests that other replicas admit within shared rate limits.
         unheard: the file that a worker creates while its counts cannot be delivered; None without a
             state file.
         tasks: the background tasks by name.
@@ -263,6 +264,7 @@ class State(ABC):
         self.totals = Totals()
         self.admin = ""
         self.failing: Callable[[], list[FailingService]] = list
+        self.add_debt: Callable[[Sequence[Admitted]], object] = list
         self.in_force = NO_OVERRIDES
         self._documents: Mapping[str, object] = {}
         self._date = clock

@@ -200,6 +200,13 @@ class SampleDelta(msgspec.Struct, array_like=True, frozen=True):
     request: dict[str, str]
 
 
+Admitted = tuple[str, int, int]
+"""The admitted requests of a bucket that the replicas of a fleet share.
+
+The name of the limit, the number of the bucket (see `access.token_buckets`), and the count.
+"""
+
+
 class Delta(msgspec.Struct, array_like=True, frozen=True):
     """All counts of a process since its previous delta.
 
@@ -217,6 +224,7 @@ class Delta(msgspec.Struct, array_like=True, frozen=True):
     latencies: list[LatencyDelta] = []
     upstream: list[UpstreamDelta] = []
     lost: bool = False
+    admitted: list[Admitted] = []
 
 
 Deliver = Callable[[Delta], None]

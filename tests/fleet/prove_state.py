@@ -30,7 +30,7 @@ from gateway.store.reading import read_stored_fleet
 from gateway.store.state import Membership, StateError, StateUnreachableError
 from gateway.store.tables import REVISION, metadata, upgrade_tables
 from gateway.usage import totals
-from gateway.usage.delta import CounterDelta, Delta, SampleDelta, UsageDelta
+from gateway.usage.delta import Admitted, CounterDelta, Delta, SampleDelta, UsageDelta
 from gateway.usage.history import HistoryQuery, Resolution
 from tests.fleet.cluster import Cluster, Execute
 from tests.gateway.kit import ROOT
@@ -803,7 +803,7 @@ async def test_replicas_wait_for_a_server_that_is_shutting_down(
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(asyncpg, "connect", connect)
             with pytest.raises(StateUnreachableError):
-                await state._database.listen(lambda: ended.append("heard"))
+                await state._database.listen(lambda: ended.append("heard"), ended.append)
         assert ended == []
 
 
@@ -820,7 +820,7 @@ async def test_replicas_wait_for_a_server_that_does_not_match_the_url(
             assert is_stale(state) is stale
             if stale:
                 with pytest.raises(StateUnreachableError, match="does not serve now: None of the"):
-                    await state._database.listen(lambda: None)
+                    await state._database.listen(lambda: None, lambda _: None)
 
 
 async def test_a_change_after_a_restored_backup_applies(
@@ -836,3 +836,22 @@ async def test_a_change_after_a_restored_backup_applies(
         await one.set_percent(KEY, 0.0, ANN)
         await other._send_heartbeat()
         assert [each.percents for each in applied] == [{KEY: 25.0}, {KEY: 0.0}]
+
+
+async def test_requests_within_a_shared_limit_are_known_to_all_other_replicas(
+    database: str, tmp_path: Path
+) -> None:
+    """A heartbeat may have more of them than one notification can carry."""
+    admitted = [("default", 2**64 - number, 3) for number in range(1, 201)]
+    received: dict[str, list[Admitted]] = {"a": [], "b": []}
+    async with opened(database, tmp_path, "a", "b") as (a, b):
+        a.add_debt, b.add_debt = received["a"].extend, received["b"].extend
+        listening = [asyncio.create_task(each.tasks["overrides"]()) for each in (a, b)]
+        while len(received["b"]) < len(admitted):  # b listens after a moment
+            a.absorb(Delta(0.0, admitted=admitted))
+            await a._send_heartbeat()
+            await asyncio.sleep(0.1)
+        for task in listening:
+            task.cancel()
+    assert {*received["b"]} == {*admitted}
+    assert received["a"] == []

@@ -210,7 +210,7 @@ def key_of(path: str) -> str:
 
 # The top-level keys of gateway.yaml that do not affect any route.
 _APART = frozenset({"state", "fleet", "clients", "workers", "limits", "trusted_proxies", "bypass"})
-_APART |= {"admin", "notify", "cors", "listen"}
+_APART |= {"admin", "notify", "cors", "listen", "rate_limits"}
 # The maximum number of line numbers in a message.
 _LISTED = 10
 ADMIN_TOKEN = "GATEWAY_ADMIN_TOKEN"  # noqa: S105  # the name of a variable

@@ -28,7 +28,7 @@ from aiohttp.streams import EMPTY_PAYLOAD
 from aiohttp.web import RequestPayloadError
 from multidict import istr
 
-from gateway.base.addresses import Network, client_network
+from gateway.base.addresses import Network, client_site
 from gateway.base.errors import Fault, FaultCode, FaultError
 from gateway.base.headers import (
     FIELD_LINE,
@@ -198,9 +198,6 @@ REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._~:/+=@-]{1,128}\Z")
 
 # Fields that Connection must not name, in addition to those that the gateway reads.
 _CREDENTIALS = frozenset({b"authorization", b"cookie"})
-
-# The prefix length of the network of one site in IPv6 (RFC 4291, section 2.5.4).
-_ONE_SITE = 64
 
 _SAFE = "/%:@!$&'()*+,;=~[]"
 is_loggable: Final = re.compile(rf"/[A-Za-z0-9_.\-{re.escape(_SAFE)}]*\Z").match
@@ -384,8 +381,7 @@ class ClientExchange:
 
     def network(self) -> str:
         """Return the client's network; that of a trusted proxy only if no other is known."""
-        found = client_network(self.read(), self.peer, 32, _ONE_SITE, self.trusted_proxies)
-        return found or self.peer
+        return client_site(self.read(), self.peer, self.trusted_proxies) or self.peer
 
     def arrived(self, most: int | None) -> bytes | None:
         """Return the body if it is small and arrived with the head; None if it must be streamed.

@@ -14,6 +14,7 @@ from typing import cast
 
 import pytest
 
+from gateway.access.token_buckets import TokenBuckets, shared_memory
 from gateway.base.errors import FaultError
 from gateway.base.overrides import NO_OVERRIDES
 from gateway.base.path_templates import Router
@@ -122,8 +123,9 @@ async def serving(folder: Path, port: int) -> AsyncIterator[Program]:
     listener = socket.create_server(("127.0.0.1", 0))
     stop, ready = asyncio.Event(), asyncio.Event()
     reloader, tasks = Reloader(path, {}, None), Tasks(lambda _: None)
+    buckets = TokenBuckets(shared_memory())
     served = Serving(
-        reloader, NO_OVERRIDES, lambda _: None, lambda _: True, tasks, 1.0, lambda _: None
+        reloader, NO_OVERRIDES, lambda _: None, lambda _: True, tasks, 1.0, lambda _: None, buckets
     )
     task = asyncio.create_task(served.serve([Listening("", listener)], stop, 1.0, ready.set))
     await ready.wait()

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from gateway.access.token_buckets import shared_memory
 from gateway.base.overrides import NO_OVERRIDES
 from gateway.observe import log
 from gateway.process import supervisor as module
@@ -45,6 +46,7 @@ async def test_a_worker_that_hangs_while_it_loads_is_killed(
             Loaded(b"", {}),
             NO_OVERRIDES,
             None,
+            shared_memory(),
         )
         async with asyncio.timeout(60):
             await supervised.start()
@@ -78,7 +80,7 @@ async def test_a_worker_that_keeps_dying_young_is_restarted_after_growing_waits(
     monkeypatch.setattr(Supervisor, "_run", run)
     tasks, deliver = Tasks(lambda _: None), list[object]().append
     rules = Loaded(b"", {})
-    supervised = Supervisor([], os.environ, tasks, deliver, deliver, rules, NO_OVERRIDES, None)
+    supervised = Supervisor([], os.environ, tasks, deliver, deliver, rules, NO_OVERRIDES, None, 0)
     await supervised._fill(0, asyncio.Event())
     assert waits == [0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 10, 10, 0.1, 0.2, 0.4]
     assert set(events) == {"worker_died"}

@@ -10,11 +10,12 @@ from typing import Any, NamedTuple
 import pytest
 
 from gateway import app
+from gateway.access.token_buckets import shared_memory
 from gateway.base.overrides import NO_OVERRIDES
 from gateway.process import running as tasks_module
 from gateway.process import worker as work_module
 from gateway.process.channel import ApplyOverrides, Channel, Counted, LoadRules, Ready, SetClock
-from gateway.process.listening import CHANNEL, LISTENERS
+from gateway.process.listening import BUCKETS, CHANNEL, LISTENERS
 from gateway.process.reloader import Reloader
 from gateway.process.running import Tasks
 from gateway.process.settings import Settings
@@ -150,6 +151,7 @@ async def role(
         listener = socket.create_server(("127.0.0.1", 0))
         monkeypatch.setenv(LISTENERS, f"={listener.detach()}")
         monkeypatch.setenv(CHANNEL, str(theirs.detach()))
+        monkeypatch.setenv(BUCKETS, str(shared_memory()))
         channel = await Channel.over(ours)
         channel.send(LoadRules(content.encode(), {}))
         channel.send(ApplyOverrides(0, NO_OVERRIDES))

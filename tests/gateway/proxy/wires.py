@@ -6,6 +6,8 @@ from typing import Any, cast
 
 from aiohttp.streams import EMPTY_PAYLOAD
 
+from gateway.access.rate_limits import RateLimiter
+from gateway.access.token_buckets import TokenBuckets, shared_memory
 from gateway.base.span import Span
 from gateway.http.client.client_server import ClientServer
 from gateway.http.client.message import ClientTransport
@@ -127,6 +129,7 @@ class Gateway:
             self.begun.append,
             self._record,
             RequestTraces(lambda: self.count("spans_dropped", "rate")),
+            RateLimiter(TokenBuckets(shared_memory()), lambda: 0.0, self.count, lambda *_: None),
         )
         self._recorded = asyncio.Event()
         self._also = record

@@ -1,0 +1,222 @@
+"""`rate_limits` in gateway.yaml: how many requests clients may send in a time.
+
+The header fields and the problem type are those of draft-ietf-httpapi-ratelimit-headers-10.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import ceil
+from typing import Annotated, Literal, NamedTuple
+
+from pydantic import Field
+
+from gateway.access.clients import ClientNaming
+from gateway.access.token_buckets import Bucket, TokenBuckets, bucket_number
+from gateway.base.client_names import Identity
+from gateway.base.errors import Fault, FaultCode
+from gateway.base.headers import FieldLines
+from gateway.base.mistakes import Mistakes
+from gateway.base.model import (
+    ClientName,
+    Name,
+    NonEmptyText,
+    NumberText,
+    SectionModel,
+    Some,
+    matching,
+)
+
+_UNITS = {"s": (1, "second"), "min": (60, "minute"), "h": (3600, "hour"), "d": (86_400, "day")}
+
+
+class RateLimit(SectionModel):
+    """A limit on the number of requests in a time."""
+
+    name: Annotated[Name, Field(max_length=64)]
+    """The name of the limit in responses and metrics."""
+    by: Literal["client", "address", "api"]
+    """The requests that are counted together: those of a client, of an address, or all requests of
+    an API. A client without a proven name is limited by its address. Addresses of the same IPv6
+    /64 are one address."""
+    rate: Annotated[
+        str,
+        matching(
+            r"^[1-9][0-9]{0,5}/(s|min|h|d)$",
+            "not a rate; write a number and s, min, h or d, as in 100/min",
+        ),
+    ]
+    """The number of requests in a second (s), minute (min), hour (h) or day (d), as in 100/min."""
+    burst: Annotated[int, Field(ge=1, le=1_000_000), NumberText] | None = None
+    """The number of requests that may arrive at once. Without it, this is the number of `rate`."""
+    apis: Some[NonEmptyText] | None = None
+    """The APIs that the limit applies to. Without it, the limit applies to all APIs."""
+    versions: Some[NonEmptyText] | None = None
+    """The versions that the limit applies to. Without it, the limit applies to all versions."""
+    clients: Some[ClientName] | None = None
+    """The names of the clients that the limit applies to. Without it, the limit applies to all
+    clients."""
+    shared: bool = False
+    """Whether the replicas of a fleet share the limit. Otherwise, each replica has its own. The
+    default is false."""
+
+    def compile(self, naming: ClientNaming | None, mistakes: Mistakes) -> "AppliedLimit":
+        """Return the limit. The mistakes are located at the limit."""
+        if naming is None and self.clients is not None:
+            mistakes.add("no client has a name; add clients: { by: [ ... ] } at the top", "clients")
+        elif naming is None and self.by == "client":
+            mistakes.warn(
+                "warning: clients have no names, so their addresses are limited; add clients:"
+                " { by: [ ... ] } at the top, or write by: address"
+            )
+        elif naming is not None and self.by == "client" and not naming.verifies:
+            mistakes.warn(
+                "warning: clients can escape the limit by another name, since no source in"
+                " 'clients' proves names; add a limit by: address, or a source that proves names"
+            )
+        named = self.clients and [naming.known_as(each) if naming else "" for each in self.clients]
+        count, _, unit = self.rate.partition("/")
+        seconds, word = _UNITS[unit]
+        return AppliedLimit(
+            Bucket(self.name, seconds / int(count), self.burst or int(count), self.shared),
+            self.by,
+            None if named is None else frozenset(named),
+            f'"{self.name}";q={count};w={seconds}',
+            f"{count} requests in a {word}",
+            naming is not None and naming.verifies,
+        )
+
+    def applies(self, api: str, label: str) -> bool:
+        covered = self.apis is None or api in self.apis
+        return covered and (self.versions is None or label in self.versions)
+
+
+class AppliedLimit(NamedTuple):
+    """A limit as requests use it.
+
+    Attributes:
+        clients: the names of the clients that it applies to; None for all clients.
+        policy: the value of RateLimit-Policy.
+        text: the rate in words.
+        verifies: whether any source of client names verifies credentials.
+    """
+
+    bucket: Bucket
+    by: str
+    clients: frozenset[str] | None
+    policy: str
+    text: str
+    verifies: bool
+
+    def key(self, api: str, identity: Identity, address: Callable[[], str | None]) -> str:
+        """Return the key of the bucket for a request."""
+        if self.by == "api":
+            return api
+        # An unproven name would give a client a new bucket for each name that it invents.
+        if self.by == "client" and identity.name and (identity.proof or not self.verifies):
+            return identity.name
+        return f" {address() or ''}"  # no client name begins with a blank
+
+
+VersionLimits = Mapping[tuple[str, object], Sequence[AppliedLimit]]
+"""The limits of each version that has limits, by the name of the API and the version."""
+
+
+def compile_limits(
+    limits: Sequence[RateLimit],
+    apis: Mapping[str, Mapping[str, object]],
+    naming: ClientNaming | None,
+    mistakes: Mistakes,
+) -> VersionLimits | None:
+    """Return the limits of all versions; None without limits.
+
+    Args:
+        apis: the versions of each API by label; empty for an API without versions.
+    """
+    found: dict[tuple[str, object], list[AppliedLimit]] = {}
+    names: set[str] = set()
+    for index, model in enumerate(limits):
+        here = mistakes.below("rate_limits", index)
+        if model.name in names:
+            here.add("has the name of another limit; choose another one", "name")
+        names.add(model.name)
+        for at, api in enumerate(model.apis or ()):
+            here.look_up(api, apis, "API", "apis", at)
+        labels = dict.fromkeys(label for api in model.apis or apis for label in apis.get(api, ()))
+        for at, label in enumerate(model.versions or ()):
+            here.look_up(label, labels, "version", "versions", at)
+        limit = model.compile(naming, here)
+        for api, own in apis.items():
+            for label, version in own.items() or [("", None)]:
+                if model.applies(api, label):
+                    found.setdefault((api, version), []).append(limit)
+    return found or None
+
+
+def limits_of_client(limits: Sequence[AppliedLimit], client: str) -> Iterator[AppliedLimit]:
+    return (each for each in limits if each.clients is None or client in each.clients)
+
+
+class RateLimiter:
+    """Admits requests within the limits.
+
+    Args:
+        buckets: the buckets of all processes of the gateway.
+        clock: returns monotonic seconds.
+        count: counts refused requests by a kind of counter and its labels.
+        report: receives the name of a limit and the number of the bucket for each admitted request
+            of a limit that the replicas of a fleet share.
+    """
+
+    def __init__(
+        self,
+        buckets: TokenBuckets,
+        clock: Callable[[], float],
+        count: Callable[[str, str, str], None],
+        report: Callable[[str, int], None],
+    ) -> None:
+        self._buckets, self._clock, self._count, self._report = buckets, clock, count, report
+
+    def admit(
+        self,
+        limits: VersionLimits,
+        identity: Identity,
+        address: Callable[[], str | None],
+        api: str,
+        version: object,
+    ) -> tuple[Fault | None, FieldLines]:
+        """Take a token of each limit, or return the fault of a request that exceeds a limit.
+
+        Args:
+            address: returns the network of the client.
+
+        Returns:
+            The fault or None, and the header fields that every response carries.
+        """
+        applied = [*limits_of_client(limits.get((api, version), ()), identity.name)]
+        if not applied:
+            return None, ()
+        wanted = [(each.bucket, each.key(api, identity, address)) for each in applied]
+        found = self._buckets.take(wanted, self._clock())
+        left = [
+            f'"{each.bucket.name}";r={one.remaining};t={ceil(one.reset)}'
+            for each, one in zip(applied, found, strict=True)
+        ]
+        fields = (
+            (b"RateLimit-Policy", ", ".join([each.policy for each in applied]).encode()),
+            (b"RateLimit", ", ".join(left).encode()),
+        )
+        exceeded = [each for each, one in zip(applied, found, strict=True) if one.wait]
+        if exceeded:
+            for each in exceeded:
+                self._count("rate_limited_requests", each.bucket.name, api)
+            return _refusal(exceeded, ceil(max(one.wait for one in found))), fields
+        for bucket, key in wanted:
+            if bucket.shared:
+                self._report(bucket.name, bucket_number(bucket.name, key))
+        return None, fields
+
+
+def _refusal(exceeded: Sequence[AppliedLimit], seconds: int) -> Fault:
+    names = tuple(each.bucket.name for each in exceeded)
+    detail = f"The limit '{names[0]}' of {exceeded[0].text} is exceeded; try again in {seconds} s."
+    retry = (b"Retry-After", b"%d" % seconds)
+    return Fault(FaultCode.RATE_LIMITED, detail, fields=(retry,), violated=names)
