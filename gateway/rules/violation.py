@@ -124,6 +124,8 @@ def _expected(error: ErrorDetails, value: Data) -> str:
             return "expected a text"
         case "string_type":
             return "expected a text; write it in quotes"
+        case "string_too_long":
+            return f"expected at most {error['ctx']['max_length']} characters"
         case "bool_type":
             return "expected true or false"
         case "literal_error":

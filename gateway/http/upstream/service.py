@@ -28,9 +28,12 @@ from gateway.http.certificates import client_context, read_pair
 CLIENT_HOST: Final = "client"
 TARGET_HOST: Final = "target"
 
+# The labels of a host name (RFC 1035, section 2.3.4). A last dot makes the name absolute.
+_HOST_NAME: Final = r"[A-Za-z0-9_-]{1,63}(?:\.[A-Za-z0-9_-]{1,63})*\.?"
+_LONGEST_HOST: Final = 254  # with the last dot
 # A URL (RFC 9110, section 4.2) with a host to connect to, without a path or query.
 _TARGET = re.compile(
-    r"https?://(?:(?P<name>[A-Za-z0-9._-]+)|\[(?P<address>[0-9A-Fa-f:.]+)\])(?::[0-9]+)?/?\Z"
+    rf"https?://(?:(?P<name>{_HOST_NAME})|\[(?P<address>[0-9A-Fa-f:.]+)\])(?::[0-9]+)?/?\Z"
 )
 HealthPath = Annotated[
     str, matching(r"^/[!-~]*$", "a path begins with a slash; write one like /readyz")
@@ -48,6 +51,17 @@ HostPolicy = Annotated[
     matching(
         r"^[A-Za-z0-9][A-Za-z0-9._-]{0,252}(:[0-9]{1,5})?$",
         "not a host; write client, target, or a name like api.example.com",
+    ),
+]
+
+
+ServerName = Annotated[
+    str,
+    Field(max_length=_LONGEST_HOST),
+    matching(
+        rf"^(?:{_HOST_NAME}|[0-9A-Fa-f]*:[0-9A-Fa-f]*:[0-9A-Fa-f:.]*)$",
+        "not a name that a certificate can have; write a host name without a port, such as"
+        " orders.internal",
     ),
 ]
 
@@ -219,7 +233,7 @@ class ServiceTls(SectionModel):
     ca: NonEmptyText | None = None
     """The file of the authorities that sign the service's certificates, as PEM. Its path starts
     from the folder of gateway.yaml. Without it, the authorities of the system are trusted."""
-    server_name: NonEmptyText | None = None
+    server_name: ServerName | None = None
     """The host name that the certificate must have, which is also sent as SNI. The default is the
     host of the target."""
     certificate: NonEmptyText | None = None
@@ -364,9 +378,9 @@ def _target(given: str | WeightedTarget) -> Target:
     if port == 0:
         raise ValueError(f"no service listens on port 0; {right}")
     match = _TARGET.match(url)
-    if match is None:
+    host = "" if match is None else match["name"] or match["address"]
+    if not 0 < len(host) <= _LONGEST_HOST:
         raise ValueError(f"not a host that can be connected to; {right}")
-    host = match["name"] or match["address"]
     return Target(host, port or _DEFAULT_PORTS[parts.scheme], parts.scheme == "https", weight)
 
 

@@ -129,6 +129,7 @@ def test_a_slowly_read_response_is_complete_although_the_service_has_closed(
     [
         (("127.0.0.1",), None, "127.0.0.1"),
         (("orders.internal",), "orders.internal", "127.0.0.1"),
+        (("orders.internal",), "ORDERS.internal.", "127.0.0.1"),
         (("*.example.com",), "orders.example.com", "localhost"),
     ],
 )
