@@ -23,6 +23,7 @@ class NameServer(asyncio.DatagramProtocol):
         addresses: the IP addresses of each name. Names that are missing get NXDOMAIN.
         failing: whether all queries get SERVFAIL.
         ttl: the time to live of the records in seconds.
+        port: its UDP port.
         queries: the queried names, in order.
     """
 
@@ -30,6 +31,7 @@ class NameServer(asyncio.DatagramProtocol):
         self.addresses: dict[str, tuple[str, ...]] = {}
         self.failing = False
         self.ttl = 1
+        self.port = 0
         self.queries: list[str] = []
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -81,11 +83,11 @@ async def name_server(
         raise socket.gaierror(server.error(), "not found by the system")
 
     transport, _ = await loop.create_datagram_endpoint(lambda: server, local_addr=("127.0.0.1", 0))
-    port = transport.get_extra_info("sockname")[1]
+    server.port = transport.get_extra_info("sockname")[1]
     made = partial(
         aiodns.DNSResolver,
         nameservers=["127.0.0.1"],
-        udp_port=port,
+        udp_port=server.port,
         domains=list(domains),
         ndots=ndots,
         tries=1,

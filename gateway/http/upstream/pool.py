@@ -187,6 +187,18 @@ class ServicePool:
                 best, least, self._next = address, address.in_flight, step % count
         return best
 
+    def readmit(self, now: float) -> TargetAddress | None:
+        """End all ejections, and select an address; None if health checks mark all as down.
+
+        Called if no address is available: the addresses that were available when the others were
+        ejected have been removed or marked as down.
+        """
+        for address in self.addresses:
+            if not address.down:
+                address.ejected_until = address.seconds = 0.0
+                address.trial = False
+        return self.choose(now)
+
     def _by_weight(self, now: float, tried: Collection[TargetAddress]) -> TargetAddress | None:
         """Select the address that is due first (EDF, as Envoy schedules weighted hosts).
 
@@ -322,7 +334,7 @@ class Pool:
         else:
             await self._wait(pool, pool.limiter, request)
         try:
-            address = pool.choose(monotonic())
+            address = pool.choose(monotonic()) or pool.readmit(monotonic())
             if address is None:
                 raise _unavailable(service)
             if pool.retries < _RETRY_RESERVE:
@@ -412,7 +424,7 @@ class Pool:
     ) -> StreamedResponse:
         if pool.limiter.half_full:
             raise NoRoomError(pool.service.name)
-        address = pool.choose(monotonic())
+        address = pool.choose(monotonic()) or pool.readmit(monotonic())
         if address is None:
             raise _unavailable(pool.service)
         pool.limiter.entered()

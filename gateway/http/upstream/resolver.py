@@ -6,6 +6,7 @@ separately.
 """
 
 import asyncio
+import errno
 import socket
 from collections.abc import Awaitable, Callable, Mapping
 from ipaddress import ip_address
@@ -19,11 +20,19 @@ import aiodns
 _AGAIN: Final = 1.0
 # The minimum seconds between two lookups, however short the time to live is.
 _SHORTEST: Final = 1.0
-# The maximum seconds of a lookup.
-_LONGEST: Final = 5.0
+# The maximum seconds of a lookup. By default, c-ares tries each name server three times, 2 s at
+# first; /etc/resolv.conf may have other values (timeout and attempts).
+_LONGEST: Final = 15.0
 # The getaddrinfo errors for a name without addresses: the name does not exist (NXDOMAIN), or it has
 # only records of other types. Other errors, such as SERVFAIL, are temporary.
 _ABSENT: Final = (socket.EAI_NONAME, socket.EAI_NODATA)
+# The errors of connecting to an address to which this machine has no route.
+_NO_ROUTE: Final = (
+    errno.EADDRNOTAVAIL,
+    errno.EAFNOSUPPORT,
+    errno.EHOSTUNREACH,
+    errno.ENETUNREACH,
+)
 # The number of lookups without addresses after which the known addresses of a name are dropped: a
 # name server that has just started may not know all names yet.
 _CONFIRMATIONS: Final = 2
@@ -69,7 +78,7 @@ async def resolve(host: str) -> Resolution:
 
 async def _resolve(host: str) -> Resolution:
     try:
-        async with aiodns.DNSResolver(timeout=_LONGEST) as resolver:
+        async with aiodns.DNSResolver() as resolver:
             found = await resolver.getaddrinfo(
                 host, family=socket.AF_UNSPEC, type=socket.SOCK_STREAM
             )
@@ -89,6 +98,28 @@ async def _by_system(host: str) -> Resolution:
         reason = getattr(error, "strerror", None) or error
         raise ResolveError(f"{host}: {reason}", absent=error.args[0] in _ABSENT) from None
     return Resolution(tuple(dict.fromkeys(str(each[4][0]) for each in found)), 0.0)
+
+
+def has_route(address: str) -> bool:
+    """Return whether this machine has a route to an address. No packet is sent."""
+    if not needs_no_lookup(address):
+        return True
+    try:
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect((address, 9))
+    except OSError as error:
+        return error.errno not in _NO_ROUTE
+    return True
+
+
+def _with_route(addresses: tuple[str, ...]) -> tuple[str, ...]:
+    """Drop the addresses without a route, such as IPv6 ones in a container that has only IPv4.
+
+    If no address has a route, all of them are returned. RFC 6724 (section 6, rule 1) sorts such
+    addresses last, but here every address gets requests.
+    """
+    return tuple(address for address in addresses if has_route(address)) or addresses
 
 
 def needs_no_lookup(host: str) -> bool:
@@ -223,8 +254,9 @@ class Resolver:
         if name.error is not None:
             name.error = None
             self._failed(host, None)
-        if {*found.addresses} != {*name.addresses}:
-            name.addresses = found.addresses
+        addresses = _with_route(found.addresses)
+        if {*addresses} != {*name.addresses}:
+            name.addresses = addresses
             self._changed(host)
         if not found.seconds:  # from the hosts file, or from the system, which has no time to live
             return name.seconds

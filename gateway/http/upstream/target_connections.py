@@ -16,6 +16,7 @@ from gateway.http.tls import TlsConnection
 from gateway.http.tls_errors import TlsError
 from gateway.http.transport import WriteBatch
 from gateway.http.upstream.connection import StreamedResponse, UpstreamConnection
+from gateway.http.upstream.resolver import has_route
 from gateway.http.upstream.service import Service, Target, Timeouts
 from gateway.http.upstream.upstream import StaleConnectionError, UpstreamRequest, failure
 
@@ -86,7 +87,7 @@ class TargetConnections:
         self._address = None if host == target.host else host
         self.tls = service.tls if target.secure else None
         # Without the dot that ends an absolute name (RFC 6066, section 3).
-        self.server_name = service.server_name or target.host.removesuffix(".")
+        self.server_name = (service.server_name or target.host).removesuffix(".")
         self._session: ssl.SSLSession | None = None  # the one that is resumed
         self._session_source: TlsConnection | None = None  # where the next one is read
         self._session_due = 0.0
@@ -195,7 +196,7 @@ class TargetConnections:
         """Open a connection for the waiting requests; a failure ends the wait of the first one."""
         try:
             connection = await self._connect(seconds)
-        except ConnectError as error:
+        except Exception as error:  # after any error, the request would wait in vain
             place = self._waiting.pop()
             if place is not None:
                 place.set_exception(error.with_traceback(None))
@@ -223,7 +224,8 @@ class TargetConnections:
         except OSError as error:
             what = error.strerror or str(error)
             reason = _local_reason(error)
-            if reason is not None:
+            # EADDRNOTAVAIL: no free port, or no address of the family of the target.
+            if reason is not None and (reason != "ports" or has_route(self._host)):
                 self._exhausted(reason)
                 raise ConnectError(_EXHAUSTED, f"{self._name}: {what}") from None
             raise self._error(FaultCode.UPSTREAM_UNREACHABLE, what) from None

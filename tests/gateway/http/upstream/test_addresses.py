@@ -1,12 +1,20 @@
 """Host names with several addresses that change, over real sockets."""
 
 import asyncio
+import math
+import socket
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 
+import aiodns
 import pytest
 
 from gateway.base.errors import FaultCode, FaultError
+from gateway.http.upstream import resolver
 from gateway.http.upstream.pool import Pool
 from gateway.http.upstream.resolver import Resolution, ResolveError, needs_no_lookup, resolve
 from gateway.http.upstream.service import Service, Target, Timeouts
@@ -140,6 +148,66 @@ async def test_several_dead_addresses_cost_no_request(
         found = await asyncio.gather(*(get(names.pool, service, request_) for _ in range(4)))
         assert found == [200] * 4
     assert names.counted["retries", "s", "connect"] > 10
+    names.pool.close()
+
+
+@pytest.mark.parametrize(
+    ("found", "used"),
+    [(("127.0.0.8", "127.0.0.1", "127.0.0.9"), {"127.0.0.1"}), (("127.0.0.8",), {"127.0.0.8"})],
+    ids=["dropped", "the only one"],
+)
+async def test_an_address_without_a_route_gets_no_requests_unless_no_other_is_found(
+    three: dict[str, Scripted],
+    monkeypatch: pytest.MonkeyPatch,
+    found: tuple[str, ...],
+    used: set[str],
+) -> None:
+    """Such as the IPv6 addresses of a name, in a container without IPv6."""
+    monkeypatch.setattr(resolver, "has_route", lambda address: address in three)
+    names, service = Names(*found), named(three)
+    with suppress(FaultError):
+        await get(names.pool, service)
+    assert {address.host for address in names.pool.addresses(service)} == used
+    assert not names.counted
+    names.pool.close()
+
+
+def test_addresses_of_a_missing_family_have_no_route() -> None:
+    assert resolver.has_route("127.0.0.1")
+    code = "from gateway.http.upstream.resolver import has_route as r; print(r('2001:db8::1'))"
+    command = ["unshare", "--user", "--net", sys.executable, "-c", code]
+    ran = subprocess.run(command, check=False, capture_output=True, text=True)
+    if ran.returncode:
+        pytest.skip("needs the right to make a network namespace")
+    assert ran.stdout == "False\n"
+
+
+async def test_the_second_name_server_is_used_if_the_first_one_does_not_respond(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """After the time of c-ares for a try, 2 s, unless resolv.conf has another one."""
+    async with name_server(monkeypatch) as server:
+        server.addresses["orders.test"] = ("127.0.0.1",)
+        port = server.port
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
+            silent.bind(("127.0.0.2", port))
+            made = partial(aiodns.DNSResolver, nameservers=["127.0.0.2", "127.0.0.1"])
+            monkeypatch.setattr(aiodns, "DNSResolver", made)
+            assert (await resolve("orders.test")).addresses == ("127.0.0.1",)
+            assert silent.recv(512)
+
+
+async def test_the_last_address_is_used_although_it_was_ejected(
+    three: dict[str, Scripted],
+) -> None:
+    """It was ejected in favour of an address that DNS has removed since."""
+    names, service = Names("127.0.0.1", "127.0.0.2"), named(three)
+    await get(names.pool, service)
+    ejected = next(each for each in names.pool.addresses(service) if each.host == "127.0.0.2")
+    ejected.failures, ejected.ejected_until = 5, math.inf
+    names.addresses = ("127.0.0.2",)
+    await until(lambda: names.pool.addresses(service) == (ejected,))
+    assert await get(names.pool, service) == 200
     names.pool.close()
 
 

@@ -186,6 +186,17 @@ def test_the_last_available_address_is_never_ejected() -> None:
     assert two.choose(1) == "b"
 
 
+def test_ejections_end_if_the_other_addresses_are_down() -> None:
+    three = Addresses(a=1, b=1, c=1)
+    three.fail("a", times=2)
+    three["b"].down = three["c"].down = True
+    assert three.choose(now=5) is None
+    readmitted = three.pool.readmit(now=5)
+    assert readmitted is three["a"]
+    three["a"].down = True
+    assert three.pool.readmit(now=5) is None
+
+
 def test_an_address_that_health_checks_mark_as_down_is_not_chosen() -> None:
     two = Addresses(a=1, b=1)
     two["a"].down = True

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from gateway.base.errors import Blame, FaultCode, FaultError
 from gateway.http.transport import WriteBatch
+from gateway.http.upstream import target_connections
 from gateway.http.upstream.connection import StreamedResponse
 from gateway.http.upstream.service import Service as BackendService
 from gateway.http.upstream.service import Target, Timeouts
@@ -176,6 +177,30 @@ async def test_a_local_error_is_not_blamed_on_the_target(
     assert failed.value.fault.blame is blamed
     assert failed.value.target == ("service:1" if reason is None else None)
     assert service.reasons == ([] if reason is None else [reason])
+
+
+async def test_a_target_of_a_family_that_this_machine_lacks_is_blamed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """EADDRNOTAVAIL then does not mean that all ports are in use."""
+    monkeypatch.setattr(target_connections, "has_route", lambda _: False)
+    service = Service()
+    response = service.send()
+    await settle()
+    service.open(OSError(errno.EADDRNOTAVAIL, "No address"))
+    with pytest.raises(ConnectError) as failed:
+        await response
+    assert failed.value.fault.blame is Blame.UPSTREAM
+    assert service.reasons == []
+
+
+async def test_an_unexpected_error_ends_the_wait_for_a_connection() -> None:
+    service = Service()
+    response = service.send()
+    await settle()
+    service.open(ValueError("an invalid server name"))
+    with pytest.raises(ValueError, match="an invalid server name"):
+        await response
 
 
 async def test_waiting_for_a_connection_ends_with_the_connect_timeout() -> None:
