@@ -3,7 +3,7 @@
 The header fields and the problem type are those of draft-ietf-httpapi-ratelimit-headers-10.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import ceil
 from typing import Annotated, Literal, NamedTuple
 
@@ -15,15 +15,7 @@ from gateway.base.client_names import Identity
 from gateway.base.errors import Fault, FaultCode
 from gateway.base.headers import FieldLines
 from gateway.base.mistakes import Mistakes
-from gateway.base.model import (
-    ClientName,
-    Name,
-    NonEmptyText,
-    NumberText,
-    SectionModel,
-    Some,
-    matching,
-)
+from gateway.base.model import ClientName, Name, NumberText, SectionModel, Some, matching
 
 _UNITS = {"s": (1, "second"), "min": (60, "minute"), "h": (3600, "hour"), "d": (86_400, "day")}
 
@@ -47,9 +39,9 @@ class RateLimit(SectionModel):
     """The number of requests in a second (s), minute (min), hour (h) or day (d), as in 100/min."""
     burst: Annotated[int, Field(ge=1, le=1_000_000), NumberText] | None = None
     """The number of requests that may arrive at once. Without it, this is the number of `rate`."""
-    apis: Some[NonEmptyText] | None = None
+    apis: Some[Name] | None = None
     """The APIs that the limit applies to. Without it, the limit applies to all APIs."""
-    versions: Some[NonEmptyText] | None = None
+    versions: Some[str] | None = None
     """The versions that the limit applies to. Without it, the limit applies to all versions."""
     clients: Some[ClientName] | None = None
     """The names of the clients that the limit applies to. Without it, the limit applies to all
@@ -59,14 +51,8 @@ class RateLimit(SectionModel):
     default is false."""
 
     def compile(self, naming: ClientNaming | None, mistakes: Mistakes) -> "AppliedLimit":
-        """Return the limit. The mistakes are located at the limit."""
         if naming is None and self.clients is not None:
             mistakes.add("no client has a name; add clients: { by: [ ... ] } at the top", "clients")
-        elif naming is None and self.by == "client":
-            mistakes.warn(
-                "warning: clients have no names, so their addresses are limited; add clients:"
-                " { by: [ ... ] } at the top, or write by: address"
-            )
         elif naming is not None and self.by == "client" and not naming.verifies:
             mistakes.warn(
                 "warning: clients can escape the limit by another name, since no source in"
@@ -79,14 +65,11 @@ class RateLimit(SectionModel):
             Bucket(self.name, seconds / int(count), self.burst or int(count), self.shared),
             self.by,
             None if named is None else frozenset(named),
-            f'"{self.name}";q={count};w={seconds}',
+            f'"{self.name}";q={count};w={seconds}'.encode(),
+            f'"{self.name}";r=%d;t=%d'.encode(),
             f"{count} requests in a {word}",
             naming is not None and naming.verifies,
         )
-
-    def applies(self, api: str, label: str) -> bool:
-        covered = self.apis is None or api in self.apis
-        return covered and (self.versions is None or label in self.versions)
 
 
 class AppliedLimit(NamedTuple):
@@ -95,6 +78,7 @@ class AppliedLimit(NamedTuple):
     Attributes:
         clients: the names of the clients that it applies to; None for all clients.
         policy: the value of RateLimit-Policy.
+        left: the template of the value of RateLimit.
         text: the rate in words.
         verifies: whether any source of client names verifies credentials.
     """
@@ -102,9 +86,13 @@ class AppliedLimit(NamedTuple):
     bucket: Bucket
     by: str
     clients: frozenset[str] | None
-    policy: str
+    policy: bytes
+    left: bytes
     text: str
     verifies: bool
+
+    def applies(self, client: str) -> bool:
+        return self.clients is None or client in self.clients
 
     def key(self, api: str, identity: Identity, address: Callable[[], str | None]) -> str:
         """Return the key of the bucket for a request."""
@@ -138,21 +126,16 @@ def compile_limits(
         if model.name in names:
             here.add("has the name of another limit; choose another one", "name")
         names.add(model.name)
-        for at, api in enumerate(model.apis or ()):
-            here.look_up(api, apis, "API", "apis", at)
-        labels = dict.fromkeys(label for api in model.apis or apis for label in apis.get(api, ()))
+        limit, labels = model.compile(naming, here), dict[str, object]()
+        for at, api in enumerate(model.apis or apis):
+            own = here.look_up(api, apis, "API", "apis", at) or {}
+            labels |= own
+            for label, version in own.items() or [("", None)]:
+                if model.versions is None or label in model.versions:
+                    found.setdefault((api, version), []).append(limit)
         for at, label in enumerate(model.versions or ()):
             here.look_up(label, labels, "version", "versions", at)
-        limit = model.compile(naming, here)
-        for api, own in apis.items():
-            for label, version in own.items() or [("", None)]:
-                if model.applies(api, label):
-                    found.setdefault((api, version), []).append(limit)
     return found or None
-
-
-def limits_of_client(limits: Sequence[AppliedLimit], client: str) -> Iterator[AppliedLimit]:
-    return (each for each in limits if each.clients is None or client in each.clients)
 
 
 class RateLimiter:
@@ -162,8 +145,7 @@ class RateLimiter:
         buckets: the buckets of all processes of the gateway.
         clock: returns monotonic seconds.
         count: counts refused requests by a kind of counter and its labels.
-        report: receives the name of a limit and the number of the bucket for each admitted request
-            of a limit that the replicas of a fleet share.
+        report: receives a limit and a bucket number for each admitted request of a shared limit.
     """
 
     def __init__(
@@ -185,38 +167,37 @@ class RateLimiter:
     ) -> tuple[Fault | None, FieldLines]:
         """Take a token of each limit, or return the fault of a request that exceeds a limit.
 
-        Args:
-            address: returns the network of the client.
-
-        Returns:
-            The fault or None, and the header fields that every response carries.
+        The second result is the header fields of every response. `address` returns the network of
+        the client.
         """
-        applied = [*limits_of_client(limits.get((api, version), ()), identity.name)]
+        applied: list[AppliedLimit] = []
+        wanted: list[tuple[Bucket, str]] = []
+        for limit in limits.get((api, version), ()):
+            if limit.clients is None or identity.name in limit.clients:
+                applied.append(limit)
+                wanted.append((limit.bucket, limit.key(api, identity, address)))
         if not applied:
             return None, ()
-        wanted = [(each.bucket, each.key(api, identity, address)) for each in applied]
         found = self._buckets.take(wanted, self._clock())
-        left = [
-            f'"{each.bucket.name}";r={one.remaining};t={ceil(one.reset)}'
-            for each, one in zip(applied, found, strict=True)
-        ]
-        fields = (
-            (b"RateLimit-Policy", ", ".join([each.policy for each in applied]).encode()),
-            (b"RateLimit", ", ".join(left).encode()),
-        )
-        exceeded = [each for each, one in zip(applied, found, strict=True) if one.wait]
+        policies: list[bytes] = []
+        left: list[bytes] = []
+        exceeded: list[AppliedLimit] = []
+        for limit, (remaining, reset, wait) in zip(applied, found, strict=True):
+            policies.append(limit.policy)
+            left.append(limit.left % (remaining, ceil(reset)))
+            if wait:
+                exceeded.append(limit)
+        fields = (b"RateLimit-Policy", b", ".join(policies)), (b"RateLimit", b", ".join(left))
         if exceeded:
             for each in exceeded:
                 self._count("rate_limited_requests", each.bucket.name, api)
-            return _refusal(exceeded, ceil(max(one.wait for one in found))), fields
+            seconds = ceil(max(one.wait for one in found))
+            names = tuple(each.bucket.name for each in exceeded)
+            detail = f"The limit '{names[0]}' of {exceeded[0].text} is exceeded; try again in"
+            retry = (b"Retry-After", b"%d" % seconds)
+            code = FaultCode.RATE_LIMITED
+            return Fault(code, f"{detail} {seconds} s.", fields=(retry,), violated=names), fields
         for bucket, key in wanted:
             if bucket.shared:
                 self._report(bucket.name, bucket_number(bucket.name, key))
         return None, fields
-
-
-def _refusal(exceeded: Sequence[AppliedLimit], seconds: int) -> Fault:
-    names = tuple(each.bucket.name for each in exceeded)
-    detail = f"The limit '{names[0]}' of {exceeded[0].text} is exceeded; try again in {seconds} s."
-    retry = (b"Retry-After", b"%d" % seconds)
-    return Fault(FaultCode.RATE_LIMITED, detail, fields=(retry,), violated=names)

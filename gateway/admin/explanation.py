@@ -7,7 +7,6 @@ from ipaddress import ip_address
 
 from multidict import CIMultiDict
 
-from gateway.access.rate_limits import limits_of_client
 from gateway.admin.body_trace import ExplainedBody, explain_body
 from gateway.base.addresses import client_site
 from gateway.base.client_names import ANONYMOUS, ASSUMED, UNVERIFIED, Identity
@@ -249,11 +248,11 @@ def _limits(
         return []
     address = partial(client_site, head, peer, snapshot.trusted_proxies)
     found: list[Fact] = []
-    limits = snapshot.rate_limits.get((endpoint.api, outcome.version), ())
-    for limit in limits_of_client(limits, identity.name):
-        whose = limit.key(endpoint.api, identity, address).strip() or "an unknown address"
-        size = f"{limit.text}, at most {limit.bucket.tokens} at once"
-        found.append(("limit", f"{limit.bucket.name}: {size}, by {limit.by}, here {whose}"))
+    for limit in snapshot.rate_limits.get((endpoint.api, outcome.version), ()):
+        if limit.applies(identity.name):
+            whose = limit.key(endpoint.api, identity, address).strip() or "an unknown address"
+            size = f"{limit.text}, at most {limit.bucket.tokens} at once"
+            found.append(("limit", f"{limit.bucket.name}: {size}, by {limit.by}, here {whose}"))
     return found
 
 

@@ -125,7 +125,7 @@ def client_network(
         trusted: The networks of trusted proxies; only their forwarding fields are read.
     """
     address = parse_address(peer)
-    if address is not None and _lies_in(address, trusted):
+    if trusted and address is not None and _lies_in(address, trusted):
         for before in _forwarded_for(head):
             address = before
             if not _lies_in(address, trusted):

@@ -36,10 +36,7 @@ class RequestHead(NamedTuple):
 
 
 Admit = Callable[[str, object], tuple[Fault | None, tuple[tuple[bytes, bytes], ...]]]
-"""A function that applies the rate limits of an API and a version to a request.
-
-It returns the fault of a refused request, or None, and header fields for every response.
-"""
+"""Applies the rate limits of an API and a version; see `access.rate_limits.RateLimiter.admit`."""
 
 
 class RequestContext(NamedTuple):

@@ -201,10 +201,7 @@ class SampleDelta(msgspec.Struct, array_like=True, frozen=True):
 
 
 Admitted = tuple[str, int, int]
-"""The admitted requests of a bucket that the replicas of a fleet share.
-
-The name of the limit, the number of the bucket (see `access.token_buckets`), and the count.
-"""
+"""A shared rate limit, a bucket number (`access.token_buckets`), and its admitted requests."""
 
 
 class Delta(msgspec.Struct, array_like=True, frozen=True):

@@ -188,8 +188,13 @@ ADMIN = "https://admin.test"
 API_RULES = f"""
 services: {{ told: {{ targets: ["http://${{TOLD}}"] }}, gone: {{ targets: ["http://${{GONE}}"] }} }}
 cors: {{ origins: [{APP}] }}
-clients: {{ by: [ header: X-Client ] }}
+clients: {{ by: [ {{ api_key: {{ header: X-Key, keys: {{ acme: sesame }} }} }} ] }}
 apis:
+  guarded:
+    cors: {{ origins: [{ADMIN}] }}
+    access: {{ by: [api_key] }}
+    service: told
+    endpoints: [ {{ path: /guarded }} ]
   own:
     cors:
       origins: [{ADMIN}]
@@ -305,6 +310,15 @@ def test_the_gateway_answers_preflights_of_an_api_with_cors(
     foreign = ask(by_api, "OPTIONS", path, f"Origin: {APP}", method, names)
     assert (foreign.status, len(house.service.asked)) == (204, 0)
     assert not any(name.lower().startswith(b"access-control-") for name, _ in foreign.fields)
+
+
+def test_access_refuses_no_preflight_and_scripts_can_read_a_401(by_api: Program) -> None:
+    method = "Access-Control-Request-Method: GET"
+    assert ask(by_api, "OPTIONS", "/guarded", f"Origin: {ADMIN}", method).status == 204
+    refused = get(by_api, "/guarded", f"Origin: {ADMIN}")
+    assert (refused.status, refused.one(ALLOWED)) == (401, ADMIN.encode())
+    assert "www-authenticate" in refused.members("Access-Control-Expose-Headers")
+    assert get(by_api, "/guarded", f"Origin: {ADMIN}", "X-Key: sesame").status == 200
 
 
 def test_an_api_for_all_origins_allows_what_a_preflight_requests(

@@ -35,7 +35,10 @@ apis:
         errors: { body: { error: "{code}" }, codes: { rate_limited: slow_down } }
         lifecycle: { deprecated: 2020-01-01 }
       "2": { service: told }
-  plain: { service: told, endpoints: [ { path: /plain } ] }
+  plain:
+    cors: { origins: ["https://app.test"] }
+    service: told
+    endpoints: [ { path: /plain } ]
   free: { service: told, endpoints: [ { path: /free } ] }
 """
 
@@ -112,7 +115,8 @@ def requests(program: Program, sent: Answer) -> list[dict[str, object]]:
 def test_a_client_cannot_escape_its_limit_by_another_unproven_name(program: Program) -> None:
     site = "X-Forwarded-For: 192.0.2.7"
     named = [get(program, "/v2/o", site, f"X-Client: c{index}").status for index in range(2)]
-    assert named + several(program, 2, "/v2/o", site) == [200, 200, 200, 429]
+    guessed = get(program, "/v2/o", site, "X-Key: guessed").status
+    assert [*named, guessed, *several(program, 1, "/v2/o", site)] == [200, 200, 200, 429]
     assert several(program, 1, "/v2/o", "X-Forwarded-For: 192.0.2.8", "X-Client: c0") == [200]
 
 
@@ -134,6 +138,19 @@ def test_preflights_and_apis_without_limits_are_not_limited(program: Program) ->
     sent += [get(program, "/free", "X-Key: k5") for _ in range(5)]
     assert {each.status for each in sent} == {200}
     assert not any(each.all("RateLimit") for each in sent)
+
+
+def test_a_script_can_read_the_refusal_and_its_fields(program: Program) -> None:
+    lines = "X-Forwarded-For: 192.0.2.11", "Origin: https://app.test"
+    *_, refused = [get(program, "/plain", *lines) for _ in range(3)]
+    assert (refused.status, refused.one("Access-Control-Allow-Origin")) == (
+        429,
+        lines[1][8:].encode(),
+    )
+    names = refused.members("Access-Control-Expose-Headers")
+    assert {"retry-after", "ratelimit", "ratelimit-policy"} <= {*names}
+    preflight = ask(program, "OPTIONS", "/plain", *lines, "Access-Control-Request-Method: GET")
+    assert preflight.status == 204
 
 
 def test_a_refusal_does_not_wait_for_the_body(program: Program) -> None:
