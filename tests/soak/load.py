@@ -9,7 +9,7 @@ import json
 import ssl
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from math import inf
@@ -111,8 +111,11 @@ class Load:
         """Connect, by TLS if `secure`; an error inside is judged and ends only this visit."""
         visit = Visit(self, service)
         try:
-            tls, place = (self.tls, self.secure_place) if secure else (None, None)
-            async with connect(self.gateway, window=window, tls=tls, place=place) as client:
+            async with AsyncExitStack() as stack:
+                if secure:
+                    client = await stack.enter_async_context(self._secured(visit))
+                else:
+                    client = await stack.enter_async_context(connect(self.gateway, window=window))
                 visit.client = client
                 visit.port = client.writer.get_extra_info("sockname")[1]
                 yield visit
@@ -122,6 +125,22 @@ class Load:
             visit.failed(repr(error))
         except (AssertionError, LookupError, ValueError) as error:  # it is not a valid response
             self.wrong.append(f"{visit.service}: {error!r}")
+
+    @asynccontextmanager
+    async def _secured(self, visit: "Visit") -> AsyncIterator[Client]:
+        """Connect by TLS, again if a worker is killed during the handshake."""
+        async with AsyncExitStack() as stack:
+            while True:
+                connection = connect(self.gateway, tls=self.tls, place=self.secure_place)
+                try:
+                    client = await stack.enter_async_context(connection)
+                except FAILURES as error:
+                    if all(time < visit.opened for time in self.cut.values()):
+                        self.unexplained.append(f"TLS handshake: {error!r}")
+                    await asyncio.sleep(0.01)
+                else:
+                    break
+            yield client
 
     async def steady(self, questions: Callable[[], Question], pause: float = 0.002) -> None:
         """Send one request after the other on a persistent connection."""
