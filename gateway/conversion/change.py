@@ -31,6 +31,7 @@ from gateway.conversion.document import (
     change_elements,
     change_members,
     change_value,
+    reach,
 )
 from gateway.conversion.field_path import Keys, Members, Scope, is_array, keys_of
 from gateway.conversion.message import CarriedValue
@@ -59,11 +60,15 @@ class DirectedChange(NamedTuple):
         effect: Maps the schema of the object before the step to the schema after it.
         origin: Maps a location after the step to the location before the step. If the step created
             the value there from another value, the result is the location of that other value.
+        adds: The field that the step adds to a document without it; empty if it adds no field.
+        lists: The field that the step puts into a list; empty if it creates no list.
     """
 
     step: ConversionStep
     effect: SchemaEffect
     origin: Origin = same_place
+    adds: Keys = ()
+    lists: Keys = ()
 
     def effect_in(self, image: SchemaImage) -> Effect:
         return lambda flat: self.effect(flat, image)
@@ -122,10 +127,51 @@ class Change:
         Args:
             scopes: The scopes to put before the scopes of the change.
         """
-        step, _, origin = self.directed(upwards=upwards)
+        one = self.directed(upwards=upwards)
         return ConversionTask(
-            (*scopes, *self.scopes), self.touches, step, self.whole, origin, keeps
+            (*scopes, *self.scopes), self.touches, one.step, self.whole, one.origin, keeps
         )
+
+
+def for_patch(changes: Sequence[Change]) -> tuple[Change, ...]:
+    """Return the variants of changes for the bodies of PATCH requests.
+
+    A PATCH request replaces a list as a whole (RFC 7396). So if a change puts a field into a list,
+    other changes complete the value of the field.
+    """
+    made = []
+    for change in changes:
+        patch = change.for_patch()
+        if patch is not change:
+            for upwards in (True, False):
+                one = change.directed(upwards=upwards)
+                listed = (
+                    each.directed(upwards=upwards).lists
+                    for each in changes
+                    if each.scopes == change.scopes
+                )
+                around = next((f for f in listed if f and one.adds[: len(f)] == f), None)
+                if around is not None and around != one.adds:
+                    complete = _where_present(one, around)
+                    patch = (
+                        replace(patch, up=complete) if upwards else replace(patch, down=complete)
+                    )
+        made.append(patch)
+    return tuple(made)
+
+
+def _where_present(change: DirectedChange, field: Keys) -> DirectedChange:
+    """Return one direction of a change that applies only to objects with a certain field."""
+
+    def step(fields: JsonObject, form: JsonForm) -> None:
+        holder = reach(fields, field, form, keeps=True)
+        if holder is not None and field[-1] in holder:
+            change.step(fields, form)
+
+    def effect(flat: Flat, image: SchemaImage) -> object:
+        return union((flat, change.effect(flat, image)))
+
+    return change._replace(step=step, effect=effect)
 
 
 def in_arrays(scopes: Iterable[Scope]) -> bool:
@@ -578,7 +624,7 @@ class GroupUse:
         if self.keeps:
             changes = tuple(map(keeping_unfit, changes))
         if self.in_patch and not in_arrays(place):
-            return [change.for_patch() for change in changes]
+            return for_patch(tuple(changes))
         return changes
 
     def _fused(self, *, upwards: bool) -> Steps[ConversionStep]:

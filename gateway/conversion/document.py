@@ -62,6 +62,16 @@ class JsonForm:
     of_places: bool = False
 
 
+class SentEmpty(dict[str, Document]):
+    """An object that the sender sent empty, and to which changes have added members.
+
+    The object stays if later changes remove these members again.
+    """
+
+    def copy(self) -> "SentEmpty":
+        return SentEmpty(self)
+
+
 class Missing:
     """The type of MISSING, which marks an absent field. MISSING is not a JSON value."""
 
@@ -72,7 +82,7 @@ MISSING: Final = Missing()
 def _open(value: Document) -> Document:
     match value:
         case dict():
-            return dict(value)
+            return value.copy()
         case list():
             return list(value)
         case bool():
@@ -104,11 +114,12 @@ def reach(
     """Open the objects on the path to a field in place, and return the object that holds the field.
 
     Args:
-        keeps: Whether the result is None, instead of an error, if the path leads through a value
-            that is not an object.
+        keeps: Whether the result is None, instead of an error, if the path leads through a boolean
+            or an array.
 
     Returns:
-        The object for the last key, or None if an object on the path is absent or null.
+        The object for the last key, or None if an object on the path is absent or null, or is
+        represented by its id (a string or number).
     """
     if len(keys) == 1:
         return fields
@@ -120,13 +131,21 @@ def reach(
         if inner is None:
             return None
         if not isinstance(inner, dict):
-            if keeps:
+            if keeps or is_id(inner):
                 return None
             found = f"expected an object, found {kind(inner)}"
             raise ConversionError(found, keys[: depth + 1], is_on_way=True)
         fields[key] = inner
         fields = inner
     return fields
+
+
+def is_id(value: Document) -> bool:
+    """Return whether an open value can be the id of an object that is not included.
+
+    APIs with expandable fields return an object or its id at the same location.
+    """
+    return isinstance(value, str | Number)
 
 
 def get(fields: JsonObject, keys: Keys, form: JsonForm) -> Document:
@@ -215,16 +234,25 @@ def change_members(
     return value
 
 
-def put(fields: JsonObject, keys: Keys, value: Document, form: JsonForm) -> None:
+def put(
+    fields: JsonObject, keys: Keys, value: Document, form: JsonForm, *, is_on_way: bool = False
+) -> None:
     """Set `value` at `keys`, and create absent objects on the path.
 
     An existing key keeps its position among the others; a new key is appended.
+
+    Args:
+        is_on_way: The attribute of the ConversionError if the path leads through another value than
+            an object.
     """
     for depth in range(len(keys) - 1):
         key = keys[depth]
         inner = form.open(fields[key]) if key in fields else {}
         if not isinstance(inner, dict):
-            refuse("an object", inner, *keys[: depth + 1])
+            reason = f"expected an object, found {kind(inner)}"
+            raise ConversionError(reason, keys[: depth + 1], is_on_way=is_on_way)
+        if not inner and key in fields:
+            inner = SentEmpty()
         fields[key] = inner
         fields = inner
     fields[keys[-1]] = value
@@ -233,7 +261,8 @@ def put(fields: JsonObject, keys: Keys, value: Document, form: JsonForm) -> None
 def take(fields: JsonObject, keys: Keys, form: JsonForm) -> Document:
     """Remove and return the value at `keys`, or return MISSING if it is absent.
 
-    Objects on the path that become empty are removed as well.
+    Objects on the path that become empty are removed as well, except objects that the sender sent
+    empty.
     """
     if len(keys) == 1:
         return fields.pop(keys[0], MISSING)
@@ -244,7 +273,7 @@ def take(fields: JsonObject, keys: Keys, form: JsonForm) -> Document:
         value = take(inner, keys[1:], form)
     except ConversionError as error:
         raise error.under(keys[0]) from None
-    if value is not MISSING and not inner:
+    if value is not MISSING and not inner and not isinstance(inner, SentEmpty):
         del fields[keys[0]]
     return value
 

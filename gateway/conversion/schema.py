@@ -504,6 +504,9 @@ def both(one: object, other: object) -> object:
     return False if False in (one, other) else {"allOf": [one, other]}
 
 
+_ID_TYPES = ("string", "integer", "number")
+
+
 class SchemaImage(Schemas):
     """Applies the effects of changes to the schemas of documents.
 
@@ -550,7 +553,7 @@ class SchemaImage(Schemas):
         return made
 
     def _astray(self, flat: Flat) -> object:
-        if self._keeps_way:
+        if self._keeps_way or flat["type"] in _ID_TYPES:
             return flat
         self.refusals.append(f"expected an object, found {flat['type']}")
         return False
@@ -707,6 +710,13 @@ class SchemaImage(Schemas):
         return any(
             one["type"] == "object" and self.may_have(one, keys[1:])
             for one in self.alternatives(schema)
+        )
+
+    def may_be_id(self, flat: Flat, keys: Keys) -> bool:
+        """Return whether an object schema allows a string or number on the path `keys`."""
+        return bool(keys) and any(
+            one["type"] in _ID_TYPES or (one["type"] == "object" and self.may_be_id(one, keys[1:]))
+            for one in self.alternatives(field_of(flat, keys[0]))
         )
 
     def field(self, flat: Flat, key: str) -> object:

@@ -23,7 +23,9 @@ from gateway.conversion.document import (
     Document,
     JsonForm,
     JsonObject,
+    SentEmpty,
     change_elements,
+    is_id,
     reach,
     refuse,
 )
@@ -159,11 +161,14 @@ def _inside(keys: Keys, steps: Steps[ConversionStep]) -> ConversionStep:
         holder = reach(fields, to_field, form, keeps=steps.keeps)
         if holder is None:
             return
+        is_empty = not holder
         try:
             for step in steps.calls:
                 step(holder, form)
         except ConversionError as error:
             raise steps.refused(error, step).under(*keys) from None
+        if is_empty and holder and (outer := reach(fields, keys, form)) is not None:
+            outer[keys[-1]] = SentEmpty(holder)
 
     return change
 
@@ -174,7 +179,7 @@ def change_object(steps: Steps[ConversionStep], form: JsonForm, value: Document)
     if fields is None:
         return None
     if not isinstance(fields, dict):
-        return value if steps.keeps else refuse("an object", fields)
+        return value if steps.keeps or is_id(fields) else refuse("an object", fields)
     try:
         for step in steps.calls:
             step(fields, form)

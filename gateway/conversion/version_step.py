@@ -10,7 +10,7 @@ from enum import Enum
 from itertools import groupby
 from typing import NamedTuple
 
-from gateway.conversion.change import Change, keeping_unfit
+from gateway.conversion.change import Change, for_patch, keeping_unfit
 from gateway.conversion.conversion_error import ConversionError, ErrorPlace
 from gateway.conversion.document import PLAIN, Document, JsonForm, JsonObject
 from gateway.conversion.message import Message, message_of
@@ -166,7 +166,7 @@ class VersionLink:
         return status in self.statuses
 
     def for_patch(self) -> "VersionLink":
-        return replace(self, changes=tuple(change.for_patch() for change in self.changes))
+        return replace(self, changes=for_patch(self.changes))
 
     def tasks(self, direction: Direction, of_request: bool = False) -> Iterator[ConversionTask]:
         upwards, keeps = direction is Direction.UP, of_request and self.keeps_unfit

@@ -19,6 +19,7 @@ from gateway.conversion.document import (
     JsonForm,
     JsonObject,
     get,
+    is_id,
     put,
     take,
 )
@@ -155,7 +156,8 @@ def default(
             if get(fields, field, form) is not MISSING:
                 return
             for depth in range(1, len(field)):
-                if get(fields, field[:depth], form) is None:
+                value_on_way = get(fields, field[:depth], form)
+                if value_on_way is None or is_id(value_on_way):
                     return
         # Insert a copy, because a later change may alter the value.
         own = deepcopy(value) if isinstance(value, dict | list) else value
@@ -174,7 +176,7 @@ def default(
     return Change(
         scopes,
         (field[:1],),
-        DirectedChange(up, _added_effect(field, value, keep=keep)),
+        DirectedChange(up, _added_effect(field, value, keep=keep), adds=field),
         DirectedChange(down, removed),
         patch=patch,
     )
@@ -197,7 +199,7 @@ def _added_effect(field: Keys, value: Document, *, keep: bool) -> SchemaEffect:
             fresh = filled(an_object({}), tuple(inner), image)
 
             def inside(one: Flat) -> object:
-                if one["type"] == "null":
+                if one["type"] in ("null", "string", "integer", "number"):
                     return one
                 if one["type"] == "object":
                     return filled(one, tuple(inner), image)

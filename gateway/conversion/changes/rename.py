@@ -21,7 +21,17 @@ from gateway.conversion.changes.change_section import (
 )
 from gateway.conversion.changes.default import add_parameter, default
 from gateway.conversion.conversion_error import Beside, ConversionError, moved_back
-from gateway.conversion.document import MISSING, JsonForm, JsonObject, put, reach, take
+from gateway.conversion.document import (
+    MISSING,
+    JsonForm,
+    JsonObject,
+    get,
+    is_id,
+    kind,
+    put,
+    reach,
+    take,
+)
 from gateway.conversion.field_path import Keys, Scope
 from gateway.conversion.parameter_change import (
     LineStep,
@@ -138,9 +148,12 @@ def _of_holders(scopes: tuple[Scope, ...], newer: Keys, older: Keys) -> Change |
 
 def _moving(source: Keys, target: Keys) -> DirectedChange:
     shared = len(_common(source, target)) if len(source) > 1 and len(target) > 1 else 0
+    between_objects = min(len(source), len(target)) - shared > 1
 
     def effect(flat: Flat, image: SchemaImage) -> object:
         def move(holder: Flat) -> object:
+            if between_objects and image.may_be_id(holder, source[shared:-1]):
+                image.refusals.append(f"'{source[-2]}' may be an id")
             rest, value, required = image.take(holder, source[shared:])
             if image.may_have(rest, target[shared:]):
                 image.refusals.append(f"'{target[-1]}' may be there already")
@@ -178,6 +191,8 @@ def _move(fields: JsonObject, source: Keys, target: Keys, form: JsonForm) -> Non
     names = list(fields)
     value = fields.pop(old) if len(source) == 1 else take(fields, source, form)
     if value is MISSING:
+        if len(source) > 1 and len(target) > 1:
+            _refuse_id(fields, source, form)
         return
     if new in fields:
         holder = reach(fields, target, form, keeps=True)
@@ -195,6 +210,15 @@ def _move(fields: JsonObject, source: Keys, target: Keys, form: JsonForm) -> Non
     # which is faster than to create a new object.
     for name in names[names.index(old) + 1 :]:
         fields[name] = fields.pop(name)
+
+
+def _refuse_id(fields: JsonObject, source: Keys, form: JsonForm) -> None:
+    """Refuse an id in place of an object on the path, since the object has another name."""
+    for depth in range(1, len(source)):
+        found = get(fields, source[:depth], form)
+        if is_id(found):
+            reason = f"expected an object, found {kind(found)}"
+            raise ConversionError(reason, source[:depth], is_on_way=True)
 
 
 def rename_parameter(newer: str, older: str) -> ParameterChange:

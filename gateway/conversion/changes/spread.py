@@ -151,7 +151,7 @@ class _Spread:
         for value in self._taken(fields, form):
             if known is MISSING:
                 known = value
-                put(fields, self.field, value, form)
+                put(fields, self.field, value, form, is_on_way=True)
             elif form.parse(value) != form.parse(known):
                 raise ConversionError(
                     "differs between elements, or from the field beside them",

@@ -1,7 +1,7 @@
 """`time`: the older version writes the same moment in another form."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from functools import partial
@@ -97,19 +97,69 @@ class UnixTime:
         return f"{sign}{text[:-decimals]}.{text[-decimals:]}" if decimals else f"{sign}{text}"
 
 
-# The pattern letters of Unicode UTS #35, part 4, limited to fields with a fixed width.
-_LEVELS: Mapping[str, str] = {
-    "yyyy": "year",
-    "MM": "month",
-    "dd": "day",
-    "HH": "hour",
-    "mm": "minute",
-    "ss": "second",
+_PARTS = ("year", "month", "day", "hour", "minute", "second")
+_MONTHS = (
+    *("January", "February", "March", "April", "May", "June", "July", "August"),
+    *("September", "October", "November", "December"),
+)
+_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+
+class _PatternField(NamedTuple):
+    """A field of a pattern: what it describes, how it is written, and how it is read.
+
+    Attributes:
+        name: The name of the field, which is also the name of the group in `reading`.
+        writing: The part of the template for `str.format`.
+        reading: The regular expression for the text.
+    """
+
+    name: str
+    writing: str
+    reading: str
+
+
+def _named(names: Sequence[str]) -> str:
+    return f"(?i:{'|'.join(names)})"
+
+
+def _short(names: Sequence[str]) -> list[str]:
+    return [name[:3] for name in names]
+
+
+_TWO, _ONE_OR_TWO = "[0-9]{2}", "[0-9]{1,2}"
+_HOURS = "[+-](?:[01][0-9]|2[0-3])"
+# The pattern letters of Unicode UTS #35, part 4.
+_FIELDS: Mapping[str, _PatternField] = {
+    "yyyy": _PatternField("year", "{local.year:04}", "[0-9]{4}"),
+    "yy": _PatternField("year", "{local:%y}", _TWO),
+    "MMMM": _PatternField("month", "{local:%B}", _named(_MONTHS)),
+    "MMM": _PatternField("month", "{local:%b}", _named(_short(_MONTHS))),
+    "MM": _PatternField("month", "{local.month:02}", _TWO),
+    "M": _PatternField("month", "{local.month}", _ONE_OR_TWO),
+    "dd": _PatternField("day", "{local.day:02}", _TWO),
+    "d": _PatternField("day", "{local.day}", _ONE_OR_TWO),
+    "EEEE": _PatternField("weekday", "{local:%A}", _named(_DAYS)),
+    "EEE": _PatternField("weekday", "{local:%a}", _named(_short(_DAYS))),
+    "HH": _PatternField("hour", "{local.hour:02}", _TWO),
+    "H": _PatternField("hour", "{local.hour}", _ONE_OR_TWO),
+    "hh": _PatternField("hour", "{local:%I}", _TWO),
+    "h": _PatternField("hour", "{hour_12}", _ONE_OR_TWO),
+    "a": _PatternField("half", "{local:%p}", _named(("AM", "PM"))),
+    "mm": _PatternField("minute", "{local.minute:02}", _TWO),
+    "ss": _PatternField("second", "{local.second:02}", _TWO),
+    "XXX": _PatternField("zone", "{zone}", f"[Zz]|{_HOURS}:[0-5][0-9]"),
+    "XX": _PatternField("zone", "{zone}", f"[Zz]|{_HOURS}[0-5][0-9]"),
+    "xxx": _PatternField("zone", "{zone}", f"{_HOURS}:[0-5][0-9]"),
+    "xx": _PatternField("zone", "{zone}", f"{_HOURS}[0-5][0-9]"),
+    "Z": _PatternField("zone", "{zone}", f"{_HOURS}[0-5][0-9]"),
 }
-_PARTS = tuple(_LEVELS.values())
+_CHANGING_WIDTH = frozenset({"M", "d", "H", "h"})
+_TWELVE_HOURS = frozenset({"hh", "h"})
 _PIECE = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']", re.DOTALL)
-_OFFSET = re.compile(r"(?:[Zz]|([+-])([01][0-9]|2[0-3]):([0-5][0-9]))\Z", re.ASCII)
-_OFFSETS = r"(?P<zone>[Zz]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
+_OFFSET = re.compile(r"(?:[Zz]|([+-])([01][0-9]|2[0-3])(?::?([0-5][0-9]))?)\Z", re.ASCII)
+# Two-digit years are those of POSIX (strptime, %y).
+_FIRST_SHORT_YEAR, _LAST_SHORT_YEAR = 1969, 2068
 
 
 FractionStyle = Literal["as_is", "unless_zero", "shortest"]
@@ -134,6 +184,8 @@ class TimePattern:
         fraction: How the fraction of a second is written if `digits` is None.
         own_zone: Whether every time is written in the zone. If false, a time keeps the offset with
             which it was read, if the pattern has an offset.
+        offsets: The pattern letters that define how an offset is written.
+        short_year: Whether years have two digits.
     """
 
     template: str
@@ -145,6 +197,8 @@ class TimePattern:
     place: tzinfo | None = None
     fraction: FractionStyle = "as_is"
     own_zone: bool = False
+    offsets: str = "XXX"
+    short_year: bool = False
     type: ClassVar[Type] = Type.TEXT
 
     @property
@@ -171,12 +225,22 @@ class TimePattern:
         zone = self.place if offset is None else None
         if zone is None:
             zone = timezone(timedelta(minutes=self.zone if offset is None else offset))
-        parts = {part: int(text) for part, text in found.items() if part in _PARTS}
+        parts = {
+            part: _value(part, text) for part, text in found.items() if text and part in _PARTS
+        }
+        if "half" in found:
+            self._add_half(parts, found["half"])
         year, month, day = parts.get("year", 1970), parts.get("month", 1), parts.get("day", 1)
         hour, minute, second = (parts.get(part, 0) for part in ("hour", "minute", "second"))
+        leap = int(second == _LEAP_SECOND)
         try:
-            local = datetime(year, month, day, hour, minute, second, tzinfo=zone)
+            local = datetime(year, month, day, hour, minute, second - leap, tzinfo=zone)
             passed = local - _EPOCH
+            if leap and passed.seconds != _LAST_OF_DAY:
+                raise ValueError
+            weekday = found.get("weekday")
+            if weekday and not _DAYS[local.weekday()].lower().startswith(weekday.lower()):
+                raise ValueError
             # An hour that the clocks skip when they are put forward does not exist.
             if (
                 zone is self.place
@@ -188,7 +252,7 @@ class TimePattern:
             raise ValueError(
                 f"expected a time written as {self.name}, found no such day or hour"
             ) from None
-        passed_seconds = passed.days * 86_400 + passed.seconds
+        passed_seconds = passed.days * 86_400 + passed.seconds + leap
         if offset is not None and self.only_zone and offset != self._minutes(passed_seconds):
             name = self.place or offset_text(self.zone)
             raise ValueError(f"expected a time in the zone {name}, found another")
@@ -207,17 +271,22 @@ class TimePattern:
             fraction = fraction[: self.digits].ljust(self.digits, "0")
         elif self.fraction == "shortest" or (self.fraction != "as_is" and not fraction.strip("0")):
             fraction = fraction.rstrip("0")
+        if self.short_year and not _FIRST_SHORT_YEAR <= local.year <= _LAST_SHORT_YEAR:
+            years = f"{_FIRST_SHORT_YEAR} to {_LAST_SHORT_YEAR}"
+            raise ValueError(f"expected a moment in the years {years}, found another")
         return self.template.format(
-            year=f"{local.year:04}",
-            month=f"{local.month:02}",
-            day=f"{local.day:02}",
-            hour=f"{local.hour:02}",
-            minute=f"{local.minute:02}",
-            second=f"{local.second:02}",
+            local=local,
+            hour_12=local.hour % 12 or 12,
             fraction=fraction,
             point="." if fraction else "",
-            zone=offset_text(offset),
+            zone=offset_text(offset, self.offsets),
         )
+
+    def _add_half(self, parts: dict[str, int], half: str) -> None:
+        """Convert an hour of a 12-hour clock in `parts` to the hour of the day."""
+        if not 1 <= parts["hour"] <= 12:
+            raise ValueError(f"expected a time written as {self.name}, found no such day or hour")
+        parts["hour"] = parts["hour"] % 12 + 12 * (half.upper() == "PM")
 
     def _minutes(self, second: int) -> int:
         """Return the zone's offset from UTC at a moment, in minutes; may raise OverflowError."""
@@ -225,6 +294,22 @@ class TimePattern:
             return self.zone
         shift = (_EPOCH + timedelta(seconds=second)).astimezone(self.place).utcoffset()
         return self.zone if shift is None else int(shift.total_seconds() // 60)
+
+
+_LEAP_SECOND = 60
+# Leap seconds are inserted at the end of a day in UTC (RFC 3339, appendix D). As unix time, a leap
+# second equals the following second (POSIX).
+_LAST_OF_DAY = 86_399
+
+
+def _value(part: str, text: str) -> int:
+    """Return the number of a year, month, day, hour, minute or second."""
+    if part == "month" and not text.isdigit():
+        return _short(_MONTHS).index(text[:3].capitalize()) + 1
+    number = int(text)
+    if part == "year" and len(text) == 2:
+        number += 1900 if number >= _FIRST_SHORT_YEAR % 100 else 2000
+    return number
 
 
 MomentForm = UnixTime | TimePattern
@@ -238,12 +323,18 @@ def rfc_3339(
     place: tzinfo | None = None,
     fraction: FractionStyle = "as_is",
 ) -> TimePattern:
-    """Return the pattern of RFC 3339, section 5.6, with any number of digits after the second."""
-    date, time = "{year}-{month}-{day}", "{hour}:{minute}:{second}{point}{fraction}{zone}"
+    """Return the pattern of RFC 3339, section 5.6, with any number of digits after the second.
+
+    It also reads common variants of ISO 8601: a space instead of the T, no seconds, and offsets
+    without a colon or without minutes.
+    """
+    date = "{local.year:04}-{local.month:02}-{local.day:02}"
+    time = "{local.hour:02}:{local.minute:02}:{local.second:02}{point}{fraction}{zone}"
     reading = re.compile(
-        r"(?P<year>[0-9]{4})-(?P<month>[0-9]{2})-(?P<day>[0-9]{2})[Tt]"
-        r"(?P<hour>[0-9]{2}):(?P<minute>[0-9]{2}):(?P<second>[0-9]{2})"
-        rf"(?:\.(?P<fraction>[0-9]{{1,30}}))?{_OFFSETS}\Z",
+        r"(?P<year>[0-9]{4})-(?P<month>[0-9]{2})-(?P<day>[0-9]{2})[Tt ]"
+        r"(?P<hour>[0-9]{2}):(?P<minute>[0-9]{2})"
+        r"(?::(?P<second>[0-9]{2})(?:\.(?P<fraction>[0-9]{1,30}))?)?"
+        rf"(?P<zone>[Zz]|{_HOURS}(?::?[0-5][0-9])?)\Z",
         re.ASCII,
     )
     example = "2026-12-31T18:00:00Z"
@@ -256,8 +347,8 @@ def parse_pattern(
     """Parse a pattern such as `dd/MM/yyyy HH:mm`.
 
     Args:
-        pattern: Consists of yyyy, MM, dd, HH, mm, ss, S for each digit of the fraction of a second,
-            XXX for the offset from UTC, text in single quotes, and punctuation.
+        pattern: Consists of the letters in `_FIELDS`, S for each digit of the fraction of a second,
+            text in single quotes, and punctuation.
         zone: The offset from UTC of the times, in minutes east.
         only_zone: Whether a time with another offset is refused.
         place: A time zone such as Europe/Berlin, which replaces `zone`.
@@ -266,28 +357,47 @@ def parse_pattern(
         ValueError: The string is not such a pattern. The message explains the mistake to the
             operator.
     """
-    template, reading, fields, digits = "", "", list[str](), 0
+    template, reading, fields, before = "", "", dict[str, str](), ""
     for run, literal in _pieces(pattern):
         if run is None:
             template += literal.replace("{", "{{").replace("}", "}}")
             reading += re.escape(literal)
+            before = ""
             continue
-        field = "fraction" if set(run) == {"S"} else "zone" if run == "XXX" else _LEVELS.get(run)
-        if field is None:
-            raise ValueError(
-                f"'{run}' is not a field of a time; write yyyy, MM, dd, HH, mm, ss, SSS or XXX,"
-                " and text in 'single quotes'"
-            )
-        if field in fields:
+        field = _field_of(run)
+        if field.name in fields:
             raise ValueError(f"'{run}' stands twice in the pattern; name each field once")
-        fields.append(field)
-        digits = len(run) if field == "fraction" else digits
-        template += f"{{{field}}}"
-        reading += _OFFSETS if field == "zone" else rf"(?P<{field}>[0-9]{{{len(run)}}})"
+        if before in _CHANGING_WIDTH and field.reading.startswith("[0-9]"):
+            text = f"'{before}' has one or two digits, so a separator must follow it; write one"
+            raise ValueError(f"{text}, or '{before * 2}'")
+        fields[field.name], before = run, run
+        template += field.writing
+        reading += f"(?P<{field.name}>{field.reading})"
     _check(pattern, fields)
     return TimePattern(
-        template, re.compile(rf"{reading}\Z", re.ASCII), digits, zone, only_zone, pattern, place
+        template,
+        re.compile(rf"{reading}\Z", re.ASCII),
+        len(fields.get("fraction", "")),
+        zone,
+        only_zone,
+        pattern,
+        place,
+        offsets=fields.get("zone", "XXX"),
+        short_year=fields.get("year") == "yy",
     )
+
+
+def _field_of(run: str) -> _PatternField:
+    """Return the field for a run of one pattern letter; raises ValueError."""
+    if set(run) == {"S"}:
+        return _PatternField("fraction", "{fraction}", f"[0-9]{{{len(run)}}}")
+    field = _FIELDS.get(run)
+    if field is None:
+        raise ValueError(
+            f"'{run}' is not a field of a time; write yyyy, MM, dd, HH, mm, ss, SSS, XXX or another"
+            " of the documented fields, and text in 'single quotes'"
+        )
+    return field
 
 
 def minutes_of(offset: str) -> int:
@@ -299,10 +409,17 @@ def minutes_of(offset: str) -> int:
     return int(f"{sign.strip('0')}1") * (int(hours) * 60 + int(minutes))
 
 
-def offset_text(minutes: int) -> str:
-    """Return an offset from UTC as a string, such as Z or +02:00."""
+def offset_text(minutes: int, letters: str = "XXX") -> str:
+    """Return an offset from UTC as a string, such as Z or +02:00.
+
+    Args:
+        letters: The pattern letters of the offset, such as XXX.
+    """
+    if not minutes and letters in ("XXX", "XX"):
+        return "Z"
     hours, rest = divmod(abs(minutes), 60)
-    return f"{'-' if minutes < 0 else '+'}{hours:02}:{rest:02}" if minutes else "Z"
+    colon = ":" * (len(letters) == 3)
+    return f"{'-' if minutes < 0 else '+'}{hours:02}{colon}{rest:02}"
 
 
 def _pieces(pattern: str) -> Iterator[tuple[str | None, str]]:
@@ -320,8 +437,16 @@ def _pieces(pattern: str) -> Iterator[tuple[str | None, str]]:
             yield None, match[0] if quoted is None else quoted.replace("''", "'") or "'"
 
 
-def _check(pattern: str, fields: list[str]) -> None:
-    """Raise ValueError if a pattern skips a field between its largest and its smallest field."""
+def _check(pattern: str, fields: Mapping[str, str]) -> None:
+    """Raise ValueError if a pattern lacks a field that its other fields need.
+
+    Args:
+        fields: The pattern letters of each field.
+    """
+    if (fields.get("hour") in _TWELVE_HOURS) is not ("half" in fields):
+        raise ValueError(f"'{pattern}' needs both hh and a for a 12-hour clock; write HH otherwise")
+    if "weekday" in fields and "day" not in fields:
+        raise ValueError(f"'{pattern}' has a day of the week without a date; add dd, MM and yyyy")
     order = [*_PARTS, "fraction"]
     found = [field in fields for field in order]
     if True not in found:
@@ -334,7 +459,9 @@ def _check(pattern: str, fields: list[str]) -> None:
             " day, and leave none out down to the smallest"
         )
     if first and "zone" in fields:
-        raise ValueError(f"'{pattern}' is a time of day, which has no offset; remove XXX")
+        raise ValueError(
+            f"'{pattern}' is a time of day, which has no offset; remove {fields['zone']}"
+        )
 
 
 _UNIX_FIGURES = {"unix": 0, "unix_ms": 3}

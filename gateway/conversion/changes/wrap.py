@@ -132,7 +132,7 @@ def wrap(
         patch = wrap(scopes, field, many, "null")
     steps = _Wrap(field, many, empty)
     up = DirectedChange(steps.up, steps.unwrapped, steps.origin_in_list)
-    down = DirectedChange(steps.down, steps.wrapped, steps.origin_of_element)
+    down = DirectedChange(steps.down, steps.wrapped, steps.origin_of_element, lists=field)
     return Change(scopes, (field,), up, down, of_value=True, patch=patch)
 
 

@@ -85,7 +85,12 @@ class TestDefault:
     ) -> None:
         assert down(default_at("m.x", 1), newer) == older
 
-    @pytest.mark.parametrize("value", ["text", 7, True, []])
+    @pytest.mark.parametrize("value", ["text", 7])
+    def test_no_default_is_added_where_an_id_represents_the_container(self, value: Json) -> None:
+        for way in (up, down):
+            assert way(default_at("m.x", 1), {"m": value}) == {"m": value}
+
+    @pytest.mark.parametrize("value", [True, []])
     def test_a_container_that_is_not_an_object_is_refused_in_both_directions(
         self, value: Json
     ) -> None:

@@ -121,9 +121,9 @@ def test_a_renamed_field_keeps_its_position_or_is_appended(
         (rename_of("m.b", "m.a"), {"m": []}, "/m", "expected an object, found an array"),
         (
             rename_of("i[].b", "i[].m.n.b"),
-            {"i": [{"m": {"n": 1}}]},
+            {"i": [{"m": {"n": True}}]},
             "/i/0/m/n",
-            "expected an object, found a number",
+            "expected an object, found a boolean",
         ),
     ],
 )
@@ -132,6 +132,26 @@ def test_a_rename_that_would_overwrite_a_value_is_refused(
 ) -> None:
     with untouched(older), fails(at, reason):
         up(change, older)
+
+
+@pytest.mark.parametrize("identity", ["cus_1", 7])
+def test_a_rename_inside_an_object_leaves_an_id_of_the_object_unchanged(identity: Json) -> None:
+    for change in (rename_of("m.a", "m.b"), rename_of("m.a", "a")):
+        assert up(change, {"m": identity}) == down(change, {"m": identity}) == {"m": identity}
+    assert down(rename_of("i[].a", "i[].b"), {"i": [identity, {"a": 1}]}) == {
+        "i": [identity, {"b": 1}]
+    }
+
+
+def test_a_rename_between_two_objects_refuses_an_id() -> None:
+    with fails("/m", "expected an object, found a string"):
+        down(rename_of("m.a", "o.b"), {"m": "cus_1"})
+
+
+def test_an_object_that_was_sent_empty_stays_after_other_changes_filled_and_emptied_it() -> None:
+    filled = down(rename_of("m.a", "x"), down(rename_of("x", "m.a"), {"x": 1, "m": {}}))
+    assert filled == {"x": 1, "m": {}}
+    assert down(rename_of("m.a", "x"), {"m": {"a": 1}}) == {"x": 1}
 
 
 @st.composite

@@ -29,6 +29,9 @@ from tests.gateway.world import LAW
         ("MM/yyyy", "%m/%Y"),
         ("HH''mm{}", "%H'%M{}"),
         ("yyyy-MM-dd HH:mm:ss.SSSSSS", "%Y-%m-%d %H:%M:%S.%f"),
+        ("EEE, dd MMM yyyy HH:mm:ss 'GMT'", "%a, %d %b %Y %H:%M:%S GMT"),
+        ("EEEE, dd-MMMM-yyyy", "%A, %d-%B-%Y"),
+        ("MM/dd/yyyy hh:mm a", "%m/%d/%Y %I:%M %p"),
     ],
 )
 @LAW
@@ -46,7 +49,7 @@ def test_a_pattern_is_written_and_parsed_as_by_the_standard_library(
     [
         ("", "'' has no field of a time; write one such as yyyy-MM-dd"),
         ("XXX", "'XXX' has no field of a time"),
-        ("yy-MM-dd", "'yy' is not a field of a time; write yyyy, MM"),
+        ("yyy-MM-dd", "'yyy' is not a field of a time; write yyyy, MM"),
         ("YYYY", "'YYYY' is not a field"),
         ("yyyy-MM-ddTHH", "'T' is not a field of a time; write yyyy, MM, dd, HH, mm, ss, SSS"),
         ("yyyy-MM-dd dd", "'dd' stands twice in the pattern; name each field once"),
@@ -55,6 +58,10 @@ def test_a_pattern_is_written_and_parsed_as_by_the_standard_library(
         ("yyyy-MM-dd mm", "lacks a field between others"),
         ("HH:mmXXX", "is a time of day, which has no offset; remove XXX"),
         ("yyyy 'x", "a single quote is not closed"),
+        ("yyyyMd", "'M' has one or two digits, so a separator must follow it; write one, or 'MM'"),
+        ("yyyy-MM-dd hh:mm", "needs both hh and a for a 12-hour clock; write HH otherwise"),
+        ("yyyy-MM-dd HH:mm a", "needs both hh and a for a 12-hour clock"),
+        ("EEE HH:mm", "has a day of the week without a date; add dd, MM and yyyy"),
     ],
 )
 def test_an_invalid_time_pattern_is_refused(pattern: str, message: str) -> None:
@@ -73,6 +80,48 @@ def test_a_time_that_deviates_from_its_pattern_is_refused(text: str) -> None:
         parse_pattern("dd/MM/yyyy").read(text)
 
 
+@pytest.mark.parametrize(
+    ("pattern", "texts"),
+    [
+        ("M/d/yyyy", ["1/2/2024", "12/31/2024"]),
+        ("yy-MM-dd", ["69-01-01", "68-12-31"]),
+        ("yyyy-MM-dd h:mm a", ["2024-01-01 12:00 AM", "2024-01-01 12:00 PM", "2024-01-01 1:00 PM"]),
+        ("d. MMMM yyyy H:mm", ["1. May 2024 7:30", "31. December 2024 23:30"]),
+        (
+            "yyyy-MM-dd'T'HH:mm:ss.SSSXX",
+            ["2024-01-01T00:00:00.000Z", "2024-01-01T00:00:00.125-0330"],
+        ),
+        ("yyyy-MM-dd'T'HH:mm:ssxx", ["2024-01-01T00:00:00+0000"]),
+        ("yyyy-MM-dd'T'HH:mm:ssxxx", ["2024-01-01T00:00:00+00:00"]),
+        ("dd/MMM/yyyy:HH:mm:ss Z", ["10/Oct/2000:13:55:36 -0700"]),
+    ],
+)
+def test_a_time_with_names_or_few_digits_is_written_as_it_was_read(
+    pattern: str, texts: list[str]
+) -> None:
+    form = parse_pattern(pattern)
+    assert [form.write(form.read(text)) for text in texts] == texts
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [
+        ("yyyy-MM-dd hh:mm a", "2024-01-01 13:00 PM"),
+        ("yyyy-MM-dd hh:mm a", "2024-01-01 00:00 AM"),
+        ("EEE, dd MMM yyyy", "Tue, 01 Jan 2024"),
+        ("yyyy-MM-dd HH:mm:ss", "2024-01-01 22:59:60"),
+    ],
+)
+def test_a_time_that_contradicts_itself_is_refused(pattern: str, text: str) -> None:
+    with pytest.raises(ValueError, match=r"found no such day or hour$"):
+        parse_pattern(pattern).read(text)
+
+
+def test_a_two_digit_year_is_not_written_for_another_century() -> None:
+    with pytest.raises(ValueError, match=r"^expected a moment in the years 1969 to 2068"):
+        parse_pattern("yy-MM-dd").write(Moment(4_000_000_000))
+
+
 @pytest.mark.parametrize("text", ["29/02/2023", "31/04/2023", "00/01/2023", "01/13/2023"])
 def test_a_date_that_does_not_exist_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"found no such day or hour$"):
@@ -85,6 +134,11 @@ def test_a_date_that_does_not_exist_is_refused(text: str) -> None:
         ("1970-01-01t00:00:01z", Moment(1, "", 0)),
         ("1970-01-01T00:00:01.50-00:00", Moment(1, "50", 0)),
         ("1970-01-01T02:00:01+02:00", Moment(1, "", 120)),
+        ("1970-01-01T00:00:01.000+0000", Moment(1, "000", 0)),
+        ("1970-01-01 01:00:00+01", Moment(0, "", 60)),
+        ("1970-01-01T00:01Z", Moment(60, "", 0)),
+        ("1970-12-31T23:59:60Z", Moment(365 * 86_400, "", 0)),
+        ("1971-01-01T00:59:60+01:00", Moment(365 * 86_400, "", 60)),
         ("0001-01-01T00:00:00+23:59", Moment(-62135596800 - 23 * 3600 - 59 * 60, "", 1439)),
     ],
 )
@@ -94,7 +148,7 @@ def test_rfc_3339_times_are_parsed(text: str, moment: Moment) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["2023-11-14T22:13:20", "2023-11-14T22:13:60Z", "2023-11-14T24:00:00Z", "2023-11-14T22:13Z"],
+    ["2023-11-14T22:13:20", "2023-11-14T22:13:60Z", "2023-11-14T24:00:00Z", "2023-11-14T22Z"],
 )
 def test_times_that_do_not_follow_rfc_3339_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"^expected a time written as 2026-12-31T18:00:00Z"):

@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.conversion.change import Change, inverse
+from gateway.conversion.change import Change, for_patch, inverse
+from gateway.conversion.changes.default import default
+from gateway.conversion.changes.rename import rename
 from gateway.conversion.changes.wrap import Nothing, wrap
 from gateway.conversion.conversion_error import Beside
 from gateway.conversion.document import PLAIN
@@ -142,3 +144,29 @@ def test_any_wrapped_value_survives_a_round_trip(document: Json) -> None:
     for many in ("first", "refuse"):
         change = wrap((), ("f",), many)
         assert json.dumps(up(change, down(change, document))) == json.dumps(document)
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ({"cpu": 70}, {"spec": {"metrics": [{"value": 70, "type": "cpu"}]}}),
+        ({"cpu": None}, {"spec": {"metrics": [{"value": None, "type": "cpu"}]}}),
+        ({"other": 1}, {"other": 1}),
+        ({"spec": {"max": 1}}, {"spec": {"max": 1}}),
+    ],
+)
+def test_a_patch_sends_an_element_with_its_defaults_since_it_replaces_the_whole_list(
+    older: Json, newer: Json
+) -> None:
+    changes = for_patch(
+        (
+            rename((), ("spec", "metrics", "value"), ("cpu",)),
+            default((), ("spec", "metrics", "type"), "cpu"),
+            default((), ("spec", "min"), 1),
+            inverse(wrap((), ("spec", "metrics"))),
+        )
+    )
+    made = older
+    for change in changes:
+        made = up(change, made)
+    assert made == newer
