@@ -13,7 +13,6 @@ requests in flight to one service, and `Pool` combines the three.
 """
 
 import asyncio
-import ssl
 from collections.abc import AsyncIterator, Callable, Collection, Iterable
 from functools import partial
 from time import monotonic
@@ -334,9 +333,11 @@ class Pool:
         else:
             await self._wait(pool, pool.limiter, request)
         try:
-            address = pool.choose(monotonic()) or pool.readmit(monotonic())
+            began = monotonic()
+            address = pool.choose(began) or pool.readmit(began)
             if address is None:
                 raise _unavailable(service)
+            timeouts = service.timeouts
             if pool.retries < _RETRY_RESERVE:
                 pool.retries += service.retries.budget / 100
             tried: tuple[TargetAddress, ...] = ()
@@ -345,11 +346,13 @@ class Pool:
                 address.in_flight += 1
                 address.trial = address.ejected_until > 0
                 try:
-                    response = await address.connections.send(request, service.timeouts)
+                    response = await address.connections.send(request, timeouts)
                 except FaultError as error:
-                    pool.ended(address, monotonic(), _is_failure(error), error.cause)
+                    now = monotonic()
+                    pool.ended(address, now, _is_failure(error), error.cause)
                     cause = _retry_cause(error)
-                    again = cause and pool.retry(monotonic(), request, tried, cause)
+                    timeouts = service.timeouts.after(now - began)
+                    again = timeouts.whole > 0 and cause and pool.retry(now, request, tried, cause)
                     if not again:
                         raise
                     self._count("retries", service.name, str(cause))
@@ -359,8 +362,12 @@ class Pool:
                     raise
                 else:
                     if response.status >= 502:
-                        again = pool.retry(monotonic(), request, tried, response.status)
-                        if again is not None:
+                        now = monotonic()
+                        timeouts = service.timeouts.after(now - began)
+                        again = timeouts.whole > 0 and pool.retry(
+                            now, request, tried, response.status
+                        )
+                        if again:
                             response.abandon()
                             pool.ended(address, monotonic(), False, "")
                             self._count("retries", service.name, str(response.status))
@@ -376,18 +383,25 @@ class Pool:
             raise
 
     async def _find_addresses(self, pool: ServicePool) -> None:
-        """Wait for the first lookup of a service's host names; raises FaultError."""
+        """Wait until one of a service's host names has an address; raises FaultError."""
         service = pool.service
         reason: str | None = None
         name = service.targets[0].authority
+        lookups = [
+            asyncio.ensure_future(self._resolver.wait(host))
+            for host in {target.host: None for target in service.targets}
+        ]
         try:
             async with asyncio.timeout(service.timeouts.connect):
-                for target in service.targets:
-                    reason = await self._resolver.wait(target.host) or reason
+                for lookup in asyncio.as_completed(lookups):
+                    reason = await lookup or reason
                     if pool.addresses:
                         return
         except TimeoutError:
             raise failure(FaultCode.UPSTREAM_TIMEOUT, name, "no address in time") from None
+        finally:
+            for each in lookups:
+                each.cancel()
         raise failure(FaultCode.UPSTREAM_UNREACHABLE, name, reason or "it has no address")
 
     async def _enter_busy(
@@ -460,7 +474,7 @@ class Pool:
         """From now on, serve exactly these services and look up their host names."""
         latest = {service.name: service for service in services}
         for name in self._services.keys() - latest.keys():
-            self._retire(self._services.pop(name).addresses)
+            self._retire(each.connections for each in self._services.pop(name).addresses)
         hosts: dict[str, float] = {}
         for service in latest.values():
             for target in service.targets:
@@ -505,30 +519,31 @@ class Pool:
     def _update(self, pool: ServicePool) -> None:
         """Set the addresses of a service; removed addresses get no more requests."""
         service = pool.service
-        known = {
-            _identity(each.target, each.host, each.connections): each for each in pool.addresses
-        }
+        known = {_identity(each.target, each.host): each for each in pool.addresses}
         latest: list[TargetAddress] = []
         for target in service.targets:
             self._resolver.add(target.host, service.resolve_seconds)
             for host in self._resolver.addresses(target.host):
                 connections = self._new_connections(service, target, host)
-                address = known.pop(_identity(target, host, connections), None)
+                address = known.pop(_identity(target, host), None)
                 if address is None:
                     address = TargetAddress(target, host, connections)
+                elif not connections.secured_as(address.connections):
+                    self._retire([address.connections])  # the address keeps its health
+                    address.connections = connections
                 address.target, address.connections.service = target, service
                 if service.health is None:
                     address.down = False
                 latest.append(address)
-        self._retire(known.values())
+        self._retire(each.connections for each in known.values())
         pool.addresses = tuple(latest)
         pool.weighted = len({each.target.weight for each in latest}) > 1
 
-    def _retire(self, addresses: Iterable[TargetAddress]) -> None:
+    def _retire(self, retired: Iterable[TargetConnections]) -> None:
         self._retired = [each for each in self._retired if each.busy]
-        for address in addresses:
-            address.connections.retire()
-            self._retired.append(address.connections)
+        for connections in retired:
+            connections.retire()
+            self._retired.append(connections)
 
     def _new_connections(self, service: Service, target: Target, host: str) -> TargetConnections:
         crowded = partial(self._count, "connection_waits", target.authority)
@@ -536,10 +551,8 @@ class Pool:
         return TargetConnections(service, target, host, crowded, exhausted, self._batch)
 
 
-def _identity(
-    target: Target, host: str, connections: TargetConnections
-) -> tuple[str, int, str, ssl.SSLContext | None, str]:
-    return target.host, target.port, host, connections.tls, connections.server_name
+def _identity(target: Target, host: str) -> tuple[str, int, bool, str]:
+    return target.host, target.port, target.secure, host
 
 
 def _ignore() -> None:

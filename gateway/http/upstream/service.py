@@ -2,7 +2,7 @@
 
 import re
 import ssl
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
 from typing import Annotated, Final, Literal, NamedTuple
@@ -110,8 +110,16 @@ class Timeouts:
     between_bytes: Seconds = 60.0
     """The longest pause within a body, in either direction, in seconds. The default is 60."""
     whole: SecondsOrUnbounded = inf
-    """The longest time from the request to the end of the response, in seconds. Without it, there
-    is no bound."""
+    """The longest time from the request to the end of the response, with all retries, in seconds.
+    Without it, there is no bound."""
+
+    def after(self, seconds: float) -> "Timeouts":
+        """Return the timeouts of another attempt, this long after the request.
+
+        If no time is left, `whole` and `connect` are not positive.
+        """
+        left = self.whole - seconds
+        return self if left == inf else replace(self, connect=min(self.connect, left), whole=left)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,9 @@ import re
 import ssl
 from collections.abc import Callable
 from functools import partial
+from math import inf
 from random import random
+from time import monotonic
 from typing import Any, Final
 
 from gateway.base.errors import Fault, FaultCode, FaultError
@@ -120,6 +122,7 @@ class TargetConnections:
             ConnectError: no connection could be opened.
             FaultError: the target gave no response.
         """
+        began = 0.0 if timeouts.whole == inf else monotonic()
         rested = self._take()
         connection = rested or await self._wait(request.network(), timeouts.connect)
         try:
@@ -132,6 +135,8 @@ class TargetConnections:
             if response.status != 408 or not (rested and request.repeatable and _closes(response)):
                 return response
             response.abandon()  # the service most likely sent it before the request arrived
+        if began:
+            timeouts = timeouts.after(monotonic() - began)
         connection = await self._connect(timeouts.connect)
         return await connection.send(request, timeouts).arrived()
 
@@ -141,6 +146,10 @@ class TargetConnections:
             opening.cancel()
         for connection in tuple(self._open):
             connection.close()
+
+    def secured_as(self, other: "TargetConnections") -> bool:
+        """Return whether both use the same TLS settings."""
+        return (self.tls, self.server_name) == (other.tls, other.server_name)
 
     @property
     def busy(self) -> bool:

@@ -3,6 +3,7 @@
 import asyncio
 import math
 import socket
+import ssl
 import subprocess
 import sys
 from collections import Counter
@@ -17,7 +18,7 @@ from gateway.base.errors import FaultCode, FaultError
 from gateway.http.upstream import resolver
 from gateway.http.upstream.pool import Pool
 from gateway.http.upstream.resolver import Resolution, ResolveError, needs_no_lookup, resolve
-from gateway.http.upstream.service import Service, Target, Timeouts
+from gateway.http.upstream.service import Health, Service, Target, Timeouts
 from gateway.http.upstream.upstream import UpstreamRequest
 from tests.gateway.dns import name_server
 from tests.gateway.kit import Scripted, StartUpstream
@@ -250,6 +251,35 @@ async def test_a_hanging_lookup_ends_with_the_connect_timeout() -> None:
     with pytest.raises(FaultError) as failed:
         await pool.send(service, GET)
     assert failed.value.fault.code is FaultCode.UPSTREAM_TIMEOUT
+    pool.close()
+
+
+async def test_a_request_waits_only_for_the_first_name_that_has_an_address(
+    three: dict[str, Scripted],
+) -> None:
+    async def look_up(host: str) -> Resolution:
+        if host == "hangs.test":
+            await asyncio.Event().wait()
+        return Resolution(("127.0.0.1",), 1.0)
+
+    port = three["127.0.0.1"].port
+    pool = Pool(lambda *_: None, [], lookup=look_up)
+    service = Service("s", (Target("hangs.test", port), Target("orders.test", port)))
+    assert await get(pool, service) == 200
+    pool.close()
+
+
+async def test_an_address_keeps_its_health_if_the_client_certificate_changes() -> None:
+    pool = Pool(lambda *_: None, [])
+    targets = (Target("127.0.0.1", 1, secure=True), Target("127.0.0.2", 1, secure=True))
+    contexts = [ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) for _ in range(2)]
+    first, second = (
+        Service("s", targets, tls=context, health=Health("/ready")) for context in contexts
+    )
+    before = pool.addresses(first)
+    before[0].down, before[1].ejected_until = True, math.inf
+    assert pool.addresses(second) == before
+    assert [address.connections.tls for address in before] == [contexts[1]] * 2
     pool.close()
 
 

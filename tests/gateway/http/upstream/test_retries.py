@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pytest
 
-from gateway.base.errors import FaultError
+from gateway.base.errors import FaultCode, FaultError
 from gateway.http.upstream.pool import Pool
 from gateway.http.upstream.service import Retries, RetryCause, Service, Target, Timeouts
 from gateway.http.upstream.upstream import UpstreamRequest
@@ -102,6 +102,42 @@ async def test_a_single_target_is_tried_as_often_as_configured(
         retries=Retries(attempts=attempts, on=(503,)),
     )
     assert await outcome(service, GET, failing, Counter()) == (503, b"busy", 1 + attempts)
+
+
+async def test_all_attempts_together_take_at_most_the_whole_time(upstream: StartUpstream) -> None:
+    failing = await upstream(hang)
+    service = Service(
+        "s",
+        (Target("127.0.0.1", failing.port),),
+        timeouts=Timeouts(first_byte=0.2, whole=0.3),
+        retries=Retries(attempts=3, on=("timeout",)),
+    )
+    assert await outcome(service, GET, failing, Counter()) == ("upstream_timeout", b"", 2)
+
+
+async def test_the_repeat_after_a_closed_kept_connection_gets_the_rest_of_the_whole_time(
+    upstream: StartUpstream,
+) -> None:
+    async def slow(scripted: Scripted, reader: Reader, writer: Writer) -> None:
+        await scripted.take(reader)
+        if len(scripted.requests) == 1:
+            writer.write(OK)
+            await scripted.take(reader)
+            await asyncio.sleep(0.4)  # then the kept connection is closed
+        else:
+            await asyncio.sleep(0.4)
+            writer.write(OK)
+        writer.close()
+
+    service = Service(
+        "s", (Target("127.0.0.1", (await upstream(slow)).port),), timeouts=Timeouts(whole=0.6)
+    )
+    pool = Pool(lambda *_: None, [])
+    assert await (await pool.send(service, GET)).read() == b"ok"
+    with pytest.raises(FaultError) as failed:
+        await pool.send(service, GET)
+    assert failed.value.fault.code is FaultCode.UPSTREAM_TIMEOUT
+    pool.close()
 
 
 async def test_retries_are_limited_by_their_budget(upstream: StartUpstream) -> None:
