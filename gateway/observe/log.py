@@ -236,7 +236,17 @@ class _JsonLines(logging.Handler):
         event("log", record.levelname.lower(), **fields)
 
 
+def _log_unraisable(error: "sys.UnraisableHookArgs") -> None:
+    """Log an error that Python cannot raise, such as one in a destructor."""
+    if isinstance(error.exc_value, UnicodeDecodeError) and isinstance(error.object, bytes):
+        return  # a server name outside ASCII: `ssl` fails the handshake, which is logged
+    what = error.err_msg or "Exception ignored in"
+    cause = error.exc_value and (error.exc_type, error.exc_value, error.exc_traceback)
+    logging.getLogger(__name__).error("%s: %r", what, error.object, exc_info=cause)
+
+
 def configure() -> None:
+    sys.unraisablehook = _log_unraisable
     logging.basicConfig(level=logging.INFO, handlers=[_JsonLines()], force=True)
     logging.getLogger("alembic").setLevel(logging.WARNING)  # or it names each of its plugins
 

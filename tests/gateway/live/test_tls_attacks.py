@@ -146,6 +146,7 @@ async def test_odd_host_names_and_messages_fail_only_their_own_handshake(
             while await asyncio.to_thread(client.recv, 65536):
                 pass
         assert await status(program, context) == 200
+    assert program.log()  # every line is JSON
     assert_sound(program)
 
 
