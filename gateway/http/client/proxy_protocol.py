@@ -10,7 +10,7 @@ from collections.abc import Callable
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Any, Final, NamedTuple, cast
 
-from gateway.base.addresses import Network, plain_address, trusts
+from gateway.base.addresses import Network, parse_address, plain_address, trusts
 
 _SIGNATURE: Final = b"\r\n\r\n\0\r\nQUIT\n"
 # Section 2.1: the maximum length of a version 1 header line, including the line end.
@@ -69,7 +69,7 @@ def parse_header(data: bytes) -> ProxyHeader | None:
         int(port) > 65535 for port in ports
     ):
         raise ProxyHeaderError
-    return ProxyHeader(end, str(addresses[0]))
+    return ProxyHeader(end, _unmapped(addresses[0]))
 
 
 def _version_2(data: bytes) -> ProxyHeader | None:
@@ -86,7 +86,11 @@ def _version_2(data: bytes) -> ProxyHeader | None:
     if size < 16 + length:
         raise ProxyHeaderError
     address = data[16 : 16 + width]
-    return ProxyHeader(size, str(IPv4Address(address) if width == 4 else IPv6Address(address)))
+    return ProxyHeader(size, _unmapped(ip_address(address)))
+
+
+def _unmapped(address: IPv4Address | IPv6Address) -> str:
+    return str(parse_address(str(address)) or address)
 
 
 class ProxyHeaderReader(asyncio.Protocol):
