@@ -55,6 +55,7 @@ class ConfigFiles:
     Attributes:
         stamps: the stamp of each file, taken before the file was read.
         contents: the content of each file that was read, by path.
+        names: what each of these files contains, as in messages, such as `ca`.
     """
 
     def __init__(self, folder: Path = Path(), given: Mapping[str, bytes] | None = None) -> None:
@@ -62,6 +63,7 @@ class ConfigFiles:
         self._given = given or {}
         self.stamps: dict[Path, Stamp] = {}
         self.contents: dict[str, bytes] = {}
+        self.names: dict[str, str] = {}
 
     def read(self, written: str, name: str) -> bytes:
         """Return the content of a file.
@@ -83,6 +85,7 @@ class ConfigFiles:
                 text = f"the {name} '{written}' cannot be read: {error.strerror}"
                 raise ValueError(text) from None
         self.contents[str(path)] = known
+        self.names[str(path)] = name
         return known
 
 

@@ -4,15 +4,21 @@ Every error is a ValueError whose message follows the name of a setting and a co
 """
 
 import os
+import re
 import ssl
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import wraps
 from tempfile import NamedTemporaryFile
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, ParamSpec
+from weakref import WeakValueDictionary
 
 from gateway.base.files import ConfigFiles
 
+_P = ParamSpec("_P")
+# A certificate in a file, which may also contain comments in any encoding (RFC 7468, section 2).
+_PEM: Final = re.compile(rb"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 _HTTP_1_1: Final = ["http/1.1"]
 
 
@@ -35,10 +41,12 @@ class CertificateDetails(NamedTuple):
         names: the host names, in lower case; a name may begin with `*.`. Without a subjectAltName
             extension, this is the common name (RFC 6125, section 6.4.4).
         expires: the earliest expiry of the certificate and its chain, in seconds since 1970.
+        last: the latest one.
     """
 
     names: tuple[str, ...]
     expires: float
+    last: float
 
 
 def certificate_details(pem: bytes) -> CertificateDetails:
@@ -48,7 +56,9 @@ def certificate_details(pem: bytes) -> CertificateDetails:
     from cryptography import x509
 
     try:
-        chain = x509.load_pem_x509_certificates(pem)
+        with warnings.catch_warnings():  # about old authorities, whose serial number is negative
+            warnings.simplefilter("ignore")
+            chain = x509.load_pem_x509_certificates(b"\n".join(_PEM.findall(pem)))
     except ValueError:
         raise ValueError("the certificate is no PEM certificate") from None
     try:
@@ -58,21 +68,43 @@ def certificate_details(pem: bytes) -> CertificateDetails:
         names = [str(each.value) for each in common]
     else:
         names = extension.value.get_values_for_type(x509.DNSName)
-    expires = min(each.not_valid_after_utc.timestamp() for each in chain)
-    return CertificateDetails(tuple(name.lower() for name in names), expires)
+    ends = [each.not_valid_after_utc.timestamp() for each in chain]
+    return CertificateDetails(tuple(name.lower() for name in names), min(ends), max(ends))
 
 
-def expiries(contents: Mapping[str, bytes]) -> dict[str, float]:
-    """Return the expiry of each certificate file, in seconds since 1970, by path.
+def expiries(files: ConfigFiles) -> dict[str, float]:
+    """Return the expiry of each file of certificates, in seconds since 1970, by path.
 
-    Args:
-        contents: the contents of files by path; files that are not certificates are skipped.
+    A file of authorities expires with its last certificate: bundles contain expired ones.
     """
-    return {
-        path: certificate_details(content).expires
-        for path, content in contents.items()
-        if b"-----BEGIN CERTIFICATE-----" in content
+    found = {
+        path: certificate_details(content)
+        for path, content in files.contents.items()
+        if _PEM.search(content)
     }
+    return {
+        path: each.last if files.names[path] == "ca" else each.expires
+        for path, each in found.items()
+    }
+
+
+def _shared(make: Callable[_P, ssl.SSLContext]) -> Callable[_P, ssl.SSLContext]:
+    """Return the same context for equal arguments, as long as the context is in use.
+
+    After a reload, TLS sessions, which need the ticket keys of their context, and connections to
+    services are thus still used.
+    """
+    made = WeakValueDictionary[object, ssl.SSLContext]()
+
+    @wraps(make)
+    def shared(*args: _P.args, **kwargs: _P.kwargs) -> ssl.SSLContext:
+        key = args, tuple(sorted(kwargs.items()))
+        context = made.get(key)
+        if context is None:
+            context = made[key] = make(*args, **kwargs)
+        return context
+
+    return shared
 
 
 def server_context(
@@ -96,7 +128,29 @@ def server_context(
     return context
 
 
-@lru_cache(maxsize=256)  # a reload keeps the connections of services with unchanged TLS settings
+@_shared
+def listener_context(
+    pairs: Sequence[KeyPair], *, client_ca: bytes | None = None, client_required: bool = False
+) -> ssl.SSLContext:
+    """Return the TLS context of a server with several certificates; see `server_context`.
+
+    A client gets the certificate for the host name that it requests (SNI).
+    """
+    contexts = [
+        server_context(pair, client_ca=client_ca, client_required=client_required) for pair in pairs
+    ]
+    names = [certificate_details(pair.certificate).names for pair in pairs]
+    choose = choose_by_name(list(zip(names, contexts, strict=True)))
+
+    def by_name(tls: ssl.SSLObject, name: str | None, _: ssl.SSLContext) -> None:
+        tls.context = choose(name)
+
+    if len(contexts) > 1:
+        contexts[0].sni_callback = by_name
+    return contexts[0]
+
+
+@_shared
 def client_context(
     *, ca: bytes | None = None, pair: KeyPair | None = None, verify: bool = True
 ) -> ssl.SSLContext:
@@ -174,8 +228,9 @@ def _memory_file(content: bytes) -> Iterator[str]:
 
 
 def _trust(context: ssl.SSLContext, ca: bytes) -> None:
+    certificates = b"\n".join(_PEM.findall(ca))
     try:
-        context.load_verify_locations(cadata=ca.decode("ascii"))
+        context.load_verify_locations(cadata=certificates.decode("ascii"))
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", None) or error
         raise ValueError(f"the ca cannot be used: {reason}; use PEM certificates") from None

@@ -84,8 +84,5 @@ def tls_error(error: ssl.SSLError) -> TlsError:
     if known == "SSLV3_ALERT_HANDSHAKE_FAILURE":  # TLS 1.2 has no other alert for both
         text = "it refused the handshake: no common cipher suite, or no client certificate"
         return TlsError(reason, text)
-    if known == "SSLV3_ALERT_HANDSHAKE_FAILURE":  # TLS 1.2 has no other alert for both
-        text = "it refused the handshake: no common cipher suite, or no client certificate"
-        return TlsError(reason, text)
     detail = known.lower().replace("_", " ")
     return TlsError(reason, f"{REASONS[reason]}: {detail}" if reason == "other" else "")

@@ -175,7 +175,7 @@ class Reloader:
         if (
             given is None
         ):  # here, in a thread: the library for it takes a tenth of a second to import
-            rules.derived["certificate_expiries"] = expiries(rules.files.contents)
+            rules.derived["certificate_expiries"] = expiries(rules.files)
             _warn_of_unchecked(rules)
         return rules
 

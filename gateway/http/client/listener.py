@@ -9,8 +9,8 @@ from gateway.base.files import ConfigFiles
 from gateway.base.mistakes import Mistakes
 from gateway.base.model import NonEmptyText, SectionModel, Some, matching
 from gateway.http.certificates import (
-    certificate_details,
-    choose_by_name,
+    KeyPair,
+    listener_context,
     read_pair,
     server_context,
 )
@@ -82,27 +82,18 @@ class ListenTls(SectionModel):
             read = partial(files.read, self.client_certificates.ca, "ca")
             ca = mistakes.attempt(read, "client_certificates", "ca")
             required = self.client_certificates.required
-        contexts: list[tuple[tuple[str, ...], ssl.SSLContext]] = []
+        pairs: list[KeyPair] = []
         for index, each in enumerate(self.certificates):
             here = mistakes.below("certificates", index)
             pair = here.attempt(partial(read_pair, files, each.certificate, each.key))
             if pair is None:
                 continue
             make = partial(server_context, pair, client_ca=ca, client_required=required)
-            context = here.attempt(make)
-            if context is not None:
-                contexts.append((certificate_details(pair.certificate).names, context))
-        if len(contexts) < len(self.certificates):
+            if here.attempt(make) is not None:
+                pairs.append(pair)
+        if len(pairs) < len(self.certificates):
             return None
-        first = contexts[0][1]
-        if len(contexts) > 1:
-            choose = choose_by_name(contexts)
-
-            def by_name(tls: ssl.SSLObject, name: str | None, _: ssl.SSLContext) -> None:
-                tls.context = choose(name)
-
-            first.sni_callback = by_name
-        return first
+        return listener_context(tuple(pairs), client_ca=ca, client_required=required)
 
 
 class Listen(SectionModel):

@@ -1,16 +1,21 @@
 """TLS contexts made from certificates, keys and authorities, and details of certificates."""
 
+import gc
 import ssl
 import time
+import weakref
 from pathlib import Path
 
 import pytest
 
+from gateway.base.files import ConfigFiles
 from gateway.http.certificates import (
     KeyPair,
     certificate_details,
     choose_by_name,
     client_context,
+    expiries,
+    listener_context,
     server_context,
 )
 from tests.gateway.admin.access.certificates import write_certificate
@@ -43,12 +48,19 @@ def test_a_server_can_request_or_require_client_certificates(
     assert context.verify_mode is mode
 
 
-def test_equal_settings_return_the_same_client_context(authority: Authority) -> None:
-    """A reload therefore keeps the connections to services."""
+def test_equal_settings_return_the_same_context_while_it_is_in_use(authority: Authority) -> None:
+    """A reload therefore keeps connections to services, and TLS sessions of clients."""
     pair = authority.issue("a")
     one = client_context(ca=authority.pem, pair=pair)
     assert client_context(ca=authority.pem, pair=KeyPair(*pair)) is one
     assert client_context(ca=authority.pem) is not one
+    other = listener_context((pair, pair))
+    assert listener_context((KeyPair(*pair), pair)) is other
+    assert listener_context((pair,)) is not other
+    unused = [weakref.ref(one), weakref.ref(other)]
+    del one, other
+    gc.collect()
+    assert [each() for each in unused] == [None, None]
 
 
 @pytest.mark.parametrize(
@@ -77,6 +89,39 @@ def test_a_certificate_and_a_key_that_do_not_match_are_refused(
 def test_invalid_authorities_are_refused(ca: bytes) -> None:
     with pytest.raises(ValueError, match=r"^the ca cannot be used: .*; use PEM certificates$"):
         client_context(ca=ca)
+
+
+def test_comments_between_authorities_are_ignored(authority: Authority) -> None:
+    context = client_context(ca="# Zertifikat für München\n".encode() + authority.pem)
+    assert len(context.get_ca_certs()) == 1
+
+
+def test_a_file_of_authorities_expires_with_its_last_certificate(
+    authority: Authority, tmp_path: Path
+) -> None:
+    """A bundle such as that of the system contains certificates that have expired."""
+    expired, valid = authority.issue("old", expired=True), authority.issue("new")
+    both = "# für\n".encode() + expired.certificate + valid.certificate
+    for name in ("bundle.pem", "chain.pem"):
+        (tmp_path / name).write_bytes(both)
+    (tmp_path / "key.pem").write_bytes(valid.key)
+    files = ConfigFiles(tmp_path)
+    files.read("bundle.pem", "ca")
+    files.read("chain.pem", "certificate")
+    files.read("key.pem", "key")
+    now, found = time.time(), expiries(files)
+    assert [Path(path).name for path, end in found.items() if end > now] == ["bundle.pem"]
+    assert [Path(path).name for path, end in found.items() if end < now] == ["chain.pem"]
+
+
+def test_a_negative_serial_number_causes_no_warning(
+    authority: Authority, recwarn: pytest.WarningsRecorder
+) -> None:
+    """Old authorities have one, which RFC 5280 (section 4.1.2.2) forbids."""
+    content = bytearray(ssl.PEM_cert_to_DER_cert(authority.pem.decode()))
+    content[content.index(b"\xa0\3\2\1\2\2") + 7] |= 0x80  # after the version (section 4.1)
+    certificate_details(ssl.DER_cert_to_PEM_cert(bytes(content)).encode())
+    assert not recwarn.list
 
 
 def test_the_names_and_the_expiry_of_a_certificate_are_read(authority: Authority) -> None:

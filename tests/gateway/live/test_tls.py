@@ -201,6 +201,28 @@ async def test_changed_certificates_take_effect_at_once_unless_they_are_invalid(
     assert await names() == {"api.example.com", "renewed.example.com"}
 
 
+async def test_tls_sessions_of_clients_are_resumed_after_a_reload(
+    gateway: StartGateway, upstream: StartUpstream, authority: Authority
+) -> None:
+    text = "workers: 1\n" + listen(authority) + rules((await upstream(OK)).port)
+    program, context = gateway(text), client(authority)
+
+    def resumed(session: ssl.SSLSession | None) -> tuple[bool, ssl.SSLSession | None]:
+        plain = socket.create_connection(("127.0.0.1", program.port), DEADLINE)
+        name = "api.example.com"
+        with context.wrap_socket(plain, server_hostname=name, session=session) as opened:
+            opened.sendall(GET)
+            assert opened.recv(65536).startswith(b"HTTP/1.1 200")
+            return bool(opened.session_reused), opened.session
+
+    _, session = await asyncio.to_thread(resumed, None)
+    await asyncio.to_thread(program.rewrite, text + "# a comment\n")
+    assert (await asyncio.to_thread(resumed, session))[0]
+    authority.write("api", "api.example.com")
+    await soon(lambda: len(program.log("config_loaded")) > 1)
+    assert not (await asyncio.to_thread(resumed, session))[0]
+
+
 def header_1(address: str) -> bytes:
     return f"PROXY TCP4 {address} 127.0.0.1 40000 443\r\n".encode()
 
