@@ -15,6 +15,7 @@ from multidict import CIMultiDict
 from gateway.access.rate_limits import RateLimiter
 from gateway.access.token_buckets import TokenBuckets, shared_memory
 from gateway.base.client_names import Identity
+from gateway.base.request import RequestHead
 from gateway.findings.operator import Operator
 from gateway.findings.refused_rules import RefusedRules
 from gateway.observe.metric_table import METRICS
@@ -188,6 +189,27 @@ def test_the_first_configuration_of_a_page_is_valid(
         ):
             secure.sendall(b"GET /person HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
             assert secure.recv(65536).startswith(b"HTTP/1.1 200 OK\r\n")
+
+
+def test_the_configurations_of_the_page_on_access_are_valid(tmp_path: Path) -> None:
+    text = PAGES["docs/access.md"]
+    Authority(tmp_path / "tls").write("api", "api.example.com")
+    (keys,) = re.findall(r"```yaml keys\n(.*?)```", text, re.DOTALL)
+    (tmp_path / "keys.yaml").write_text(keys)
+    examples = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+    assert len(examples) == 5
+    services = "services: { orders: { targets: [http://orders] } }\n"
+    apis = "apis: { orders: { service: orders, endpoints: [ { path: /orders } ] } }\n"
+    variables = {name: name for name in ("ACME_KEY", "BETA_KEY", "GAMMA_KEY")}
+    for example in examples:
+        rules = example + services + ("" if "apis:" in example else apis)
+        loaded = load(rules.encode(), "gateway.yaml", variables, tmp_path)
+        rule = {route.access for each in loaded.router for route in each.routes.values()}
+        assert rule != {None}
+        assert loaded.naming is not None
+        asked = RequestHead("GET", "/orders", None, CIMultiDict({"X-Api-Key": "first"}))
+        expected = "acme" if "keys_file" in example else ""
+        assert (loaded.naming.identify(asked, "").name == expected) or "${ACME" in example
 
 
 def test_the_example_of_cors_allows_its_origin() -> None:

@@ -8,7 +8,14 @@ from typing import Annotated, Literal
 from pydantic import Discriminator, Tag
 
 from gateway.access.clients import ClientNaming
-from gateway.base.client_names import ASSUMED, CREDENTIALS, NOBODY, Credential, Identity
+from gateway.base.client_names import (
+    ASSUMED,
+    CREDENTIALS,
+    NOBODY,
+    Credential,
+    Identity,
+    Rejection,
+)
 from gateway.base.errors import Fault, FaultCode
 from gateway.base.mistakes import Mistakes, suggest
 from gateway.base.model import ClientName, SectionModel, Some, matching
@@ -128,9 +135,11 @@ class AccessRule:
 
     def refusal(self, identity: Identity) -> Fault | None:
         """Return the fault of a request of a client, or None if the client may send it."""
-        assumed = identity.proof == ASSUMED
-        if identity.rejection is not None or not (assumed or identity.proof in self.by):
-            return self._unauthenticated(identity)
+        assumed, rejection = identity.proof == ASSUMED, identity.rejection
+        # An invalid credential of another kind may be meant for the service.
+        invalid = rejection is not None and rejection.credential in self.by
+        if invalid or not (assumed or identity.proof in self.by):
+            return self._unauthenticated(identity, rejection if invalid else None)
         if self.clients is not None and identity.name not in self.clients:
             detail = "The credential is valid, but its client may not use this resource."
             return Fault(FaultCode.ACCESS_DENIED, detail)
@@ -144,15 +153,22 @@ class AccessRule:
             )
         return None
 
-    def _unauthenticated(self, identity: Identity) -> Fault:
-        rejection, more = identity.rejection, ""
+    def __str__(self) -> str:
+        clients = "" if self.clients is None else f" of {', '.join(sorted(self.clients))}"
+        scopes = f" with the scope {self._needed}" if self.scopes else ""
+        return f"needs {self._kinds}{clients}{scopes}"
+
+    @property
+    def _kinds(self) -> str:
+        return " or ".join(CREDENTIALS[kind] for kind in CREDENTIALS if kind in self.by)
+
+    def _unauthenticated(self, identity: Identity, rejection: Rejection | None) -> Fault:
+        more = ""
         if rejection is None:
-            kinds = " or ".join(_NOUNS[kind] for kind in CREDENTIALS if kind in self.by)
-            given = f"has {'none' if identity.proof is None else _NOUNS[identity.proof]}"
-            detail = f"This resource needs {kinds}, and the request {given}."
+            given = "none" if identity.proof in (None, ASSUMED) else CREDENTIALS[identity.proof]
+            detail = f"This resource needs {self._kinds}, and the request has {given}."
             return Fault(FaultCode.UNAUTHENTICATED, detail, fields=self._fields(None))
-        noun = _NOUNS[rejection.credential].partition(" ")[2]
-        detail = f"The {noun} in {rejection.place} {rejection.reason}."
+        detail = f"The {rejection}."
         if rejection.retry_after is not None:
             again = ((b"Retry-After", b"%d" % rejection.retry_after),)
             return Fault(FaultCode.KEYS_UNAVAILABLE, detail, fields=again)
@@ -184,12 +200,6 @@ class AccessRule:
 
 # The characters that error_description cannot contain (RFC 6750, section 3).
 _UNSAFE = re.compile(r"[^ -!#-\[\]-~]")
-_NOUNS: Mapping[str, str] = {
-    "api_key": "an API key",
-    "jwt": "a token",
-    "certificate": "a client certificate",
-    "assumed": "none",
-}
 
 
 def _check_reach(access: Access, rule: AccessRule, naming: ClientNaming, at: Mistakes) -> None:

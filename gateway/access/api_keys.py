@@ -5,6 +5,7 @@ time that it takes says nothing about the keys.
 """
 
 import binascii
+import json
 from base64 import b64decode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -251,11 +252,11 @@ def _read_keys(files: ConfigFiles, written: str) -> _Keys:
     try:
         # Every scalar is a text, so that a key of digits and a date stay as they are written.
         data = yaml.load(files.read(written, "keys_file"), yaml.CBaseLoader)  # noqa: S506
-    except (yaml.YAMLError, UnicodeDecodeError):
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError):
         text = "is neither YAML nor JSON; write NAME: KEY on each line"
         raise ValueError(f"the file '{written}' {text}") from None
     try:
-        return TypeAdapter(_Keys).validate_python(data or {})
+        return TypeAdapter(_Keys).validate_json(json.dumps(data or {}))
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         owner = place(first["loc"][:1]) or "its content"

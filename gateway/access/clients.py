@@ -6,7 +6,7 @@ is never used as a name.
 """
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from hashlib import blake2b
@@ -18,7 +18,7 @@ from gateway.access.api_keys import ApiKey
 from gateway.access.jwt import Jwt
 from gateway.access.key_sets import KeySet
 from gateway.access.name_source import Certificate, NameReader, NameSource
-from gateway.base.addresses import Network, client_network
+from gateway.base.addresses import Network, client_network, trusts
 from gateway.base.client_names import (
     CREDENTIALS,
     LONGEST,
@@ -26,9 +26,11 @@ from gateway.base.client_names import (
     UNVERIFIED,
     Credential,
     Identity,
+    Rejection,
     digest,
 )
 from gateway.base.files import ConfigFiles
+from gateway.base.headers import is_identity_field
 from gateway.base.mistakes import Location, Mistakes
 from gateway.base.model import FieldName, NumberText, Secret, SectionModel, Some
 from gateway.base.request import RequestHead
@@ -61,12 +63,16 @@ class ClientSource(SectionModel):
     """One source of client names: a header, an API key, a token or the address."""
 
     header: FieldName | None = None
-    """The request header in which clients give their own name."""
+    """The request header in which clients give their own name. A header such as X-Forwarded-User,
+    in which proxies name the client, is believed only from trusted_proxies."""
     api_key: ApiKey | None = None
     """Names a client by its API key."""
     jwt: Jwt | None = None
     """Names a client by a claim of its JSON Web Token. For an expired, not yet valid or
     unverifiable token, the next source applies."""
+    certificate: Literal["subject", "dns", "uri", "email"] | None = None
+    """Names a client by its verified TLS certificate: by its subject as in `CN=acme,O=Example`
+    (RFC 4514), or by the first DNS name, URI or email address in it."""
     address: (
         Annotated[
             Annotated[Literal[True], Tag("flag")] | Annotated[ClientAddress, Tag("prefixes")],
@@ -90,7 +96,11 @@ class ClientSource(SectionModel):
             mistakes.add(f"needs exactly one of {', '.join(known)}", *at)
             return None
         if self.header is not None:
-            return NameSource(header_value(self.header), claimed=True, field=self.header)
+            return _header_source(self.header, trusted, (*at, "header"), mistakes)
+        if self.certificate is not None:
+            named = partial(_certificate_name, self.certificate, partial(_shown, key=hash_key))
+            place = "the TLS handshake"
+            return NameSource(named, "certificate", place, challenge=("ClientCertificate", ""))
         if self.api_key is not None:
             here = Mistakes(mistakes.found, mistakes.warnings, (*at, "api_key"))
             return self.api_key.compile(hash_key, files, partial(_shown, key=hash_key), here)
@@ -123,7 +133,7 @@ class Clients(SectionModel):
                 source.api_key and source.api_key.field,
             )
             names |= {name: None for name in given if name}
-            if source.address is not None:
+            if source.address is not None or source.certificate is not None:
                 names["*"] = None  # no header field has it (RFC 9110, section 12.5.5)
         return tuple(names)
 
@@ -164,6 +174,70 @@ def header_value(name: str) -> NameReader:
         return values[0].strip(" \t") if values else None
 
     return read
+
+
+def _header_source(
+    name: str, trusted: tuple[Network, ...], at: Location, mistakes: Mistakes
+) -> NameSource:
+    read = header_value(name)
+    if not is_identity_field(name.lower().encode()):
+        return NameSource(read, claimed=True, field=name)
+    if not trusted:
+        text = "warning: is believed only from trusted proxies; add them to trusted_proxies"
+        mistakes.warn(text, *at)
+
+    def trusted_value(
+        head: RequestHead, peer: str, certificate: Certificate | None
+    ) -> Identity | str | None:
+        return read(head, peer, certificate) if trusts(trusted, peer) else None
+
+    return NameSource(trusted_value, field=name)
+
+
+# The short names of RFC 4514, section 3; the others are written as OpenSSL names them.
+_ATTRIBUTES = {
+    "commonName": "CN",
+    "countryName": "C",
+    "domainComponent": "DC",
+    "localityName": "L",
+    "organizationName": "O",
+    "organizationalUnitName": "OU",
+    "stateOrProvinceName": "ST",
+    "streetAddress": "STREET",
+    "userId": "UID",
+}
+_ESCAPED = re.compile(r'([,+"\\<>;=]|\A[# ]| \Z)')
+_ALTERNATIVES = {"dns": "DNS", "uri": "URI", "email": "email"}
+
+
+def _certificate_name(
+    part: str,
+    shown: Callable[[str], str],
+    head: RequestHead,
+    peer: str,
+    certificate: Certificate | None,
+) -> Identity | None:
+    if certificate is None:
+        return None
+    if part == "subject":
+        name = ",".join(
+            "+".join(
+                f"{_ATTRIBUTES.get(kind, kind)}={_ESCAPED.sub(_BACKSLASH, value)}"
+                for kind, value in parts
+            )
+            for parts in reversed(certificate.get("subject", ()))
+        )
+    else:
+        kind = _ALTERNATIVES[part]
+        found = (value for each, value in certificate.get("subjectAltName", ()) if each == kind)
+        name = next(found, "")
+    if name:
+        return Identity(shown(name), "certificate")
+    reason = f"has no {part if part != 'dns' else 'DNS name'}"
+    return Identity(rejection=Rejection("certificate", "the TLS handshake", reason))
+
+
+_BACKSLASH = r"\\\1"
 
 
 def address_source(
@@ -249,7 +323,7 @@ class ClientNaming:
                 assert rejected.rejection is not None
                 if found.proof and source.place == rejected.rejection.place:
                     return found
-                if not rejected.name:
+                if not rejected.proof and (found.proof or not rejected.name):
                     rejected = found._replace(rejection=rejected.rejection)
         return rejected or NOBODY
 

@@ -155,10 +155,15 @@ def facts(
     context = RequestContext(identity.name, now, overrides, identity=identity)
     if context.client or snapshot.naming is not None:
         found.append(("client", context.client or "nobody is named"))
+    if identity.rejection is not None:
+        found.append(("client", f"the {identity.rejection}"))
     outcome = plan(snapshot, head, context)
     if outcome.endpoint is not None:
         found.append(("api", outcome.endpoint.api))
         found.append(("endpoint", outcome.endpoint.template.text))
+        route = outcome.endpoint.routes.get(outcome.version)
+        if route is not None and route.access is not None:
+            found.append(("access", str(route.access)))
     readings = _readings(snapshot, head, outcome)
     found += [
         ("read", f"{', '.join(map(repr, values)) or 'nothing'} in {reader.place}")

@@ -19,7 +19,12 @@ Credential = Literal["api_key", "jwt", "certificate"]
 ASSUMED: Literal["assumed"] = "assumed"
 """The proof of a name that `explain` gets from the user; it counts as every kind of credential."""
 
-CREDENTIALS: tuple[Credential, ...] = ("api_key", "jwt", "certificate")
+CREDENTIALS: dict[Credential, str] = {
+    "api_key": "an API key",
+    "jwt": "a token",
+    "certificate": "a client certificate",
+}
+"""The kinds of credentials, with their names in messages."""
 
 
 class Rejection(NamedTuple):
@@ -36,6 +41,10 @@ class Rejection(NamedTuple):
     place: str
     reason: str
     retry_after: int | None = None
+
+    def __str__(self) -> str:
+        noun = CREDENTIALS[self.credential].partition(" ")[2]
+        return f"{noun} in {self.place} {self.reason}"
 
 
 class Identity(NamedTuple):

@@ -84,6 +84,23 @@ FORWARDING = _CLIENT_FIELDS | frozenset(
     b" x-original-url x-rewrite-url".split()
 )
 
+# Fields in which proxies describe the client that they have authenticated: oauth2-proxy, Envoy,
+# nginx, Traefik, Kong, Authelia, authentik, Grafana, Kubernetes, Azure, Cloudflare, RFC 9440.
+_IDENTITY = re.compile(
+    rb"x-forwarded-(user|email|groups|preferred-username|access-token|(tls-)?client-cert(-info)?)"
+    rb"|x-(auth-request|authenticated|consumer|authentik|webauth|ms-client-principal)(-.+)?"
+    rb"|(x-)?ssl-client(-.+)?|(x-)?client-(cert|dn|verify)(-.+)?|cf-access-authenticated-user-.+"
+    rb"|(x-)?remote-(user|groups?|name|email|extra-.+)|x-(credential-identifier|anonymous-consumer)"
+    rb"|x-(amzn-oidc-identity|goog-authenticated-user-.+)|tailscale-user-.+"
+)
+
+
+@lru_cache(maxsize=256)
+def is_identity_field(name: bytes) -> bool:
+    """Return whether services trust a field as the client's identity; `name` is in lower case."""
+    return _IDENTITY.fullmatch(name.replace(b"_", b"-")) is not None
+
+
 # Request fields that the gateway writes itself, so it never forwards the client's.
 GATEWAY_FIELDS = frozenset({b"content-length", b"host", b"x-request-id", b"x-shadow"}) | FORWARDING
 
@@ -135,6 +152,9 @@ class FieldNames:
     def examine(self, name: bytes) -> bytes | None:
         """Return the value of a name, or None, and cache it if there is room."""
         value = self._values.get(name.lower())
+        # Only filters of requests drop the fields that describe the client.
+        if value is None and b"x-forwarded-for" in self.names and is_identity_field(name.lower()):
+            value = _DROPPED
         if len(self.known) < _MOST_NAMES and len(name) <= _LONGEST_NAME:
             self.known[name] = value
         return value

@@ -396,7 +396,12 @@ def _inherited(exchange: Exchange) -> FieldLines:
     if not exchange.snapshot.trusts(exchange.peer):
         return ()
     given = exchange.message.raw_headers
-    return tuple(line for line in given if line[0].lower() in headers.FORWARDING)
+    names = ((line, line[0].lower()) for line in given)
+    return tuple(
+        line
+        for line, name in names
+        if name in headers.FORWARDING or headers.is_identity_field(name)
+    )
 
 
 @lru_cache(maxsize=2)

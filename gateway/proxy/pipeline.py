@@ -182,10 +182,11 @@ class Pipeline:
 
     async def _identify(self, exchange: Exchange, head: RequestHead, naming: ClientNaming) -> None:
         """Determine the client's name and its proof; this waits only for keys of tokens."""
-        identity = naming.identify(head, exchange.peer)
+        certificate = exchange.connection.certificate
+        identity = naming.identify(head, exchange.peer, certificate)
         while identity.pending is not None:
             await identity.pending()
-            identity = naming.identify(head, exchange.peer)
+            identity = naming.identify(head, exchange.peer, certificate)
         exchange.client, exchange.identity = identity.name, identity
 
     def _plan(self, exchange: Exchange, head: RequestHead) -> Plan | None:

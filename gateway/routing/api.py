@@ -177,6 +177,13 @@ class ApiModel(VersionChoice):
                 self._check_paths(paths, here.below("shadow", "dry_run"))
         return found
 
+    @property
+    def has_access(self) -> bool:
+        """Whether the API, a version or an endpoint has `access`."""
+        own = [self.access, *(one.access for one in self.endpoints)]
+        own += [one.access for one in (self.versions or {}).values()]
+        return any(access is not None for access in own)
+
     def _access(
         self,
         versions: Mapping[str, Version],

@@ -128,6 +128,8 @@ class Config(SectionModel):
             client_fields = self.clients.vary
         defaults = ChoiceDefaults(self.default_version, self.version_header, client_fields, naming)
         compile_access(self.access, "", naming, mistakes)
+        if naming is not None:
+            self._check_credentials(naming, mistakes)
         apis: list[Api] = []
         endpoints: dict[Location, Endpoint] = {}
         for name, model in self.apis.items():
@@ -162,6 +164,28 @@ class Config(SectionModel):
             listen=self._listeners(files, mistakes),
             files=files,
         )
+
+    def _check_credentials(self, naming: ClientNaming, mistakes: Mistakes) -> None:
+        verifies = any(
+            each.tls is not None and each.tls.client_certificates is not None
+            for each in self.listen
+        )
+        assert self.clients is not None
+        for index, source in enumerate(self.clients.by):
+            if source.certificate is not None and not verifies:
+                mistakes.add(
+                    "no address in listen verifies client certificates; add client_certificates:"
+                    " { ca: FILE } to its tls",
+                    *("clients", "by", index, "certificate"),
+                )
+        demanded = self.access is not None or any(api.has_access for api in self.apis.values())
+        if naming.verified and not demanded:
+            mistakes.warn(
+                "warning: credentials are verified, but no access requires them, so requests with"
+                " an invalid one are served; add access: {} at the top or to an API, or"
+                " access: open",
+                "clients",
+            )
 
     def _listeners(self, files: ConfigFiles, mistakes: Mistakes) -> tuple[Listener, ...]:
         known: dict[str, Listener] = {}

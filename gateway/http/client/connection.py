@@ -8,6 +8,7 @@ after the other.
 
 import asyncio
 import logging
+import ssl
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -178,7 +179,7 @@ class ClientConnection(RequestHandler):
             "_state",
         ),
         *("_totals", "_tunnel", "_unfinished", "_unread", "_unsent", "own", "peer"),
-        *("scheme", "stall_seconds"),
+        *("certificate", "scheme", "stall_seconds"),
     )
 
     def __init__(
@@ -210,6 +211,7 @@ class ClientConnection(RequestHandler):
         self._idle_since = 0.0
         self.peer = self.own = ""
         self.scheme = "http"
+        self.certificate: dict[str, Any] | None = None
         self.stall_seconds = limits.stall_seconds
         self._exchange: ClientExchange | None = None  # the current exchange
         self._tunnel: Tunnel | None = None
@@ -233,8 +235,11 @@ class ClientConnection(RequestHandler):
         if not self.peer:  # not set from a PROXY protocol header
             peer = transport.get_extra_info("peername")  # None if the client has disconnected
             self.peer = plain_address(peer[0]) if peer else ""
-        if transport.get_extra_info("ssl_object") is not None:
+        tls = transport.get_extra_info("ssl_object")
+        if tls is not None:
             self.scheme = "https"
+            if tls.context.verify_mode != ssl.CERT_NONE:
+                self.certificate = tls.getpeercert() or None
         host, port = transport.get_extra_info("sockname")[:2]
         host = plain_address(host)
         self.own = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

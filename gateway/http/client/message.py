@@ -147,6 +147,8 @@ class ClientTransport(Protocol):
         peer: the IP address of the client.
         own: the local address and port of the socket.
         scheme: `http`, or `https` for a connection with TLS.
+        certificate: the verified certificate of the client, as `getpeercert` of `ssl.SSLObject`
+            returns it; None without one.
         stall_seconds: the period in which a client must transfer a minimum number of bytes of a
             body.
     """
@@ -155,6 +157,7 @@ class ClientTransport(Protocol):
     peer: str
     own: str
     scheme: str
+    certificate: dict[str, Any] | None
     stall_seconds: float
 
     def switch(self) -> Tunnel:

@@ -1,5 +1,6 @@
 """Names of clients: the first source that finds a name decides, and names are safe to show."""
 
+from functools import partial
 from ipaddress import ip_network
 
 import jwt
@@ -7,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.access.clients import ClientNaming
+from gateway.access.clients import ClientNaming, _certificate_name
 from gateway.base.addresses import plain_address, trusts
-from gateway.base.client_names import ANONYMOUS, LONGEST, digest
+from gateway.base.client_names import ANONYMOUS, LONGEST, Identity, digest
 from gateway.rules.load import check
 from tests.gateway.access.named import bearer, named, naming
 from tests.gateway.rules.rules import RULES, edited, loaded
-from tests.gateway.world import LAW
+from tests.gateway.world import LAW, head
 
 BY_HEADER = naming("{ header: X-Client }")
 BY_KEY = naming("{ api_key: { header: X-Key, keys: { acme: s3cret } } }")
@@ -211,7 +212,7 @@ class TestProof:
     def test_check_warns_of_names_that_anybody_can_claim(self, by: str, places: list[str]) -> None:
         text = f"clients: {{ by: [{by}] }}\n{RULES}"
         _, warnings = check(text.encode(), "gateway.yaml", {})
-        assert [issue.place for issue in warnings if issue.place.startswith("clients")] == places
+        assert [issue.place for issue in warnings if issue.place.startswith("clients.")] == places
 
 
 def test_the_next_source_counts_where_one_finds_no_name() -> None:
@@ -276,3 +277,78 @@ def test_a_name_is_short_and_printable(text: str, names: ClientNaming) -> None:
     assert len(shown) <= LONGEST
     assert shown.isprintable()
     assert bool(shown) == bool(text.strip(" \t").strip(" "))
+
+
+@pytest.mark.parametrize(
+    ("part", "name"),
+    [
+        ("subject", "CN=a\\, b+UID=7,O=Example,C=DE"),
+        ("dns", "a.test"),
+        ("uri", "spiffe://a/b"),
+        ("email", None),
+    ],
+)
+def test_a_certificate_gives_a_proven_name(part: str, name: str | None) -> None:
+    certificate = {
+        "subject": (
+            (("countryName", "DE"),),
+            (("organizationName", "Example"),),
+            (("commonName", "a, b"), ("userId", "7")),
+        ),
+        "subjectAltName": (("DNS", "a.test"), ("DNS", "b.test"), ("URI", "spiffe://a/b")),
+    }
+    read = partial(_certificate_name, part, str, head("/"), "")
+    found = read(certificate)
+    assert found is not None
+    if name is None:
+        assert found.rejection is not None
+        assert found.rejection.reason == "has no email"
+    else:
+        assert found == Identity(name, "certificate")
+    assert read(None) is None
+
+
+def test_a_header_of_proxies_names_a_client_only_from_trusted_proxies() -> None:
+    by = "clients: { by: [{ header: X-Forwarded-User }] }\n"
+    trusted = loaded(f"trusted_proxies: [10.0.0.0/8]\n{by}{RULES}").naming
+    assert trusted is not None
+    for peer, name in (("10.0.0.1", "ann"), ("192.0.2.7", ""), ("", "")):
+        assert named(trusted, ("X-Forwarded-User", "ann"), peer=peer) == name
+    _, warnings = check((by + RULES).encode(), "gateway.yaml", {})
+    assert [issue.place for issue in warnings if "trusted" in issue.text] == [
+        "clients.by[0].header"
+    ]
+
+
+class TestSeveralCredentials:
+    """The first valid credential applies; an invalid one is remembered."""
+
+    NAMES = naming(
+        "{ api_key: { header: X-Key, keys: { acme: s3cret } } },"
+        " { api_key: { header: X-Key, keys: { other: t0p } } },"
+        " { api_key: { query: key, keys: { beta: b } } }, { header: X-Client }"
+    )
+
+    @pytest.mark.parametrize(
+        ("key", "target", "name", "proof", "rejected"),
+        [
+            ("s3cret", "/?key=b", "acme", "api_key", False),
+            ("t0p", "/", "other", "api_key", False),
+            ("wrong", "/?key=b", "beta", "api_key", True),
+            ("wrong", "/", digest("wrong"), None, True),
+            ("wrong", "/?key=wrong", digest("wrong"), None, True),
+        ],
+    )
+    def test_a_rejection_stays_unless_the_same_credential_is_valid(
+        self, key: str, target: str, name: str, proof: str | None, rejected: bool
+    ) -> None:
+        asked = head(target, ("X-Key", key), ("X-Client", "c"))
+        found = self.NAMES.identify(asked, "")
+        assert (found.name, found.proof) == (name, proof)
+        assert (found.rejection is not None) is rejected
+
+    def test_check_warns_if_no_access_requires_the_credentials(self) -> None:
+        by = "clients: { by: [{ api_key: { header: X-Key, keys: { acme: s3cret } } }] }\n"
+        for access, warned in (("", ["clients"]), ("access: {}\n", []), ("access: open\n", [])):
+            _, warnings = check((access + by + RULES).encode(), "gateway.yaml", {})
+            assert [one.place for one in warnings if one.place == "clients"] == warned

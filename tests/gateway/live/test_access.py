@@ -8,7 +8,12 @@ from pathlib import Path
 import pytest
 from aiohttp import ClientSession
 
+from tests.gateway.access.test_key_sets import RSA, jwk, token
+from tests.gateway.authority import Authority
 from tests.gateway.kit import Program, StartGateway, StartUpstream, run_command
+from tests.gateway.live.bounds import total
+from tests.gateway.live.test_tls import ask as ask_tls
+from tests.gateway.live.test_tls import client
 from tests.gateway.talk import OK, Answer, get, logged, soon
 
 CLIENTS = f"""\
@@ -244,14 +249,14 @@ apis:
         for path in ("/v1/plain", "/v1/post", "/none"):
             answer = await get(program, f"GET {path}?key={key}", f"X-Api-Key: {key}", BASIC)
             said += str(answer.fields) + answer.body.decode()
-        asked = f"'GET /v1/plain?a=1&key={key}' -H 'X-Api-Key: {key}'"
-        explained = run_command(program, f"explain {program.config} {asked}")[1]
-        assert "GET /v1/plain?a=1&key=***" in explained
-        said += explained
+    asked = "'GET /v1/plain?a=1&key=key-of-beta' -H 'X-Api-Key: key-of-acme'"
+    explained = run_command(program, f"explain {program.config} {asked}")[1]
+    assert "GET /v1/plain?a=1&key=***" in explained
+    said += explained
     await get(program, "GET /v1/plain", "X-Request-Id: last")
     await logged(program, "last")
     async with ClientSession(program.admin_url) as session:
-        for path in ("/status", "/versions", "/usage", "/metrics", "/page"):
+        for path in ("/status", "/versions", "/usage", "/metrics", "/"):
             async with session.get(path) as response:
                 said += await response.text()
     said += program.output.read_text()
@@ -288,3 +293,131 @@ apis: {{ plain: {{ service: s, endpoints: [ {{ path: /plain }} ] }} }}
 
 async def _rejected(program: Program) -> list[dict[str, object]]:
     return await soon(lambda: program.log("config_rejected"))
+
+
+IDENTITY = [
+    *("X-Forwarded-User", "X-Forwarded-Email", "X-Forwarded-Groups", "X-Auth-Request-User"),
+    *("X-Forwarded-Preferred-Username", "X-Forwarded-Access-Token", "X-Forwarded-Client-Cert"),
+    *("X-Client-Cert", "Client-Cert", "X-SSL-Client-Verify", "Ssl-Client-Cert", "Remote-User"),
+    *("X-Remote-User", "X-Remote-Group", "X-Remote-Extra-Role", "X-Consumer-Username"),
+    *("X_Forwarded_User", "x-authenticated-userid", "REMOTE_USER", "X-Auth-Request-Anything"),
+]
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+async def test_identity_fields_reach_services_only_from_trusted_proxies(
+    trusted: bool, upstream: StartUpstream, reloaded: StartGateway
+) -> None:
+    service = await upstream(OK)
+    proxies = "trusted_proxies: [127.0.0.0/8]\n" if trusted else ""
+    program = reloaded(f"""{proxies}
+services: {{ s: {{ targets: ["http://127.0.0.1:{service.port}"] }} }}
+apis: {{ plain: {{ service: s, endpoints: [ {{ path: /plain }} ] }} }}
+""")
+    await get(program, "GET /plain", *(f"{name}: ann" for name in IDENTITY), "X-User: bob")
+    (request,) = service.requests
+    lines = {line.partition(b":")[0].decode().lower() for line in request.split(b"\r\n")}
+    assert lines & {name.lower() for name in IDENTITY} == (
+        {name.lower() for name in IDENTITY} if trusted else set()
+    )
+    assert "x-user" in lines
+
+
+async def test_a_token_is_required_with_its_scopes(
+    upstream: StartUpstream, gateway: StartGateway
+) -> None:
+    service, issuer = await upstream(OK), await upstream(_key_set())
+    program = gateway(f"""
+clients:
+  by: [ {{ jwt: {{ jwks: "http://127.0.0.1:{issuer.port}/keys", algorithms: [RS256] }} }} ]
+access: {{ scopes: [orders, 'read:all'] }}
+services: {{ s: {{ targets: ["http://127.0.0.1:{service.port}"] }} }}
+apis: {{ plain: {{ service: s, endpoints: [ {{ path: /plain }} ] }} }}
+""")
+
+    async def ask(text: str) -> Answer:
+        return await get(program, "GET /plain", f"Authorization: Bearer {text}")
+
+    good, some = token(RSA, scope="read:all orders more"), token(RSA, scope="orders")
+    assert {(await answer).status for answer in [ask(good) for _ in range(3)]} == {200}
+    assert len(issuer.requests) == 1
+    answer = await ask(some)
+    assert problem(answer) == (
+        *(403, "insufficient_scope", "The credential lacks the scope read:all."),
+    )
+    assert answer["www-authenticate"] == (
+        'Bearer realm="plain", error="insufficient_scope", scope="orders read:all"'
+    )
+    answer = await ask(token(RSA, exp=1))
+    assert problem(answer)[2] == "The token in the Authorization header has expired."
+    assert answer["www-authenticate"] == (
+        'Bearer realm="plain", error="invalid_token",'
+        ' error_description="The token in the Authorization header has expired."'
+    )
+    assert (await get(program, "GET /plain"))["www-authenticate"] == 'Bearer realm="plain"'
+    assert (await ask("a" * 9000)).status in (401, 431)
+    assert "eyJ" not in program.output.read_text()
+
+
+async def test_requests_are_refused_while_no_keys_are_known(
+    upstream: StartUpstream, gateway: StartGateway
+) -> None:
+    service = await upstream(OK)
+    program = gateway(f"""
+clients: {{ by: [ {{ jwt: {{ jwks: "http://127.0.0.1:1/keys", algorithms: [RS256] }} }} ] }}
+services: {{ s: {{ targets: ["http://127.0.0.1:{service.port}"] }} }}
+apis:
+  plain: {{ service: s, endpoints: [ {{ path: /plain, access: {{}} }}, {{ path: /open }} ] }}
+""")
+    answer = await get(program, "GET /plain", f"Authorization: Bearer {token(RSA)}")
+    assert problem(answer)[:2] == (503, "keys_unavailable")
+    assert 0 < int(answer["retry-after"]) <= 30
+    answer = await get(program, "GET /open", f"Authorization: Bearer {token(RSA)}")
+    assert answer.status == 200
+    (event,) = program.log("keys_not_fetched")
+    assert event["url"] == "http://127.0.0.1:1/keys"
+    assert "connection failed" in event["reason"]
+
+    await soon(lambda: total(program, "gateway_key_fetches_total"))
+    async with ClientSession(program.admin_url) as session, session.get("/") as page:
+        assert "No keys are known" in await page.text()
+
+
+def _key_set() -> bytes:
+    body = json.dumps({"keys": [jwk(RSA)]}).encode()
+    return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
+
+
+async def test_a_client_certificate_names_and_authorises_its_client(
+    upstream: StartUpstream, gateway: StartGateway, tmp_path: Path
+) -> None:
+    service = await upstream(OK)
+    authority = Authority(tmp_path / "tls")
+    for name in ("api", "acme", "beta"):
+        authority.write(name, f"{name}.example.com")
+    tls = (
+        f"certificates: [{{ certificate: {authority.folder}/api.pem,"
+        f" key: {authority.folder}/api.key }}],"
+        f" client_certificates: {{ ca: {authority.file}, required: false }}"
+    )
+    program = gateway(f"""
+listen: [ {{ address: "127.0.0.1:0", tls: {{ {tls} }} }} ]
+clients: {{ by: [ {{ certificate: dns }}, {{ header: X-Client }} ] }}
+access: {{ clients: [acme.example.com] }}
+services: {{ s: {{ targets: ["http://127.0.0.1:{service.port}"] }} }}
+apis: {{ plain: {{ service: s, endpoints: [ {{ path: /plain }} ] }} }}
+""")
+    statuses = {}
+    for name in ("acme", "beta", ""):
+        request = b"GET /plain HTTP/1.1\r\nHost: a\r\nX-Client: acme.example.com\r\n"
+        context = client(authority, name)
+        answer = await ask_tls(program, context, request + b"Connection: close\r\n\r\n")
+        statuses[name] = int(answer.split(b" ")[1])
+        if name == "acme":
+            assert b"Vary: *" in answer
+    assert statuses == {"acme": 200, "beta": 403, "": 401}
+    names = [
+        line.get("client")
+        for line in await soon(lambda: program.log("request")[2:] and program.log("request"))
+    ]
+    assert names == ["acme.example.com", "beta.example.com", "unverified:acme.example.com"]

@@ -59,6 +59,7 @@ class Somewhere:
 
     peer = "192.0.2.1"
     scheme = "http"
+    certificate = None
 
 
 def exchange() -> Exchange:
