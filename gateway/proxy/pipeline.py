@@ -3,7 +3,7 @@
 | Phase | Function | Purpose |
 | --- | --- | --- |
 | accept | `_accept` | check the head, and continue or begin its trace |
-| identify | `_identify` | determine the client's name and its proof |
+| identify | `ClientNaming.identify` | determine the client's name and its proof |
 | select version, authorise, limit, plan | `_plan` | find the route, or refuse (`routing.plan`) |
 | convert request | `rewrite_request` | convert header fields, query and body for the service |
 | send | `Upstream.send` | send the request, directly or through `Shadows`, which keep a copy |
@@ -30,6 +30,7 @@ from gateway.access.clients import ClientNaming
 from gateway.access.rate_limits import RateLimiter
 from gateway.base import headers
 from gateway.base.addresses import client_site
+from gateway.base.client_names import Identity
 from gateway.base.errors import Fault, FaultCode, FaultError
 from gateway.base.headers import FieldLines, HeaderFields
 from gateway.base.overrides import NO_OVERRIDES
@@ -132,7 +133,11 @@ class Pipeline:
             if head is not None:
                 naming = snapshot.naming
                 if naming is not None:
-                    await self._identify(exchange, head, naming)
+                    certificate = exchange.connection.certificate
+                    identity = naming.identify(head, exchange.peer, certificate)
+                    if identity.pending is not None:
+                        identity = await _identify(exchange, head, naming, identity)
+                    exchange.client, exchange.identity = identity.name, identity
                 planned = self._plan(exchange, head)
                 if planned is not None:
                     await self._forward(exchange, planned, room)
@@ -179,15 +184,6 @@ class Pipeline:
             _send(exchange, 204, [])
             return None
         return head
-
-    async def _identify(self, exchange: Exchange, head: RequestHead, naming: ClientNaming) -> None:
-        """Determine the client's name and its proof; this waits only for keys of tokens."""
-        certificate = exchange.connection.certificate
-        identity = naming.identify(head, exchange.peer, certificate)
-        while identity.pending is not None:
-            await identity.pending()
-            identity = naming.identify(head, exchange.peer, certificate)
-        exchange.client, exchange.identity = identity.name, identity
 
     def _plan(self, exchange: Exchange, head: RequestHead) -> Plan | None:
         """Select the version and the route of a request.
@@ -236,7 +232,8 @@ class Pipeline:
         fault = outcome.fault
         if fault.successor is not None and snapshot.trusted_proxies:
             fault = links.public_fault(exchange, fault)
-        raise FaultError(fault)
+        refused = fault.code is FaultCode.UNAUTHENTICATED
+        raise FaultError(fault, fault.detail if refused else "")
 
     async def _forward(self, exchange: Exchange, planned: Plan, room: ConversionShare) -> None:
         """Run the phases from the conversion of the request to the response.
@@ -323,6 +320,16 @@ class Pipeline:
                 await self._buffers.pass_on_copied(exchange, response, fields)
             else:
                 await self._buffers.pass_on(exchange, response)
+
+
+async def _identify(
+    exchange: Exchange, head: RequestHead, naming: ClientNaming, identity: Identity
+) -> Identity:
+    """Return the client of a request after the keys that verify its token have been fetched."""
+    while identity.pending is not None:
+        await identity.pending()
+        identity = naming.identify(head, exchange.peer, exchange.connection.certificate)
+    return identity
 
 
 async def _send_stream(

@@ -179,7 +179,10 @@ async def test_the_innermost_access_decides(
 async def test_a_refusal_names_its_reason(
     program: Program, line: str, fields: list[str], refusal: tuple[int, str, str]
 ) -> None:
-    assert problem(await get(program, line, *fields)) == refusal
+    answer = await get(program, line, *fields)
+    assert problem(answer) == refusal
+    if refusal[0] == 401:
+        assert (await logged(program, answer["x-request-id"]))["cause"] == refusal[2]
 
 
 async def test_a_refusal_names_the_accepted_credentials(program: Program) -> None:
