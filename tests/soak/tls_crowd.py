@@ -6,7 +6,7 @@ import ssl
 from contextlib import suppress
 from random import Random
 
-from tests.gateway.talk import ask, connect, reset
+from tests.gateway.talk import Client, ask, connect, reset
 from tests.soak.load import FAILURES, Load, Question
 from tests.soak.mirror import pattern
 from tests.soak.questions import any_of, echo, is_json
@@ -24,8 +24,16 @@ async def secure(load: Load, random: Random) -> None:
             case 0:
                 reset(visit.client.writer)
             case 1:  # without close_notify
-                visit.client.writer.get_extra_info("socket").shutdown(socket.SHUT_WR)
+                _end_sending(visit.client)
                 await visit.client.rest()
+
+
+def _end_sending(client: Client) -> None:
+    """Close the sending side of the TCP connection, without a close_notify."""
+    own = client.writer.get_extra_info("socket")
+    if own is None:
+        raise ConnectionResetError("the connection ended early")
+    own.shutdown(socket.SHUT_WR)
 
 
 def _vault(random: Random) -> Question:
@@ -51,7 +59,7 @@ async def half_closed(load: Load, random: Random) -> None:
             client.send(ask(f"GET /bytes?size={random.randint(1, 300_000)}"))
             await client.writer.drain()
             await asyncio.sleep(random.random() / 50)
-            client.writer.get_extra_info("socket").shutdown(socket.SHUT_WR)
+            _end_sending(client)
             await client.rest()
     await asyncio.sleep(0.05)
 
