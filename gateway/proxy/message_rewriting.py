@@ -295,7 +295,7 @@ async def rewrite_response(  # noqa: C901  # one walk in one frame, for speed
     fields = with_common_headers(exchange, fields, watched, vary)
     if endpoint.cors is not None:
         request = exchange.message.headers
-        fields += endpoint.cors.answer_of_service(request, fields, exchange.fields)
+        fields += endpoint.cors.answer(request, fields, exchange.fields)
     elif exchange.fields:
         fields = cors_fields.with_exposed(exchange, fields)
     if body is not None and isinstance(body, bytes):

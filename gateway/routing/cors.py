@@ -32,7 +32,6 @@ RESPONSE_FIELDS = frozenset(
 """The response header fields that the `cors` of an API replaces."""
 _ORIGIN = "Origin"
 _REQUESTED = "Access-Control-Request-Headers"
-_REQUEST_ID = b"X-Request-Id"
 # Fields that need not be exposed: scripts can read them in any response (Fetch, section 2.2.6) or
 # have no use for them.
 _READABLE = frozenset(
@@ -73,12 +72,19 @@ class CorsRules:
         """The names of the request header fields on which the response depends, for Vary."""
         return () if ANY in self.origins else (_ORIGIN,)
 
-    def answer(self, request: HeaderLookup, fields: Iterable[tuple[bytes, bytes]]) -> FieldLines:
+    def answer(
+        self,
+        request: HeaderLookup,
+        fields: Iterable[tuple[bytes, bytes]],
+        added: FieldLines | None = None,
+    ) -> FieldLines:
         """Return the header fields that allow a script to read a response.
 
         Args:
             request: The header fields of the request.
-            fields: The header fields of the response, which the script may also read.
+            fields: The header fields of the response.
+            added: The fields that the gateway has added to a service's response, of which the
+                script may read only these and `exposed`; None for a response of the gateway.
 
         Returns:
             Empty if the origin of the request is not allowed.
@@ -86,23 +92,12 @@ class CorsRules:
         allowed = self._allowed(request)
         if not allowed:
             return ()
-        return (*allowed, *_exposing(name for name, _ in fields))
-
-    def answer_of_service(
-        self, request: HeaderLookup, fields: Iterable[tuple[bytes, bytes]], added: FieldLines
-    ) -> FieldLines:
-        """Return the header fields that allow a script to read a response of a service.
-
-        Args:
-            fields: The header fields of the response, in the client's version.
-            added: The header fields among them that the gateway has added.
-        """
-        if ANY.encode() in self.exposed:
-            return self.answer(request, fields)
-        allowed = self._allowed(request)
-        if not allowed:
-            return ()
-        return (*allowed, *_exposing((*self.exposed, *(name for name, _ in added), _REQUEST_ID)))
+        names = [name for name, _ in fields]
+        if added is not None and ANY.encode() not in self.exposed:
+            names = [*self.exposed, *(name for name, _ in added), b"X-Request-Id"]
+        known = {name.lower(): name for name in names}
+        shown = [name for lower, name in known.items() if lower not in _READABLE]
+        return (*allowed, (b"Access-Control-Expose-Headers", b", ".join(shown)))
 
     def preflight(self, request: HeaderLookup) -> FieldLines:
         """Return the header fields that allow a browser to send a request after its preflight.
@@ -135,14 +130,6 @@ class CorsRules:
         return (
             (line, (b"Access-Control-Allow-Credentials", b"true")) if self.credentials else (line,)
         )
-
-
-def _exposing(names: Iterable[bytes]) -> FieldLines:
-    known: dict[bytes, bytes] = {}
-    for name in names:
-        known.setdefault(name.lower(), name)
-    shown = [name for lower, name in known.items() if lower not in _READABLE]
-    return ((b"Access-Control-Expose-Headers", b", ".join(shown)),)
 
 
 def _one(request: HeaderLookup, name: str) -> bytes:
