@@ -316,7 +316,8 @@ def _members(data: Data) -> Mapping[str, Data]:
 
 
 # The keys of gateway.yaml that name a file for the Secret.
-_SECRET_FILES = frozenset({"key_file", "token_file", "certificate", "ca"})
+_SECRET_FILES = frozenset({"key_file", "keys_file", "token_file", "ca"})
+_PAIR = frozenset({"certificate", "key"})  # alone, `certificate` names clients
 
 
 def _named(data: Data) -> tuple[list[str], list[str], list[str]]:
@@ -328,7 +329,7 @@ def _named(data: Data) -> tuple[list[str], list[str], list[str]]:
             if isinstance(value, str):
                 if key == "schema" and not value.startswith(("http://", "https://")):
                     found[0][value] = None
-                elif key in _SECRET_FILES or (key == "key" and "certificate" in members):
+                elif key in _SECRET_FILES or (key in _PAIR and members.keys() >= _PAIR):
                     found[2][value] = None
             elif key == "python" and isinstance(value, dict):
                 for name in (value.get("up"), value.get("down")):

@@ -32,7 +32,10 @@ KINDS = [
 FILES = [f"{kind.lower()}.yaml" for kind in KINDS]
 # Keys of a configuration that refer to a file and to a variable.
 BESIDE = """\
-clients: { by: [{ jwt: { claim: sub, key_file: keys/token.pem, algorithms: [HS256] } }] }
+clients:
+  by:
+    - { jwt: { claim: sub, key_file: keys/token.pem, algorithms: [HS256] } }
+    - { api_key: { header: X-Api-Key, keys_file: keys/owners.yaml } }
 state: "postgresql://gateway:${STATE_PASSWORD}@db/gateway"
 """
 
@@ -100,6 +103,7 @@ def test_values_of_variables_are_not_written(
     monkeypatch.setenv("USERS", f"/{SECRET}")
     (folder / "keys").mkdir()
     (folder / "keys" / "token.pem").write_text(SECRET * 4)
+    (folder / "keys" / "owners.yaml").write_text(f"acme: {SECRET}")
     rules = RULES.replace("http://two:8002", "http://${TWO}:8002").replace(
         "/users/me", '"${USERS}"'
     )
@@ -116,7 +120,7 @@ def test_values_of_variables_are_not_written(
         "USERS",
         "GATEWAY_ADMIN_TOKEN",
     }
-    secrets = "STATE_PASSWORD, TWO, USERS, GATEWAY_ADMIN_TOKEN, keys_token.pem"
+    secrets = "STATE_PASSWORD, TWO, USERS, GATEWAY_ADMIN_TOKEN, keys_token.pem, keys_owners.yaml"
     assert f"holds what is not exported: {secrets}" in errors
 
 

@@ -229,6 +229,29 @@ async def test_a_service_does_not_get_a_credential_without_forward(
     assert last.startswith(b"GET /plain?key=key-of-beta HTTP/1.1\r\n")
 
 
+async def test_a_shadow_gets_no_credential_without_forward(
+    upstream: StartUpstream, configured: StartGateway
+) -> None:
+    service, other = await upstream(OK), await upstream(OK)
+    program = configured(f"""{CLIENTS}
+access: {{ forward: false }}
+services:
+  s: {{ targets: ["http://127.0.0.1:{service.port}"] }}
+  o: {{ targets: ["http://127.0.0.1:{other.port}"] }}
+apis:
+  person:
+    upstream_path: /person
+    endpoints: [ {{ path: "/v{{version}}/person", version: {{ in: path }} }} ]
+    versions: {{ "1": {{ service: s, shadow: {{ via: "2" }} }}, "2": {{ service: o }} }}
+    conversions: [ {{ between: ["1", "2"], changes: [] }} ]
+""")
+    await get(program, "GET /v1/person?key=key-of-beta&a=1", BASIC)
+    await soon(lambda: other.requests)
+    for request in (*service.requests, *other.requests):
+        assert request.startswith(b"GET /person?a=1 HTTP/1.1\r\n")
+        assert b"uthorization" not in request
+
+
 @pytest.mark.parametrize("access", ["", "access: { forward: false }\n"], ids=["names", "access"])
 async def test_no_output_contains_a_key(
     access: str, upstream: StartUpstream, gateway: StartGateway
