@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache, partial
 from typing import Literal
 
+from gateway.base.model import NonEmptyText
 from gateway.conversion.change import Change, DirectedChange, SchemaEffect
 from gateway.conversion.changes.change_section import (
     BodySection,
@@ -88,6 +89,10 @@ class KeyCase(_CasesSection, BodySection):
     but: tuple[str, ...] = ()
     """The names, in the newer version, of objects whose keys are data and stay unchanged, such as
     metadata."""
+    names: dict[NonEmptyText, NonEmptyText] | None = None
+    """Keys that do not follow the case, each with its name in the older version, such as
+    `{ userID: user_id }`. By default, every capital letter begins a word: userID becomes
+    user_i_d."""
 
     def own_losses(self) -> Iterable[Loss]:
         return self._kept("a key is kept where it is", in_patch=False)
@@ -97,12 +102,28 @@ class KeyCase(_CasesSection, BodySection):
         path = None if self.field is None else context.path(self.field, "field")
         if ways is None or (path is None and self.field is not None):
             return None
-        _, to_older = ways
+        names = dict(self.names or {})
+        if len({*names.values()}) < len(names):
+            context.complain("two keys have the same name in the older version", "names")
+            return None
+        to_newer = _with_names(ways[0], {older: newer for newer, older in names.items()})
+        to_older = _with_names(ways[1], names)
         for index, key in enumerate(self.but):
             if context.attempt(partial(to_older, key), "but", index) is None:
                 return None
         scopes, keys = (path.scopes, path.keys) if path else ((), None)
-        return key_case(scopes, keys, *ways, frozenset(self.but))
+        return key_case(scopes, keys, to_newer, to_older, frozenset(self.but))
+
+
+def _with_names(write: Write, names: Mapping[str, str]) -> Write:
+    """Return a function that converts the keys in `names` to their values, and others by rule."""
+    if not names:
+        return write
+
+    def named(key: str) -> str:
+        return names[key] if key in names else write(key)
+
+    return named
 
 
 _LOWER = "[a-z][a-z0-9]*"

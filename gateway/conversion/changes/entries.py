@@ -1,10 +1,17 @@
 """`entries` and `index`: a map in one version, a list of objects in the other."""
 
+from collections.abc import Iterator
 from functools import partial
+from typing import Literal
 
 from gateway.base.model import NonEmptyText
 from gateway.conversion.change import Change, rewrite_opened, value_change
-from gateway.conversion.changes.change_section import BodySection, BuildContext, opposite
+from gateway.conversion.changes.change_section import (
+    BodySection,
+    BuildContext,
+    Loss,
+    opposite,
+)
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.document import Document, JsonForm, JsonObject, refuse
 from gateway.conversion.field_path import Keys, Scope
@@ -13,6 +20,7 @@ from gateway.conversion.schema import (
     SchemaImage,
     an_array,
     an_object,
+    elements_of,
     field_of,
     properties_of,
     rest_of,
@@ -34,12 +42,23 @@ class Entries(BodySection):
     value: NonEmptyText | None = None
     """The field of each listed object that holds the value from the map. The default is the object
     itself, without its key."""
+    repeated: Literal["refuse", "list"] = "refuse"
+    """Whether a key that occurs twice in the list is refused, or each member of the map is a
+    list of all values with its key. The default is refuse."""
+
+    def own_losses(self) -> Iterator[Loss]:
+        if self.repeated == "list":
+            yield Loss(True, f"elements of '{self.field}' with the same key come back together")
+            text = f"a key of '{self.field}' with an empty list does not come back"
+            yield Loss(False, text, overwrites=False)
 
     def compile_body(self, context: BuildContext) -> Change | None:
         if self.key == self.value:
             context.complain("is the field that holds the key; name another", "value")
         path = context.path(self.field, "field")
-        return path and list_entries(path.scopes, path.keys, self.key, self.value)
+        return path and list_entries(
+            path.scopes, path.keys, self.key, self.value, in_lists=self.repeated == "list"
+        )
 
 
 Index = opposite(
@@ -50,7 +69,12 @@ Index = opposite(
 
 
 def list_entries(
-    scopes: tuple[Scope, ...], field: Keys, key: str, value: str | None = None
+    scopes: tuple[Scope, ...],
+    field: Keys,
+    key: str,
+    value: str | None = None,
+    *,
+    in_lists: bool = False,
 ) -> Change:
     """Return a change that converts a map to a list of objects for the older version.
 
@@ -60,16 +84,21 @@ def list_entries(
         key: The field of each listed object that holds the key.
         value: The field of each listed object that holds the value. If None, the value is the
             object itself, without its key.
+        in_lists: Whether each member of the map is a list of all values with its key. If false, a
+            key that occurs twice is refused.
     """
+    given = key, value, in_lists
     return value_change(
         scopes,
         field,
-        rewrite_opened(partial(_map_of, key, value), partial(_map_effect, key, value)),
-        rewrite_opened(partial(_list_of, key, value), partial(_list_effect, key, value)),
+        rewrite_opened(partial(_map_of, *given), partial(_map_effect, *given)),
+        rewrite_opened(partial(_list_of, *given), partial(_list_effect, *given)),
     )
 
 
-def _list_effect(key: str, value: str | None, flat: Flat, image: SchemaImage) -> object:
+def _list_effect(
+    key: str, value: str | None, in_lists: bool, flat: Flat, image: SchemaImage
+) -> object:
     if flat["type"] != "object":
         return image.refused(flat, f"expected an object, found {flat['type']}")
     least, most = len(flat.get("required", ())), None
@@ -82,6 +111,11 @@ def _list_effect(key: str, value: str | None, flat: Flat, image: SchemaImage) ->
     if not values:
         return an_array(False, 0, 0)
     members = union(values)
+    if in_lists:
+        lists = [one for one in image.alternatives(members) if one["type"] == "array"]
+        image.refusals.append("a member may be no array")
+        # A schema in `allOf` is not recorded as moved, since its location is in another list.
+        members, least, most = {"allOf": [union(map(elements_of, lists))]}, 0, None
     if value is not None:
         return wide(an_array(an_object({key: keys, value: members}), least, most))
 
@@ -95,7 +129,9 @@ def _list_effect(key: str, value: str | None, flat: Flat, image: SchemaImage) ->
     return wide(an_array(image.each(members, of), least, most))
 
 
-def _map_effect(key: str, value: str | None, flat: Flat, image: SchemaImage) -> object:
+def _map_effect(
+    key: str, value: str | None, in_lists: bool, flat: Flat, image: SchemaImage
+) -> object:
     if flat["type"] != "array":
         return image.refused(flat, f"expected an array, found {flat['type']}")
     values: list[object] = []
@@ -107,14 +143,20 @@ def _map_effect(key: str, value: str | None, flat: Flat, image: SchemaImage) -> 
         return element
 
     image.elements(flat, lambda elements: image.each(elements, read))
-    made: Flat = {"type": "object", "additionalProperties": union(values)}
+    members = union(values)
+    if in_lists:
+        members = wide(an_array({"allOf": [members]}, 1, None))
+    made: Flat = {"type": "object", "additionalProperties": members}
     return image.refused(flat, "an element may lack its key, or have that of another", wide(made))
 
 
-def _map_of(key: str, value: str | None, form: JsonForm, elements: Document) -> Document:
+def _map_of(
+    key: str, value: str | None, in_lists: bool, form: JsonForm, elements: Document
+) -> Document:
     if not isinstance(elements, list):
         refuse("an array", elements)
     made: JsonObject = {}
+    lists: dict[str, list[Document]] = {}
     for index, sealed in enumerate(elements):
         element = form.open(sealed)
         if not isinstance(element, dict):
@@ -125,23 +167,41 @@ def _map_of(key: str, value: str | None, form: JsonForm, elements: Document) -> 
         known = form.open(element.pop(key))
         if not isinstance(known, str):
             refuse("a string", known, index, key)
-        if known in made:
+        if known in made and not in_lists:
             raise ConversionError("is the key of another element too", (index, key))
-        if value is None:
-            made[known] = form.close(element)
-            continue
-        made[known] = element.pop(value)
-        if element:
+        member = form.close(element) if value is None else element.pop(value)
+        if value is not None and element:
             reason = "a field for which the other version has no place"
             raise ConversionError(reason, (index, next(iter(element))))
-    return form.close(made)
+        if in_lists:
+            lists.setdefault(known, []).append(member)
+        else:
+            made[known] = member
+    return form.close(lists if in_lists else made)
 
 
-def _list_of(key: str, value: str | None, form: JsonForm, members: Document) -> Document:
+def _members(
+    members: JsonObject, form: JsonForm, *, in_lists: bool
+) -> Iterator[tuple[str, Document]]:
+    """Yield the keys and values of a map, whose members may be lists of values."""
+    for known, sealed in members.items():
+        if not in_lists:
+            yield known, sealed
+            continue
+        several = form.open(sealed)
+        if not isinstance(several, list):
+            refuse("an array", several, known)
+        for one in several:
+            yield known, one
+
+
+def _list_of(
+    key: str, value: str | None, in_lists: bool, form: JsonForm, members: Document
+) -> Document:
     if not isinstance(members, dict):
         refuse("an object", members)
     made: list[Document] = []
-    for known, sealed in members.items():
+    for known, sealed in _members(members, form, in_lists=in_lists):
         written: JsonObject = {key: known}
         if value is not None:
             made.append(form.close(written | {value: sealed}))

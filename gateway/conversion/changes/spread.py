@@ -7,8 +7,11 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
 
-from gateway.conversion.change import Change, DirectedChange, keep_unfit
+from pydantic import JsonValue
+
+from gateway.conversion.change import Change, DirectedChange, keep_unfit, sequence
 from gateway.conversion.changes.change_section import BodySection, BuildContext, Loss
+from gateway.conversion.changes.default import default
 from gateway.conversion.conversion_error import Beside, ConversionError, ErrorPlace
 from gateway.conversion.document import (
     MISSING,
@@ -40,12 +43,19 @@ class _SpreadSection(BodySection):
 
     field: str
     into: str
+    default: JsonValue = None
+    """The JSON value of the field beside the elements if no element has the value, such as for an
+    empty list. Without it, the field is then absent."""
 
     def own_losses(self) -> Iterator[Loss]:
         """Yield the losses for elements without the value, and for messages without elements."""
         beside, inside = (self.into, self.field) if self.inverse else (self.field, self.into)
         text = f"on the way back, every '{inside}' is that of '{beside}'"
         yield Loss(True, text, overwrites=False)
+        if "default" in self.model_fields_set:
+            yield Loss(
+                True, f"where no '{inside}' is there, '{beside}' is the default", overwrites=False
+            )
         if not self.keep:
             yield Loss(False, f"'{beside}' is left out where nothing can hold '{inside}'")
 
@@ -67,9 +77,13 @@ class _SpreadSection(BodySection):
             )
             return None
         if inner:
-            return spread(beside.scopes, beside.keys, inner, inside.keys, keep=self.keep)
-        way = (Inside(tuple(outer)),)
-        return spread(beside.scopes, beside.keys, way, (last,), keep=self.keep)
+            change = spread(beside.scopes, beside.keys, inner, inside.keys, keep=self.keep)
+        else:
+            way = (Inside(tuple(outer)),)
+            change = spread(beside.scopes, beside.keys, way, (last,), keep=self.keep)
+        if "default" not in self.model_fields_set:
+            return change
+        return sequence(change, default(beside.scopes, beside.keys, self.default, keep=True))
 
 
 class Spread(_SpreadSection):

@@ -5,7 +5,7 @@ import pytest
 from gateway.conversion.change import Change
 from gateway.conversion.changes.entries import list_entries
 from gateway.conversion.document import PLAIN
-from tests.gateway.conversion.documents import Json, both, fails
+from tests.gateway.conversion.documents import Json, both, down, fails, up
 
 OBJECTS = list_entries((("i",),), ("m", "days"), "date")
 VALUES = list_entries((), ("a",), "name", "amount")
@@ -91,3 +91,18 @@ def test_an_error_names_the_whole_list_as_its_location() -> None:
     """After the conversion, it is unknown from which element a member was created."""
     assert VALUES.up.origin(("a", "spa")) == ("a",)
     assert VALUES.up.origin(("b",)) == ("b",)
+
+
+REPEATED = list_entries((), ("fees",), "name", "amount", in_lists=True)
+
+
+def test_a_key_that_occurs_twice_has_a_list_of_all_values_if_configured() -> None:
+    fees = [{"name": "a", "amount": 1}, {"name": "b", "amount": 2}, {"name": "a", "amount": 3}]
+    assert up(REPEATED, {"fees": fees}) == {"fees": {"a": [1, 3], "b": [2]}}
+    assert down(REPEATED, {"fees": {"a": [1, 3], "b": [2]}}) == {
+        "fees": [fees[0], fees[2], fees[1]]
+    }
+    objects = list_entries((), ("fees",), "name", in_lists=True)
+    assert up(objects, {"fees": fees[:1]}) == {"fees": {"a": [{"amount": 1}]}}
+    with fails("/fees/a", "expected an array, found a number"):
+        down(REPEATED, {"fees": {"a": 1}})

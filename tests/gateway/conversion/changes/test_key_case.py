@@ -4,8 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.base.mistakes import Mistakes
 from gateway.conversion.change import Change
-from gateway.conversion.changes.case import CaseName, key_case, rewrite_case
+from gateway.conversion.changes.case import CaseName, KeyCase, key_case, rewrite_case
+from gateway.conversion.changes.change_section import BuildContext
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.document import PLAIN
 from gateway.conversion.field_path import Keys
@@ -105,3 +107,22 @@ def test_a_value_without_keys_to_convert_is_returned_as_the_same_object() -> Non
         fields: dict[str, object] = {"value": value}
         key_case_of().up.step(fields, PLAIN)
         assert fields["value"] is value
+
+
+def test_keys_with_acronyms_are_converted_by_their_declared_names() -> None:
+    written = KeyCase.model_validate_json(
+        '{"newer": "camel", "older": "snake", "names": {"userID": "user_id", "iOS": "ios"}}'
+    )
+    change = written.body_change(BuildContext((), Mistakes()))
+    assert change is not None
+    newer = {"userID": 1, "iOS": {"userID": [2]}, "line2": 3, "lastName": 4}
+    older = {"user_id": 1, "ios": {"user_id": [2]}, "line2": 3, "last_name": 4}
+    assert down(change, newer) == older
+    assert up(change, older) == newer
+
+
+def test_two_keys_with_the_same_declared_name_are_a_mistake() -> None:
+    mistakes = Mistakes()
+    names = '{"newer": "camel", "older": "snake", "names": {"userID": "id", "orderID": "id"}}'
+    assert KeyCase.model_validate_json(names).body_change(BuildContext((), mistakes)) is None
+    assert "two keys have the same name in the older version" in str(mistakes.found)

@@ -4,8 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.base.mistakes import Mistakes
 from gateway.conversion.change import Change
-from gateway.conversion.changes.spread import spread
+from gateway.conversion.changes.change_section import BuildContext
+from gateway.conversion.changes.spread import Collect, spread
 from gateway.conversion.field_path import Inside
 from tests.gateway.conversion.documents import (
     SEALED,
@@ -68,3 +70,15 @@ def test_different_or_existing_values_in_elements_are_refused() -> None:
 def test_a_spread_value_survives_a_round_trip(value: Json, elements: list[Json]) -> None:
     newer: Json = {"m": {"c": value}, "i": elements}
     assert up(COPY, down(COPY, newer)) == newer
+
+
+def test_a_value_missing_from_all_elements_is_the_configured_default() -> None:
+    written = Collect.model_validate_json(
+        '{"field": "lines[].currency", "into": "currency", "keep": false, "default": "EUR"}'
+    )
+    change = written.body_change(BuildContext((), Mistakes()))
+    assert change is not None
+    for lines in ([], [{"n": 1}]):
+        assert down(change, {"lines": lines}) == {"lines": lines, "currency": "EUR"}
+    assert down(change, {"lines": [{"currency": "USD"}]}) == {"lines": [{}], "currency": "USD"}
+    assert down(change.for_patch(), {"lines": []}) == {"lines": []}
