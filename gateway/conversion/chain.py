@@ -49,6 +49,8 @@ class BodyConversion:
         needs_message: Whether a change reads or writes parts of the message besides the body. The
             query and the header fields are then converted together with the body.
         varies: Whether equal bodies may be converted to different bodies.
+        keeps_malformed: Whether a body that is not JSON is forwarded unchanged.
+        tolerates: Whether a change keeps or omits unfit values.
         convert: Converts a document. Changes that name fields apply to an object, or to each object
             in an array. Changes of the whole body apply to any document of the expected shape.
             Raises ConversionError if the document does not fit the declared changes. The location
@@ -56,7 +58,8 @@ class BodyConversion:
     """
 
     __slots__ = (
-        *("_carrying", "_of_documents", "_steps", "convert", "direction", "keeps_unfit", "links"),
+        *("_carrying", "_of_documents", "_steps", "convert", "direction"),
+        *("keeps_malformed", "links", "tolerates"),
         *("maps_links", "needs_message", "of_request", "timeout", "varies"),
     )
 
@@ -70,8 +73,8 @@ class BodyConversion:
         self.varies = any(link.varies for link in links)
         self.maps_links = any(link.maps_links for link in links)
         self.timeout: float | None = sum(link.timeout or 0 for link in links) or None
-        keeps = {link.keeps_unfit for link in links if link.changes} == {True}
-        self.keeps_unfit = of_request and keeps
+        self.keeps_malformed = {link.keeps_malformed for link in links if link.changes} == {True}
+        self.tolerates = any(link.tolerates for link in links)
         tasks = (task for link in links for task in link.tasks(direction, of_request))
         steps = body_steps(tasks)
         if self.needs_message:
@@ -277,15 +280,17 @@ class Conversion:
         with_bodies = tuple(link for link in (*bare, *kept) if link.changes_bodies or needs)
         if method == _PATCH and status is None:
             with_bodies = tuple(link.for_patch() for link in with_bodies)
-        # If invalid values of requests are kept, requests need a separate conversion.
-        asking = status is None and any(link.keeps_unfit for link in with_bodies)
+        # If unfit values are kept or omitted, requests need a separate conversion.
+        asking = status is None and any(
+            link.tolerates or not link.unfit.refuses for link in with_bodies
+        )
         same = asking, *map(id, with_bodies)  # links can hold JSON values, which have no hash
         if same not in made:
             made[same] = BodyConversion(with_bodies, self.direction, asking)
         return _Part(
             made[same],
             rewrites((link.query for link in links), self.direction),
-            rewrites((link.headers for link in links), self.direction),
+            rewrites((link.headers for link in links), self.direction, of_request=status is None),
             lost is not None,
         )
 

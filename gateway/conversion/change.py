@@ -24,6 +24,7 @@ from gateway.conversion.conversion_error import (
     same_place,
 )
 from gateway.conversion.document import (
+    MISSING,
     PLAIN,
     Document,
     JsonForm,
@@ -33,7 +34,7 @@ from gateway.conversion.document import (
     change_value,
     reach,
 )
-from gateway.conversion.field_path import Keys, Members, Scope, is_array, keys_of
+from gateway.conversion.field_path import Inside, Keys, Members, Scope, is_array, keys_of
 from gateway.conversion.message import CarriedValue
 from gateway.conversion.scalars import Type, replace_number, replace_scalar
 from gateway.conversion.schema import (
@@ -44,9 +45,11 @@ from gateway.conversion.schema import (
     field_of,
     listed,
     union,
+    wide,
     words_of,
 )
 from gateway.conversion.steps import BODY, ConversionStep, ConversionTask, Steps, fuse
+from gateway.conversion.unfit import REFUSE_UNFIT, Unfit, UnfitPolicy, count_unfit, counting
 
 SchemaEffect = Callable[[Flat, SchemaImage], object]
 """A function that maps the flat schema of an object or value to its schema after a change."""
@@ -96,6 +99,9 @@ class Change:
             variant; see `keeping_unfit`.
         of_documents: The variant for the documents of a stream: a change of the whole body that
             skips documents of another shape. None if it equals this change.
+        omitting: Returns the variant that omits unfit values. None for the default variant; see
+            `omitting_unfit`.
+        unfit: What happens to values that the change cannot convert.
         group: The group whose changes are applied; None if this change applies no group.
         carried: The value that moves between the body and a location outside the body; None if no
             value moves.
@@ -109,6 +115,8 @@ class Change:
     of_value: bool = False
     patch: "Change | None" = None
     lenient: "Callable[[], Change] | None" = None
+    omitting: "Callable[[], Change] | None" = None
+    unfit: UnfitPolicy = REFUSE_UNFIT
     of_documents: "Change | None" = None
     group: "GroupUse | None" = None
     carried: CarriedValue | None = None
@@ -117,7 +125,26 @@ class Change:
         return self.up if upwards else self.down
 
     def for_patch(self) -> "Change":
-        return self if self.patch is None else self.patch
+        if self.patch is None or self.patch.unfit == self.unfit:
+            return self.patch or self
+        return replace(self.patch, unfit=self.unfit)
+
+    def settled(self) -> "Change":
+        """Return a change that treats unfit values as declared, whatever its user declares."""
+        if self.unfit.refuses:
+            return self
+        made = replace(self.fitted(of_request=True), unfit=REFUSE_UNFIT)
+        return replace(made, lenient=lambda: made, omitting=lambda: made)
+
+    def fitted(self, of_request: bool) -> "Change":
+        """Return the variant that treats unfit values of requests or responses as declared."""
+        unfit = self.unfit.of(of_request)
+        if unfit is Unfit.REFUSE or self.whole:
+            return self
+        made = keeping_unfit(self) if unfit is Unfit.KEEP else omitting_unfit(self)
+        counted = partial(counting, self.unfit, of_request)
+        up, down = (one._replace(step=counted(one.step)) for one in (made.up, made.down))
+        return replace(made, up=up, down=down)
 
     def task(
         self, scopes: tuple[Scope, ...] = (), *, upwards: bool, keeps: bool = False
@@ -288,18 +315,15 @@ def rewrite_opened(
 
 def inverse(change: Change) -> Change:
     """Return a change with `up` and `down` exchanged."""
-    patch, lenient, documents, carried = (
-        change.patch,
-        change.lenient,
-        change.of_documents,
-        change.carried,
-    )
+    patch, lenient, omitting = change.patch, change.lenient, change.omitting
+    documents, carried = change.of_documents, change.carried
     return replace(
         change,
         up=change.down,
         down=change.up,
         patch=None if patch is None else inverse(patch),
         lenient=None if lenient is None else lambda: inverse(lenient()),
+        omitting=None if omitting is None else lambda: inverse(omitting()),
         of_documents=None if documents is None else inverse(documents),
         carried=None if carried is None else carried.inverse(),
     )
@@ -315,6 +339,7 @@ def sequence(*changes: Change) -> Change:
         _chained([change.down for change in reversed(changes)]),
         patch=None if patches == [*changes] else sequence(*patches),
         lenient=lambda: sequence(*map(keeping_unfit, changes)),
+        omitting=lambda: sequence(*map(omitting_unfit, changes)),
     )
 
 
@@ -377,7 +402,13 @@ ELEMENT: Keys = (_KEY,)
 
 
 def elements(
-    scopes: tuple[Scope, ...], array: Keys, depth: int, change: Change, *, keeps: bool = False
+    scopes: tuple[Scope, ...],
+    array: Keys,
+    depth: int,
+    change: Change,
+    *,
+    keeps: bool = False,
+    omits: bool = False,
 ) -> Change:
     """Return a change of every element of an array, or of every member of an object.
 
@@ -392,12 +423,19 @@ def elements(
         change: The change of an element, which is held in the field ELEMENT.
         keeps: Whether a value that is not an array or object is left unchanged. If false, such a
             value is an error.
+        omits: Whether elements are left out that `change` has removed from the temporary object.
     """
 
     def directed(one: DirectedChange) -> DirectedChange:
         def effect(flat: Flat, image: SchemaImage) -> object:
             with image.keeping(values=True) if keeps else nullcontext():
-                return _elements_effect(array, depth, partial(held, image=image), flat, image)
+                convert = partial(held, image=image)
+                if not omits:
+                    return _elements_effect(array, depth, convert, flat, image)
+                fewer = image.value(flat, array, _with_fewer) if array else _with_fewer(flat)
+                return image.each(
+                    fewer, lambda each: _elements_effect(array, depth, convert, each, image)
+                )
 
         def held(schema: object, image: SchemaImage) -> object:
             return held_effect(change.scopes, one.effect, _KEY, schema, image)
@@ -411,7 +449,8 @@ def elements(
                 return inside((Members(array),), place, of_element)
             return inside((array, *((),) * (depth - 1)), place, of_element)
 
-        return DirectedChange(_elements_step(array, depth, one.step, keeps=keeps), effect, origin)
+        step = _elements_step(array, depth, one.step, keeps=keeps, omits=omits)
+        return DirectedChange(step, effect, origin)
 
     return Change(
         scopes,
@@ -419,10 +458,22 @@ def elements(
         directed(change.up),
         directed(change.down),
         lenient=lambda: elements(scopes, array, depth, keeping_unfit(change), keeps=True),
+        omitting=lambda: elements(
+            scopes, array, depth, omitting_unfit(change), keeps=True, omits=True
+        ),
     )
 
 
-def _elements_step(array: Keys, depth: int, step: ConversionStep, *, keeps: bool) -> ConversionStep:
+def _with_fewer(flat: Flat) -> Flat:
+    """Return the schema of arrays or objects from which elements or members may be left out."""
+    dropped = ("minItems", "contains", "minContains", "minProperties", "required", "prefixItems")
+    made = {key: value for key, value in flat.items() if key not in dropped}
+    return flat if len(made) == len(flat) else made
+
+
+def _elements_step(
+    array: Keys, depth: int, step: ConversionStep, *, keeps: bool, omits: bool
+) -> ConversionStep:
     def changed(form: JsonForm, element: Document) -> Document:
         holder: JsonObject = {_KEY: element}
         try:
@@ -430,22 +481,38 @@ def _elements_step(array: Keys, depth: int, step: ConversionStep, *, keeps: bool
         except ConversionError as error:
             # The field ELEMENT is not part of the location.
             raise error.moved(_in_element) from None
-        return holder[_KEY]
+        return holder.get(_KEY, MISSING) if omits else holder[_KEY]
 
     def step_of_all(fields: JsonObject, form: JsonForm) -> None:
         each = partial(changed, form)
 
         def all_changed(value: Document) -> Document:
             if depth:
-                return change_elements(value, depth - 1, form, each, keeps=keeps)
-            return change_members(value, each, keeps=keeps)
+                made = change_elements(value, depth - 1, form, each, keeps=keeps)
+            else:
+                made = change_members(value, each, keeps=keeps)
+            return _without_omitted(made, depth) if omits else made
 
         if array:
             change_value(fields, array, form, all_changed, keeps=keeps)
         else:
             change_members(fields, each)
+            if omits:
+                _without_omitted(fields, 0)
 
     return step_of_all
+
+
+def _without_omitted(value: Document, depth: int) -> Document:
+    """Remove the elements of an array, or the members of an object, that are MISSING."""
+    if isinstance(value, list):
+        if depth > 1:
+            return [_without_omitted(each, depth - 1) for each in value]
+        return [each for each in value if each is not MISSING]
+    if isinstance(value, dict) and not depth:
+        for key in [key for key, each in value.items() if each is MISSING]:
+            del value[key]
+    return value
 
 
 def _elements_effect(
@@ -516,6 +583,7 @@ def keep_unfit(
                 if not (values or error.is_on_way):
                     raise
                 _restore(before)
+                count_unfit(str(error))
                 if other is not None and error.is_on_way:
                     other.step(fields, form)
 
@@ -544,6 +612,78 @@ def keep_unfit(
     )
 
 
+# The maximum number of values that a change omits from one object, since each takes an attempt.
+_MOST_OMITTED = 100
+
+
+def omitting_unfit(change: Change) -> Change:
+    """Return the variant of a change that removes the values that the change cannot convert.
+
+    An element of an array is removed from the array, and any other value is removed with its field.
+    For a change of the whole body, the result is the same change.
+    """
+    if change.whole:
+        return change
+    if change.omitting is not None:
+        return change.omitting()
+
+    def directed(one: DirectedChange) -> DirectedChange:
+        def step(fields: JsonObject, form: JsonForm) -> None:
+            for attempt in range(_MOST_OMITTED + 1):
+                before = _saved(fields)
+                try:
+                    one.step(fields, form)
+                except ConversionError as error:
+                    _restore(before)
+                    if attempt == _MOST_OMITTED or not _omit(fields, error.place, form):
+                        raise
+                    count_unfit(str(error))
+                else:
+                    return
+
+        def effect(flat: Flat, image: SchemaImage) -> object:
+            before = len(image.refusals)
+            made = one.effect(flat, image)
+            if len(image.refusals) == before:
+                return made
+            del image.refusals[before:]
+            # Any part of the fields that the change reads may be removed.
+            return union((made, wide({"type": "object"})))
+
+        return DirectedChange(step, effect, one.origin)
+
+    patch = change.patch
+    return replace(
+        change,
+        up=directed(change.up),
+        down=directed(change.down),
+        patch=None if patch is None else omitting_unfit(patch),
+    )
+
+
+def _omit(fields: JsonObject, place: ErrorPlace, form: JsonForm) -> bool:
+    """Remove the value at a place in an object; return whether there was a value to remove."""
+    if isinstance(place, Beside) or not place:
+        return False
+    holder: Any = fields
+    for token in place[:-1]:
+        if not _has(holder, token):
+            return False
+        inner = form.open(holder[token])
+        holder[token] = inner
+        holder = inner
+    if not _has(holder, place[-1]):
+        return False
+    del holder[place[-1]]
+    return True
+
+
+def _has(holder: Any, token: str | int) -> bool:
+    if isinstance(holder, list):
+        return isinstance(token, int) and token < len(holder)
+    return isinstance(holder, dict) and token in holder
+
+
 def _saved(value: Document) -> list[tuple[Any, Any]]:
     """Return an object and all parsed objects and arrays in it, each with a copy of its content."""
     if not isinstance(value, dict | list):
@@ -556,6 +696,34 @@ def _restore(saved: list[tuple[Any, Any]]) -> None:
     for value, held in saved:
         value.clear()
         (value.update if isinstance(value, dict) else value.extend)(held)
+
+
+def _removing(change: Change, keys: Keys) -> Change:
+    """Return a change that removes the field at `keys` if its value does not fit."""
+
+    def directed(one: DirectedChange) -> DirectedChange:
+        def step(fields: JsonObject, form: JsonForm) -> None:
+            before = _saved(fields)
+            try:
+                one.step(fields, form)
+            except ConversionError as error:
+                _restore(before)
+                _omit(fields, keys, form)
+                count_unfit(str(error))
+
+        def effect(flat: Flat, image: SchemaImage) -> object:
+            before = len(image.refusals)
+            made = one.effect(flat, image)
+            if len(image.refusals) == before:
+                return made
+            del image.refusals[before:]
+            return union((made, image.take(flat, keys).rest))
+
+        return DirectedChange(step, effect, one.origin)
+
+    return replace(
+        change, touches=(keys,), up=directed(change.up), down=directed(change.down), patch=None
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -591,8 +759,25 @@ class GroupUse:
             self._directed(upwards=False),
             patch=patch,
             lenient=lambda: replace(self, keeps=True).compile(),
+            omitting=self._omitting,
             group=self,
         )
+
+    def _omitting(self) -> Change:
+        """Return the change that removes objects which the changes of the group cannot convert."""
+        found = [self._omitting_at(place) if place else self.compile() for place in self.places]
+        return GroupUse("", ((),), {"": tuple(found)}, self.in_patch).compile()
+
+    def _omitting_at(self, place: tuple[Scope, ...]) -> Change:
+        begin = max(index for index, scope in enumerate(place) if scope != ())
+        last, depth = place[begin], len(place) - begin
+        if isinstance(last, Inside):
+            of_field = replace(self, places=((last,),)).compile()
+            return replace(_removing(of_field, last.keys), scopes=place[:begin])
+        array, depth = (last.keys, depth - 1) if isinstance(last, Members) else (last, depth)
+        of_element = replace(self, places=((Inside(ELEMENT),),)).compile()
+        removing = _removing(of_element, ELEMENT)
+        return elements(place[:begin], array, depth, removing, keeps=True, omits=True)
 
     def _directed(self, *, upwards: bool) -> DirectedChange:
         # Create the steps on first use, because a group may use groups that are compiled later.

@@ -6,11 +6,12 @@ that no change names keeps its bytes.
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 from urllib.parse import quote, unquote_plus
 
 from gateway.conversion.conversion_error import Beside, ConversionError, ErrorPlace
+from gateway.conversion.unfit import REFUSE_UNFIT, Unfit, UnfitPolicy, count_unfit, counting
 
 
 class ParameterLine(NamedTuple):
@@ -100,7 +101,7 @@ ParameterValues = Mapping[str, str]
 ConvertValues = Callable[[ParameterValues], ParameterValues]
 """A function that converts values to the other version. The message of its ValueError must not
 quote a value."""
-Unfit = Callable[[ParameterValues], ParameterValues | None]
+ConvertUnfit = Callable[[ParameterValues], ParameterValues | None]
 """A function that converts invalid values to the other version as far as possible, so that the
 service refuses them. It returns None for values that the service could misinterpret."""
 
@@ -130,15 +131,45 @@ class ParameterChange:
         down: Converts the lines to the older version.
         lenient: The variant of the change that leaves invalid values unchanged. None if there is no
             such variant.
+        unfit: What happens to values that the change cannot convert.
     """
 
     names: tuple[MovedNames, ...]
     up: LineStep
     down: LineStep
     lenient: "ParameterChange | None" = None
+    unfit: UnfitPolicy = REFUSE_UNFIT
 
     def keeping_unfit(self) -> "ParameterChange":
         return self if self.lenient is None else self.lenient
+
+    def fitted(self, of_request: bool) -> "ParameterChange":
+        """Return the variant that treats unfit values of requests or responses as declared."""
+        unfit = self.unfit.of(of_request)
+        if unfit is Unfit.REFUSE:
+            return self
+        made = self.keeping_unfit() if unfit is Unfit.KEEP else _omitting(self)
+        up, down = (counting(self.unfit, of_request, step) for step in (made.up, made.down))
+        return replace(made, up=up, down=down)
+
+
+def _omitting(change: ParameterChange) -> ParameterChange:
+    """Return the variant of a change that removes the parameters that it cannot convert."""
+
+    def omitting(step: LineStep) -> LineStep:
+        def rewrite(lines: ParameterLines, spelling: Spelling) -> ParameterLines:
+            try:
+                return step(lines, spelling)
+            except ConversionError as error:
+                if not isinstance(error.place, Beside) or not error.place.names:
+                    raise
+                count_unfit(str(error))
+                keys = {spelling.key(name) for name in error.place.names}
+                return step([line for line in lines if line.key not in keys], spelling)
+
+        return rewrite
+
+    return replace(change, up=omitting(change.up), down=omitting(change.down))
 
 
 def same_name(name: str) -> tuple[MovedNames, ...]:
@@ -155,7 +186,8 @@ def _lenient(
         def rewrite(lines: ParameterLines, spelling: Spelling) -> ParameterLines:
             try:
                 return step(lines, spelling)
-            except ConversionError:
+            except ConversionError as error:
+                count_unfit(str(error))
                 return lines
 
         return rewrite
@@ -201,7 +233,7 @@ def recombined(
     older: tuple[str, ...],
     to_newer: ConvertValues,
     to_older: ConvertValues,
-    unfit: tuple[Unfit, Unfit] | None = None,
+    unfit: tuple[ConvertUnfit, ConvertUnfit] | None = None,
 ) -> ParameterChange:
     """Return a change that converts several parameters together, such as two into one.
 
@@ -226,7 +258,7 @@ def recombined(
     return ParameterChange(names, up, down, lenient)
 
 
-def _otherwise(convert: ConvertValues, unfit: Unfit) -> ConvertValues:
+def _otherwise(convert: ConvertValues, unfit: ConvertUnfit) -> ConvertValues:
     def converted(values: ParameterValues) -> ParameterValues:
         try:
             return convert(values)

@@ -29,6 +29,7 @@ from gateway.conversion.schema import (
     text_of,
     words_of,
 )
+from gateway.conversion.unfit import Unfit
 from gateway.conversion.version_step import Direction
 
 
@@ -97,7 +98,8 @@ def convert_schema(conversion: BodyConversion | None, schema: Schema) -> Convert
                 made = effect(made)  # type: ignore[arg-type]  # it holds any schema
             else:
                 inside = partial(image.inside, scopes=change.scopes, effect=effect)
-                with image.keeping(values=False) if conversion.keeps_unfit else nullcontext():
+                keeps = change.unfit.of(conversion.of_request) is not Unfit.REFUSE
+                with image.keeping(values=False) if keeps else nullcontext():
                     made = image.objects(made, inside, object())
     return ConvertedSchema(image, made, image.refusals)
 

@@ -10,7 +10,7 @@ from enum import Enum
 from itertools import groupby
 from typing import NamedTuple
 
-from gateway.conversion.change import Change, for_patch, keeping_unfit
+from gateway.conversion.change import Change, for_patch
 from gateway.conversion.conversion_error import ConversionError, ErrorPlace
 from gateway.conversion.document import PLAIN, Document, JsonForm, JsonObject
 from gateway.conversion.message import Message, message_of
@@ -26,6 +26,7 @@ from gateway.conversion.parameter_change import (
 )
 from gateway.conversion.scalars import NUMBER_TEXT
 from gateway.conversion.steps import BodyStep, ConversionTask, body_steps
+from gateway.conversion.unfit import REFUSE_UNFIT, Unfit, UnfitPolicy
 from gateway.versions.version import Version
 
 # Form fields are strings. Browsers send `on` for a checked box (WHATWG HTML, section 4.10.5.4).
@@ -112,6 +113,8 @@ class VersionLink:
         timeout: The maximum time in seconds for the changes of one body; None sets no limit.
         body_in_newer: True if only requests of the newer version have a body, False if only
             requests of the older version have a body. None if the versions do not differ.
+        unfit: What happens to unfit values, unless a change declares it.
+        keeps_malformed: Whether a body that is not JSON is forwarded unchanged.
         forms: The types of form fields if one version accepts forms and the other version JSON.
             None if forms are not converted to JSON.
         events: Maps names of server-sent events in the newer version to different names in the
@@ -137,7 +140,8 @@ class VersionLink:
     timeout: float | None = None
     body_in_newer: bool | None = None
     forms: "FormTypes | None" = None
-    keeps_unfit: bool = False
+    unfit: UnfitPolicy = REFUSE_UNFIT
+    keeps_malformed: bool = False
     events: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     @property
@@ -169,15 +173,23 @@ class VersionLink:
         return replace(self, changes=for_patch(self.changes))
 
     def tasks(self, direction: Direction, of_request: bool = False) -> Iterator[ConversionTask]:
-        upwards, keeps = direction is Direction.UP, of_request and self.keeps_unfit
+        upwards = direction is Direction.UP
         for one in self.ordered(direction, of_request):
+            keeps = one.unfit.of(of_request) is not Unfit.REFUSE
             yield one.task(upwards=upwards, keeps=keeps)
 
     def ordered(self, direction: Direction, of_request: bool = False) -> Iterable[Change]:
         changes: Iterable[Change] = self.changes
         if direction is Direction.DOWN:
             changes = reversed(self.changes)
-        return map(keeping_unfit, changes) if of_request and self.keeps_unfit else changes
+        return [change.fitted(of_request) for change in changes] if self.tolerates else changes
+
+    @property
+    def tolerates(self) -> bool:
+        """Whether a change keeps or omits unfit values."""
+        policies = [change.unfit for change in self.changes]
+        policies += [change.unfit for change in (*self.query, *self.headers)]
+        return not all(policy.refuses for policy in policies)
 
 
 def event_names(links: Sequence[VersionLink], direction: Direction) -> Callable[[str], str] | None:
@@ -206,11 +218,16 @@ def is_success(status: int) -> bool:
 
 
 def rewrites(
-    changes: Iterable[Sequence[ParameterChange]], direction: Direction
+    changes: Iterable[Sequence[ParameterChange]], direction: Direction, *, of_request: bool = True
 ) -> tuple[Rewrite, ...]:
     """Return the parameter changes of several links as one tuple for the given direction."""
     upwards = direction is Direction.UP
-    return tuple(one for some in changes if some for one in in_direction(some, upwards=upwards))
+    return tuple(
+        one
+        for some in changes
+        if some
+        for one in in_direction([each.fitted(of_request) for each in some], upwards=upwards)
+    )
 
 
 class _MessageStep(NamedTuple):
@@ -437,7 +454,7 @@ def message_steps(
         last = index == len(links) - 1 or links[index + 1].older != link.older
         changes = (
             rewrites([link.query], direction),
-            rewrites([link.headers], direction),
+            rewrites([link.headers], direction, of_request=of_request),
         )
         inner = body_steps(link.tasks(direction, of_request))
         if up:

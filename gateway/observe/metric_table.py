@@ -179,6 +179,10 @@ METRICS = (
         *("dropped_digests", (*_VERSION, "field")),
         "Digests and signatures dropped since a conversion altered the body they cover, by field.",
     ),
+    _counted(
+        *("unfit_values", (*_VERSION, "change", "message", "result")),
+        "Values that a change could not convert and kept or omitted, as `unfit` declares.",
+    ),
     _counted("task_failures", ("task",), "Failures of background tasks, which were restarted."),
     _counted(
         *("log_dropped", ("line",)),

@@ -115,7 +115,7 @@ async def convert_request_body(
         raise FaultError(fault) from None
     except ConversionError as error:
         if isinstance(error, json_body.NotJsonError):
-            if conversion.keeps_unfit and not codings:
+            if conversion.keeps_malformed and not codings:
                 return None
             if body_format in MAYBE_JSON:
                 raise FaultError(Fault(FaultCode.UNSUPPORTED_MEDIA_TYPE, NOT_JSON)) from None

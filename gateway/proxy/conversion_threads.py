@@ -13,6 +13,7 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from contextvars import copy_context
 from functools import cache
 from threading import Event
 from typing import TypeVar
@@ -52,7 +53,7 @@ async def run(convert: Callable[[Step], _T], network: str = "", *, light: bool =
     future = None
     try:
         pace = GilThrottle(asyncio.get_running_loop().call_soon_threadsafe, abandoned)
-        future = _thread(light).submit(_paced, convert, pace.step)
+        future = _thread(light).submit(copy_context().run, _paced, convert, pace.step)
         return await asyncio.wrap_future(future)
     except asyncio.CancelledError:
         abandoned.set()

@@ -173,8 +173,8 @@ class OfflineConversion:
         )
         if together is not None:
             query = together.query
-        if made is body and body and conversion.keeps_unfit and _is_no_json(body):
-            kept = "unfit: keep lets pass what is not JSON"
+        if made is body and body and conversion.keeps_malformed and _is_no_json(body):
+            kept = "malformed: keep forwards a body that is not JSON"
         return OfflineMessage(write_query(query), fields, await _whole(made), kept)
 
     async def _response(self, response: CapturedResponse) -> OfflineMessage:

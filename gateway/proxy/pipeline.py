@@ -36,6 +36,7 @@ from gateway.base.headers import FieldLines, HeaderFields
 from gateway.base.overrides import NO_OVERRIDES
 from gateway.base.request import RequestContext, RequestHead
 from gateway.conversion.formats.body_format import described, is_stream
+from gateway.conversion.unfit import UNFIT, UnfitValues
 from gateway.http.bounds import TUNNEL_BYTES, ByteBudget, pass_on
 from gateway.http.client.message import bodiless
 from gateway.http.limits import Limits
@@ -128,6 +129,9 @@ class Pipeline:
         """Run the phases of one request, handle all failures, and record the request once."""
         exchange.snapshot = snapshot = self._snapshot
         room = ConversionShare(snapshot.limits.convert, snapshot.limits.elements, exchange)
+        if snapshot.tolerates_unfit:
+            exchange.unfit = UnfitValues()
+            UNFIT.set(exchange.unfit)
         try:
             head = self._accept(exchange)
             if head is not None:

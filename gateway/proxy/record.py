@@ -22,6 +22,7 @@ from gateway.base.client_names import ANONYMOUS, NOBODY, Identity
 from gateway.base.errors import Blame, FaultCode
 from gateway.base.headers import DIGESTS, FieldLines, HeaderFields
 from gateway.base.overrides import VersionKey
+from gateway.conversion.unfit import UnfitValues
 from gateway.http.client.message import (
     ClientExchange,
 )
@@ -86,6 +87,8 @@ class Exchange(ClientExchange):
     """The cause of the fault, only for the log; None without a fault or a cause."""
     mapped_links: set[str] | None = None
     """The URLs in the body of the response that are already mapped; None if none are mapped."""
+    unfit: UnfitValues | None = None
+    """The values that changes kept or omitted; None if no change of the configuration does so."""
     unmapped_links: dict[str, int] | None = None
     """The number of URLs that match no endpoint, by location: the name of a header field, `body` or
     `request`. None if there are no such URLs."""
@@ -445,12 +448,8 @@ class Recorder:
             self._cutovers.end(exchange, seconds)
         if code is not None or status >= 500:
             self._note(exchange, place, counted)
-        if exchange.unmapped_links is not None:
-            self._count_links(exchange, exchange.unmapped_links)
-        if exchange.dropped_digests is not None:
-            api = "" if exchange.endpoint is None else exchange.endpoint.api
-            for field in exchange.dropped_digests:
-                self.count("dropped_digests", api, version_label(exchange.version), field)
+        if (exchange.unmapped_links or exchange.dropped_digests or exchange.unfit) is not None:
+            self._count_details(exchange)
 
     def count(self, kind: str, *labels: str, times: int = 1) -> None:
         """Increment a counter. `metric_table.METRICS` lists the kinds and their labels."""
@@ -573,11 +572,16 @@ class Recorder:
             api = "" if exchange.endpoint is None else exchange.endpoint.api
             self.count("refusals", api, version_label(exchange.version), code)
 
-    def _count_links(self, exchange: Exchange, links: dict[str, int]) -> None:
+    def _count_details(self, exchange: Exchange) -> None:
         api = "" if exchange.endpoint is None else exchange.endpoint.api
-        for place, times in links.items():
-            version = version_label(exchange.version)
+        version = version_label(exchange.version)
+        for place, times in (exchange.unmapped_links or {}).items():
             self.count("unmapped_links", api, version, place, times=times)
+        for field in exchange.dropped_digests or ():
+            self.count("dropped_digests", api, version, field)
+        if exchange.unfit is not None:
+            for unfit, times in exchange.unfit.counts.items():
+                self.count("unfit_values", api, version, *unfit, times=times)
 
     def _report(self) -> Delta:
         alike = [each for place in self._places.values() for each in place.alike.values()]
@@ -644,6 +648,7 @@ class _RequestLine(msgspec.Struct):
     code: str | UnsetType = UNSET
     cause: str | UnsetType = UNSET
     unmapped_link: str | UnsetType = UNSET
+    unfit: str | UnsetType = UNSET
     aborted: bool | UnsetType = UNSET
 
 
@@ -692,6 +697,8 @@ def request_line(exchange: Exchange, time: str) -> _RequestLine:
         line.cause = exchange.cause
     if exchange.unmapped_link is not None:
         line.unmapped_link = without_query(exchange.unmapped_link)
+    if exchange.unfit is not None and exchange.unfit.sample:
+        line.unfit = exchange.unfit.sample
     if exchange.aborted:
         line.aborted = True
     return line

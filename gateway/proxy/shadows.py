@@ -7,6 +7,7 @@ import secrets
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextvars import Context
 from math import inf
 from time import perf_counter
 from typing import Protocol
@@ -287,7 +288,9 @@ class Shadows:
             elif self.load.high:
                 case.shed("load")
             else:
-                task = asyncio.get_running_loop().create_task(case.compare(time.monotonic()))
+                # In a context of its own: unfit values of a shadow are not those of a client.
+                compare = case.compare(time.monotonic())
+                task = asyncio.get_running_loop().create_task(compare, context=Context())
                 self._running.add(task)
                 task.add_done_callback(self._done)
                 break

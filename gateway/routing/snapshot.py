@@ -128,6 +128,7 @@ class Route:
     access: AccessRule | None = None
     steady_fields: FieldLines = field(init=False, repr=False, compare=False)
     refuses_from: float = field(init=False, repr=False, compare=False)
+    tolerates_unfit: bool = field(init=False, repr=False, compare=False)
     passed: FieldNames = field(init=False, repr=False, compare=False)
     prefix_line: bytes = field(init=False, repr=False, compare=False)
 
@@ -466,6 +467,7 @@ class Snapshot:
         brownouts: The versions that have a brownout.
         passed: Decides which header fields of unconverted requests are forwarded.
         passed_in_trace: Like `passed`, for requests to which the gateway adds trace fields.
+        tolerates_unfit: Whether a change keeps or omits values that it cannot convert.
         derived: A cache for values that reports compute from this configuration.
     """
 
@@ -491,6 +493,7 @@ class Snapshot:
     files: ConfigFiles = field(default_factory=ConfigFiles, compare=False, repr=False)
     links: LinkDirectory = field(init=False, repr=False, compare=False)
     brownouts: frozenset[VersionKey] = field(init=False, repr=False, compare=False)
+    tolerates_unfit: bool = field(init=False, repr=False, compare=False)
     passed: FieldNames = field(init=False, repr=False, compare=False)
     passed_in_trace: FieldNames = field(init=False, repr=False, compare=False)
     derived: dict[str, object] = field(init=False, repr=False, compare=False)
@@ -514,6 +517,8 @@ class Snapshot:
         )
         object.__setattr__(self, "_routes", routes)
         object.__setattr__(self, "_terms", terms)
+        links = (link for api in self.apis for some in api.links.values() for link in some)
+        object.__setattr__(self, "tolerates_unfit", any(link.tolerates for link in links))
         object.__setattr__(self, "derived", {})
         object.__setattr__(self, "brownouts", browned)
         object.__setattr__(self, "links", LinkDirectory(self.router, self.services))

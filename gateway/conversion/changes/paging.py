@@ -10,12 +10,12 @@ from gateway.conversion.changes.change_section import BuildContext, ParameterSec
 from gateway.conversion.changes.default import add_parameter
 from gateway.conversion.parameter_change import (
     LINK,
+    ConvertUnfit,
     ConvertValues,
     ParameterChange,
     ParameterLines,
     ParameterValues,
     Spelling,
-    Unfit,
     inverse_parameter,
     parameter_sequence,
     recombined,
@@ -158,7 +158,7 @@ def rewrite_pages(source: PagingForm, target: PagingForm, usual: int | None) -> 
     return convert
 
 
-def move_unfit(source: PagingForm, target: PagingForm) -> Unfit:
+def move_unfit(source: PagingForm, target: PagingForm) -> ConvertUnfit:
     """Return a function that converts invalid paging parameters, which the service then refuses.
 
     If a value is not a whole number, all values move unchanged to the parameters of the other

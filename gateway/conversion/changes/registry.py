@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import Annotated, Any, ClassVar, Final, Generic, TypeVar
@@ -9,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Final, Generic, TypeVar
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, TypeAdapter
 from pydantic_core import CoreSchema, core_schema
 
+from gateway.base.mistakes import Location, place
 from gateway.base.model import NonEmptyText, SectionModel
 from gateway.conversion import changes
 from gateway.conversion.change import Change
@@ -18,8 +20,10 @@ from gateway.conversion.changes.change_section import (
     ChangeSection,
     ParameterSection,
 )
+from gateway.conversion.changes.unfit_option import UnfitOption, policy_of
 from gateway.conversion.changes.when import When
 from gateway.conversion.parameter_change import ParameterChange
+from gateway.conversion.unfit import UnfitPolicy
 
 S = TypeVar("S", bound=ChangeSection)
 
@@ -85,6 +89,11 @@ class ChangeEntry(SectionModel, Generic[S]):
     model_config = ConfigDict(json_schema_extra=_describe)
     changes: ClassVar[Mapping[str, type[ChangeSection]]] = {}
 
+    unfit: UnfitOption | None = None
+    """What happens to a value that the change cannot convert: the message is refused (`refuse`),
+    the value stays unchanged (`keep`), or the field or list element is removed (`omit`). A mapping
+    with `requests` and `responses` treats them differently. The default is `unfit` of the
+    conversion."""
     allow_loss: NonEmptyText | None = None
     """The reason why the change may lose data. `check` lists its losses with this reason instead of
     warning about them. By default, `check` warns about them."""
@@ -110,6 +119,10 @@ class ChangeEntry(SectionModel, Generic[S]):
         """Return the changes in the entry by name; a valid entry has exactly one."""
         found = vars(self)
         return {name: found[name] for name in self.changes if found.get(name) is not None}
+
+    def policy(self, at: Location) -> UnfitPolicy | None:
+        """Return what happens to unfit values; None if the entry does not declare it."""
+        return None if self.unfit is None else policy_of(self.unfit, place(at))
 
     def only(self, context: BuildContext) -> tuple[S, BuildContext] | None:
         """Return the change and its context; None after recording that there is not exactly one."""
@@ -139,9 +152,15 @@ class ChangeConfig(ChangeEntry[BodySection]):
         """Return the change, or None after recording a mistake; `context` is that of the entry."""
         found = self.only(context)
         change = None if found is None else found[0].body_change(found[1])
-        if change is None or self.when is None:
+        if change is not None and self.when is not None:
+            change = self.when.applied(change, context.inside("when"))
+        policy = self.policy(context.at)
+        if change is None or policy is None:
             return change
-        return self.when.applied(change, context.inside("when"))
+        if change.whole and not policy.refuses:
+            text = "is of the whole body, which can only be refused; remove it"
+            context.complain(text, "unfit")
+        return replace(change, unfit=policy)
 
 
 class ParameterConfig(ChangeEntry[ParameterSection]):
@@ -155,4 +174,8 @@ class ParameterConfig(ChangeEntry[ParameterSection]):
     def compile(self, context: BuildContext) -> ParameterChange | None:
         """Return the change, or None after recording a mistake; `context` is that of the entry."""
         found = self.only(context)
-        return None if found is None else found[0].parameter_change(found[1])
+        change = None if found is None else found[0].parameter_change(found[1])
+        policy = self.policy(context.at)
+        if change is None or policy is None:
+            return change
+        return replace(change, unfit=policy)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from hashlib import blake2b
 from types import MappingProxyType
 from typing import Annotated, Literal, NamedTuple
@@ -17,7 +18,7 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from gateway.base.mistakes import LOSSY, Location, Mistakes
+from gateway.base.mistakes import LOSSY, Location, Mistakes, place
 from gateway.base.model import (
     Method,
     NonEmptyText,
@@ -29,6 +30,7 @@ from gateway.base.model import (
 )
 from gateway.conversion.changes.change_section import BuildContext
 from gateway.conversion.changes.registry import ChangeConfig, ParameterConfig
+from gateway.conversion.changes.unfit_option import UnfitOption, policy_of
 from gateway.conversion.declared.groups import (
     NO_GROUPS,
     ChangeGroups,
@@ -39,6 +41,7 @@ from gateway.conversion.declared.groups import (
 )
 from gateway.conversion.operation import MappedOperation
 from gateway.conversion.parameter_change import ParameterChange
+from gateway.conversion.unfit import UnfitPolicy
 from gateway.conversion.version_step import BOTH, FormTypes, MessageKind, VersionLink
 from gateway.versions.version import Version
 
@@ -235,10 +238,13 @@ class ConversionConfig(SectionModel):
     paths: Some[str] | None = None
     """The endpoints that the conversion applies to, by their `path`. Without `paths`, it applies to
     all endpoints."""
-    unfit: Literal["refuse", "keep"] = "refuse"
-    """The reaction to a value in the body or query of a request that a change cannot convert: the
-    gateway refuses the request (`refuse`), or forwards the unchanged value, which the service may
-    refuse (`keep`). The default is refuse."""
+    unfit: UnfitOption = "refuse"
+    """What happens to a value that a change cannot convert: the message is refused (`refuse`), the
+    value stays unchanged (`keep`), or the field or list element is removed (`omit`). A mapping with
+    `requests` and `responses` treats them differently. The default is refuse."""
+    malformed: Literal["refuse", "keep"] = "refuse"
+    """What happens to a body that is not JSON although a change applies to it: the message is
+    refused (`refuse`), or the body stays unchanged (`keep`). The default is refuse."""
     allow_loss: NonEmptyText | None = None
     """The reason why the conversion may lose data. `check` lists the losses of all its changes with
     this reason instead of warning about them. By default, `check` warns about them."""
@@ -261,8 +267,8 @@ class ConversionConfig(SectionModel):
         """
         self._check(at, mistakes)
         self._warn(at, mistakes, groups.configs)
-        keeps = self.unfit == "keep"
-        query = _parameters(self.query, (*at, "query"), mistakes)
+        policy = policy_of(self.unfit, "")
+        query = _parameters(self.query, (*at, "query"), mistakes, policy)
         used = declared_changes(self.changes, (*at, "changes"), groups.configs, ())
         sections = [change.section for change in used]
         beside = [one for entry in (*self.query, *self.headers) for one in entry.named().values()]
@@ -276,13 +282,19 @@ class ConversionConfig(SectionModel):
         return VersionLink(
             older,
             newer,
-            tuple(change for change in changes if change is not None),
+            tuple(
+                change
+                if entry.unfit is not None
+                else replace(change, unfit=named(policy, (*at, "changes", index)))
+                for index, (entry, change) in enumerate(zip(self.changes, changes, strict=True))
+                if change is not None
+            ),
             statuses=frozenset(status for text in self.statuses for status in _statuses(text)),
             on=_ON[self.on],
             methods=None if self.methods is None else frozenset(self.methods),
             paths=None if self.paths is None else frozenset(self.paths),
-            query=tuple(one.keeping_unfit() for one in query) if keeps else query,
-            headers=_parameters(self.headers, (*at, "headers"), mistakes),
+            query=query,
+            headers=_parameters(self.headers, (*at, "headers"), mistakes, policy),
             operations=operations,
             status=compile_statuses(self.status, (*at, "status"), mistakes, self.allow_loss),
             maps_links=any(change.maps_links for change in sections),
@@ -293,7 +305,8 @@ class ConversionConfig(SectionModel):
             timeout=sum(timeouts) if timeouts else None,
             forms=None if self.forms is None else self.forms.compile(),
             events=self.events,
-            keeps_unfit=keeps,
+            unfit=policy,
+            keeps_malformed=self.malformed == "keep",
         )
 
     def _check(self, at: Location, mistakes: Mistakes) -> None:
@@ -308,7 +321,6 @@ class ConversionConfig(SectionModel):
         if self.on in ("responses", "errors"):
             for key, text in (
                 ("forms", f"{self.on} are no forms"),
-                ("unfit", "is for requests"),
                 ("query", f"{self.on} have no query"),
             ):
                 if getattr(self, key) not in (None, (), "refuse"):
@@ -348,15 +360,22 @@ class Part(NamedTuple):
         return declared_changes(self.config.changes, (*self.at, "changes"), self.groups, groups_at)
 
 
+def named(policy: UnfitPolicy, at: Location) -> UnfitPolicy:
+    """Return a policy with the name of the change at a location."""
+    return policy if policy.refuses else policy._replace(name=place(at))
+
+
 def _parameters(
-    entries: Sequence[ParameterConfig], at: Location, mistakes: Mistakes
+    entries: Sequence[ParameterConfig], at: Location, mistakes: Mistakes, policy: UnfitPolicy
 ) -> tuple[ParameterChange, ...]:
-    header = at[-1] == "headers"
-    changes = [
-        entry.compile(BuildContext((*at, index), mistakes, header=header))
-        for index, entry in enumerate(entries)
-    ]
-    return tuple(change for change in changes if change is not None)
+    header, found = at[-1] == "headers", []
+    for index, entry in enumerate(entries):
+        here = (*at, index)
+        change = entry.compile(BuildContext(here, mistakes, header=header))
+        if change is not None:
+            own = entry.unfit is not None
+            found.append(change if own else replace(change, unfit=named(policy, here)))
+    return tuple(found)
 
 
 def _written(value: object) -> object:

@@ -157,6 +157,9 @@ def compile_groups(configs: GroupConfigs, at: Location, mistakes: Mistakes) -> C
                 text = "is of the whole body here, and groups are of objects; add field"
                 context.complain(text, *entry.named())
             elif change is not None:
-                compiled.append(change)
+                if change.unfit.requests is not change.unfit.responses:
+                    text = "is one choice for all messages in a group; write refuse, keep or omit"
+                    context.complain(text, "unfit")
+                compiled.append(change.settled())
         changes[name] = tuple(compiled)
     return ChangeGroups(configs, changes)

@@ -28,6 +28,7 @@ from gateway.conversion.formats import large_json
 from gateway.conversion.formats.body_format import EMPTY_FORM
 from gateway.conversion.message import Message
 from gateway.conversion.scalars import NUMBER_TEXT, WORDS
+from gateway.conversion.unfit import Unfit
 from gateway.conversion.version_step import Direction, VersionLink
 from gateway.http.cooperative import Step, no_step
 
@@ -216,7 +217,8 @@ def typed(fields: Document, links: Sequence[VersionLink], *, of_request: bool = 
             if not isinstance(fields, dict):
                 raise ConversionError(f"becomes {kind(fields)}, which a form cannot hold")
             _check_utf8(fields)
-            fields = link.forms.typed(fields, keeps=of_request and link.keeps_unfit)
+            keeps = of_request and link.unfit.requests is not Unfit.REFUSE
+            fields = link.forms.typed(fields, keeps=keeps)
     return fields
 
 

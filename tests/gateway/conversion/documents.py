@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -17,6 +17,7 @@ from gateway.conversion.changes.join_steps import join
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.document import PLAIN, Document, JsonForm, Number
 from gateway.conversion.field_path import Keys, Members, Scope, is_array, keys_of, parse_path
+from gateway.conversion.unfit import Unfit, UnfitPolicy
 from gateway.conversion.version_step import Direction, VersionLink
 from gateway.versions.version import Version
 
@@ -259,3 +260,13 @@ def _digits(value: object) -> str | None:
 
 
 _OPEN = JsonForm(_open, lambda fields: fields, _digits, SEALED.number, SEALED.parse, SEALED.take)
+
+
+KEEP = UnfitPolicy(Unfit.KEEP, Unfit.REFUSE, "a change")
+"""The policy that keeps unfit values of requests."""
+OMIT = UnfitPolicy(Unfit.OMIT, Unfit.OMIT, "a change")
+
+
+def keeping(*changes: Change) -> tuple[Change, ...]:
+    """Return changes that keep unfit values of requests."""
+    return tuple(replace(change, unfit=KEEP) for change in changes)

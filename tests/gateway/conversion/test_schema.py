@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import replace
 from typing import Any
 
 import jsonschema_rs
@@ -21,9 +22,11 @@ from gateway.conversion.field_path import parse_scopes
 from gateway.conversion.formats import json_body
 from gateway.conversion.schema import PLACE, Schema, UndecidedError
 from gateway.conversion.schema_fit import ConvertedSchema, Verdict, convert_schema, fits
+from gateway.conversion.unfit import REFUSE_UNFIT, UnfitPolicy
 from gateway.conversion.version_step import Direction, VersionLink
 from gateway.rules.document import read
 from gateway.versions.version import Version
+from tests.gateway.conversion.documents import KEEP, OMIT
 from tests.test_change_examples import GROUPS, ROWS
 
 # The number of generated examples for each case. A run with LAWS=400 found no errors.
@@ -142,10 +145,14 @@ def allows(converted: ConvertedSchema, document: object) -> bool:
     return jsonschema_rs.is_valid(whole, document)
 
 
-def between(change: Change, direction: Direction, *, keeps: bool = False) -> BodyConversion:
+def between(
+    change: Change, direction: Direction, policy: UnfitPolicy = REFUSE_UNFIT
+) -> BodyConversion:
     """Return a conversion with one change."""
-    link = VersionLink(Version(1, "1"), Version(2, "2"), (change,), keeps_unfit=keeps)
-    return BodyConversion((link,), direction, keeps)
+    changes = (replace(change, unfit=policy),)
+    return BodyConversion(
+        (VersionLink(Version(1, "1"), Version(2, "2"), changes),), direction, True
+    )
 
 
 def change_of(written: str) -> Change:
@@ -180,8 +187,9 @@ def test_a_converted_document_fits_the_converted_schema(
     )
     @given(st.data())
     def law(data: st.DataObject) -> None:
-        keeps, patch = data.draw(st.booleans()), data.draw(st.booleans())
-        conversion = between(change.for_patch() if patch else change, direction, keeps=keeps)
+        policy = data.draw(st.sampled_from((REFUSE_UNFIT, KEEP, OMIT)))
+        used = change.for_patch() if data.draw(st.booleans()) else change
+        conversion = between(used, direction, policy)
         schema = data.draw(schemas_like(json.loads(example)))
         try:
             converted = convert_schema(conversion, schema)

@@ -44,6 +44,7 @@ apis:
       - between: ["1", "2"]
         paths: ["/v{{version}}/kept"]
         unfit: keep
+        malformed: keep
         changes:
           - from_header: {{ field: total, header: X-Total, type: number }}
           - from_query: {{ field: dry, parameter: dry, type: boolean }}

@@ -22,7 +22,8 @@ apis:
                    {{ map: {{ field: place, values: {{ size: sum }} }} }} ]
         on: errors
       - between: ["1", "2"]
-        unfit: keep
+        unfit: {{ requests: keep }}
+        malformed: keep
         changes: [ {{ rename: {{ field: size, to: sum }} }},
                    {{ type: {{ field: size, newer: number, older: text }} }} ]
         query: [ {{ rename: {{ field: after, to: since }} }},

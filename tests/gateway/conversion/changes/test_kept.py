@@ -51,7 +51,16 @@ from gateway.conversion.scalars import Type
 from gateway.conversion.version_step import Direction, VersionLink
 from gateway.versions.version import Version
 from tests.gateway.conversion.changes.test_laws import change_of
-from tests.gateway.conversion.documents import SEALED, Json, fails, jsons, seal, unsealed, up
+from tests.gateway.conversion.documents import (
+    SEALED,
+    Json,
+    fails,
+    jsons,
+    keeping,
+    seal,
+    unsealed,
+    up,
+)
 from tests.gateway.conversion.test_conversion_error import bodies, changes
 from tests.gateway.world import LAW
 
@@ -80,7 +89,7 @@ GROUPS["item"] = (*GROUPS["item"][:2], GroupUse("item", ((("items",),),), GROUPS
 
 def converted(document: Json, *changes: Change, of_request: bool = True) -> Json:
     """Upgrade a body with lenient changes, and check that its sealed form gives the same result."""
-    link = VersionLink(Version(1, "1"), Version(2, "2"), changes, keeps_unfit=True)
+    link = VersionLink(Version(1, "1"), Version(2, "2"), keeping(*changes))
     upgrade = BodyConversion((link,), Direction.UP, of_request)
     made = upgrade.convert(document, PLAIN)
     assert unsealed(upgrade.convert(seal(document), SEALED)) == made
@@ -199,29 +208,30 @@ def test_a_value_is_refused_if_one_of_two_fused_changes_refuses_it(
     scopes: tuple[Scope, ...], given_value: Json, place: str
 ) -> None:
     """The two changes are fused, because they apply to the same objects. Only one is lenient."""
-    keeping, refusing = (
-        VersionLink(
-            Version(1, "1"), Version(2, "2"), (retype(scopes, (key,), *TYPES),), keeps_unfit=keeps
+    tolerant, refusing = (
+        VersionLink(Version(1, "1"), Version(2, "2"), changes)
+        for changes in (
+            keeping(retype(scopes, ("a",), *TYPES)),
+            (retype(scopes, ("z",), *TYPES),),
         )
-        for key, keeps in (("a", True), ("z", False))
     )
-    for links in ((keeping, refusing), (refusing, keeping)):
+    for links in ((tolerant, refusing), (refusing, tolerant)):
         with pytest.raises(ConversionError) as caught:
             BodyConversion(links, Direction.UP, of_request=True).convert(given_value, PLAIN)
         assert caught.value.pointer == place
-    alone = BodyConversion((keeping,), Direction.UP, of_request=True)
+    alone = BodyConversion((tolerant,), Direction.UP, of_request=True)
     assert alone.convert(given_value, PLAIN) is not None
 
 
 def test_the_error_for_a_forwarded_value_names_its_location_in_the_request() -> None:
     refusing = VersionLink(Version(1, "1"), Version(2, "2"), (retype((), ("o", "a"), *TYPES),))
-    keeping = VersionLink(Version(1, "1"), Version(2, "2"), (INTO,), keeps_unfit=True)
-    upgrade = BodyConversion((keeping, refusing), Direction.UP, of_request=True)
+    tolerant = VersionLink(Version(1, "1"), Version(2, "2"), keeping(INTO))
+    upgrade = BodyConversion((tolerant, refusing), Direction.UP, of_request=True)
     with fails("/p", "expected an object, found a boolean"):
         upgrade.convert({"p": True}, PLAIN)
     with fails("/p/name/a", "expected a string that is a number, found another one"):
         converted_twice = replace(refusing, changes=(retype((), ("o", "n", "a"), *TYPES),))
-        BodyConversion((keeping, converted_twice), Direction.UP, of_request=True).convert(
+        BodyConversion((tolerant, converted_twice), Direction.UP, of_request=True).convert(
             {"p": {"name": {"a": "x"}}}, PLAIN
         )
 
@@ -295,8 +305,8 @@ def test_valid_values_are_converted_the_same_with_and_without_unfit_keep(
     def made(form: JsonForm, *keep: bool) -> Json:
         versions = pairwise((Version(1, "1"), Version(2, "2"), Version(3, "3")))
         links = tuple(
-            VersionLink(*pair, tuple(part), keeps_unfit=keeping_unfit)
-            for pair, part, keeping_unfit in zip(
+            VersionLink(*pair, keeping(*part) if keeps_unfit else tuple(part))
+            for pair, part, keeps_unfit in zip(
                 versions, (chain[:cut], chain[cut:]), keep, strict=True
             )
         )

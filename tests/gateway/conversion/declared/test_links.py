@@ -87,8 +87,8 @@ def test_the_unfit_setting_keeps_or_refuses_values_that_cannot_be_converted(
 ) -> None:
     query = "query: [ affix: { field: id, older: { prefix: E } } ]"
     declared = link("changes:", f"unfit: {unfit}\n        {query}\n        changes:")
-    assert declared.keeps_unfit is keeps
-    change, misfit = declared.query[0], parse_query("id=12")
+    assert declared.unfit.refuses is not keeps
+    change, misfit = declared.query[0].fitted(of_request=True), parse_query("id=12")
     if keeps:
         assert change.up(misfit, QUERY) == misfit
     else:

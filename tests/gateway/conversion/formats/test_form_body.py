@@ -14,6 +14,7 @@ from gateway.conversion.formats.form_body import convert_form, retyped
 from gateway.conversion.version_step import Direction, FormTypes
 from gateway.rules.load import load
 from gateway.versions.version import Version
+from tests.gateway.conversion.documents import KEEP, keeping
 from tests.gateway.proxy.body.rules import conversion
 
 ADDED = "channel=web&tries=3"
@@ -169,7 +170,9 @@ def test_unfit_keep_preserves_invalid_values_of_a_form_that_becomes_json() -> No
     form = b"n=x&cents=half&tags=a"
     with pytest.raises(ConversionError, match=r"^/n: expected a number, found another text$"):
         convert_form(form, conversion)
-    links = tuple(replace(link, keeps_unfit=True) for link in conversion.links)
+    links = tuple(
+        replace(link, unfit=KEEP, changes=keeping(*link.changes)) for link in conversion.links
+    )
     answer = BodyConversion(links, conversion.direction)
     with pytest.raises(ConversionError, match=r"^/n: "):
         convert_form(form, answer)

@@ -1,0 +1,101 @@
+"""Unfit values: values that a change cannot convert, and what happens to them."""
+
+from collections.abc import Callable
+from contextvars import ContextVar
+from enum import StrEnum
+from typing import NamedTuple, TypeVar
+
+
+class Unfit(StrEnum):
+    REFUSE = "refuse"
+    KEEP = "keep"
+    OMIT = "omit"
+
+
+class UnfitPolicy(NamedTuple):
+    """What happens to unfit values of a change, in requests and in responses.
+
+    Attributes:
+        name: The change, as metrics and the log name it.
+    """
+
+    requests: Unfit = Unfit.REFUSE
+    responses: Unfit = Unfit.REFUSE
+    name: str = ""
+
+    @property
+    def refuses(self) -> bool:
+        return self.requests is self.responses is Unfit.REFUSE
+
+    def of(self, of_request: bool) -> Unfit:
+        return self.requests if of_request else self.responses
+
+
+REFUSE_UNFIT = UnfitPolicy()
+
+
+class UnfitKey(NamedTuple):
+    """The labels of the unfit values that are counted together.
+
+    Attributes:
+        change: The change, by its place in gateway.yaml.
+        message: The kind of messages: request or response.
+        result: What happened to the values: keep or omit.
+    """
+
+    change: str
+    message: str
+    result: Unfit
+
+
+class UnfitValues:
+    """The unfit values of one request and its response that were kept or omitted.
+
+    Attributes:
+        counts: The number of values.
+        sample: The change, the place and the reason of the first value; empty without a value.
+        current: The labels for the change that is being applied; None between changes.
+    """
+
+    __slots__ = ("counts", "current", "sample")
+
+    def __init__(self) -> None:
+        self.counts: dict[UnfitKey, int] = {}
+        self.sample = ""
+        self.current: UnfitKey | None = None
+
+    def add(self, reason: str) -> None:
+        if self.current is not None:
+            self.counts[self.current] = self.counts.get(self.current, 0) + 1
+            self.sample = self.sample or f"{self.current.change}: {reason}"
+
+
+UNFIT: ContextVar[UnfitValues | None] = ContextVar("unfit", default=None)
+"""The unfit values of the message that the current task converts; None if they are not counted."""
+
+
+def count_unfit(reason: str) -> None:
+    """Count a value that a change keeps or omits."""
+    values = UNFIT.get()
+    if values is not None:
+        values.add(reason)
+
+
+T = TypeVar("T")
+
+
+def counting(policy: UnfitPolicy, of_request: bool, call: Callable[..., T]) -> Callable[..., T]:
+    """Return a function of a change that counts the values which the change keeps or omits."""
+    key = UnfitKey(policy.name, "request" if of_request else "response", policy.of(of_request))
+
+    def counted(*arguments: object) -> T:
+        values = UNFIT.get()
+        if values is None:
+            return call(*arguments)
+        values.current = key
+        try:
+            return call(*arguments)
+        finally:
+            values.current = None
+
+    return counted
