@@ -17,7 +17,12 @@ from gateway.base.headers import FieldLines
 from gateway.base.mistakes import Mistakes
 from gateway.base.model import ClientName, Name, NumberText, SectionModel, Some, matching
 
-_UNITS = {"s": (1, "second"), "min": (60, "minute"), "h": (3600, "hour"), "d": (86_400, "day")}
+_UNITS = {
+    "s": (1, "a second"),
+    "min": (60, "a minute"),
+    "h": (3600, "an hour"),
+    "d": (86_400, "a day"),
+}
 
 
 class RateLimit(SectionModel):
@@ -67,7 +72,7 @@ class RateLimit(SectionModel):
             None if named is None else frozenset(named),
             f'"{self.name}";q={count};w={seconds}'.encode(),
             f'"{self.name}";r=%d;t=%d'.encode(),
-            f"{count} requests in a {word}",
+            f"{count} requests in {word}",
             naming is not None and naming.verifies,
         )
 
