@@ -13,6 +13,9 @@ Tokens = tuple[str | int, ...]
 _STEP = r"((?:[^.\[\]\\]|\\.)+)((?:\[\])*)"
 _STEPS = re.compile(rf"{_STEP}(?:\.|\Z)", re.DOTALL)
 _PATH = re.compile(rf"{_STEP}(?:\.{_STEP})*\Z", re.DOTALL)
+# The name of a nested field in a form or a query, such as `promotion[coupon]`. It is a whole path,
+# since forms have no other nesting.
+_NESTED_NAME = re.compile(r"([^.\[\]\\*]+(?:\[[^\[\]\\]+\])+)((?:\[\])*)\Z")
 # A path such as `[].name`: a field of each element of a body that is an array.
 _OF_BODY = re.compile(r"(?:\[\])+\.(.+)\Z", re.DOTALL)
 
@@ -61,13 +64,15 @@ class FieldPath(NamedTuple):
 def parse_path(text: str) -> FieldPath:
     r"""Parse a field path such as `lines[].price`, `prices.*.sum`, `tags[]` or `a.*`.
 
-    `*` matches any member. A backslash escapes a dot, a bracket or a backslash in a key. `\*` is
-    the key `*`.
+    `promotion[coupon]` is one key, the name of a nested field in a form. `*` matches any member.
+    A backslash escapes a dot, a bracket or a backslash in a key. `\*` is the key `*`.
 
     Raises:
         ValueError: The string is not a path to a field. The message explains the mistake to the
             operator.
     """
+    if nested := _NESTED_NAME.match(text):
+        return FieldPath((), (nested[1],), nested[2].count("[]"))
     if not _PATH.match(text):
         _refuse_elements_of_body(text)
         raise ValueError(
@@ -130,6 +135,8 @@ def _refuse_elements_of_body(text: str) -> None:
 
 def spell(key: str) -> str:
     """Return a key with its special characters escaped, for use in a field path."""
+    if (match := _NESTED_NAME.match(key)) and not match[2]:
+        return key
     return r"\*" if key == "*" else re.sub(r"([.\[\]\\])", r"\\\1", key)
 
 

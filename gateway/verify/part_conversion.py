@@ -97,6 +97,8 @@ def convert_form_body(conversion: BodyConversion | None, wanted: Schema) -> Part
     """
 
     def convert(document: object) -> object:
+        if not isinstance(document, dict):  # a shrunk example may be no object
+            return document
         given = urlencode(_lines(document)).encode()
         if conversion is None:
             return _form_of(given, wanted)

@@ -264,8 +264,12 @@ def _pairs(fields: JsonObject) -> Iterator[tuple[str, str]]:
             elif (digits := _digits(one)) is not None:
                 yield name, digits
             else:
+                place = name, *_first(one)
                 reason = f"becomes {kind(one)}, which a form cannot hold"
-                raise ConversionError(reason, (name, *_first(one)))
+                if place[1:]:
+                    nested = f"{name}{''.join(f'[{token}]' for token in place[1:])}"
+                    reason += f"; changes name its nested field as '{nested}'"
+                raise ConversionError(reason, place)
 
 
 def _first(value: Document) -> Tokens:

@@ -6,13 +6,16 @@ from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
 from gateway.conversion.document import kind
-from gateway.conversion.schema import Schema
+from gateway.conversion.schema import Schema, Schemas, definitions
 from gateway.verify.openapi.json_schema import SchemaBundler, Use
+from gateway.verify.openapi.nested_names import NestedName, as_schema, nested_form, nested_names
 
 _VERSION = re.compile(r"3\.[0-9]+(?:\.[0-9]+)?")
 _METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 _JSON = re.compile(r"application/(?:json|[^;\s]+\+json)\s*(?:;.*)?\Z", re.IGNORECASE)
 _FORM = re.compile(r"application/x-www-form-urlencoded\s*(?:;.*)?\Z", re.IGNORECASE)
+# The style of parameters and form fields whose nested fields have names in brackets.
+_NESTED = "deepObject"
 _STATUS = re.compile(r"(?:[1-5](?:[0-9]{2}|XX|xx)|default)\Z", re.ASCII)
 _PARAMETER = re.compile(r"\{([^{}]*)\}")
 # `default` applies only to errors: a document must name its success statuses.
@@ -168,10 +171,10 @@ class Description:
         declared: Mapping[str, object],
     ) -> Operation:
         given = {
-            (parameter.place, parameter.name): parameter
+            key: parameters
             for source in (item, declared)
             for raw in _parameters(source)
-            for parameter in (self._parameter(raw),)
+            for key, parameters in (self._parameter(raw),)
         }
         body = self._followed(declared.get("requestBody"))
         responses = self._responses(declared)
@@ -183,7 +186,7 @@ class Description:
                 str(status): self._body(self._followed(response), Use.RESPONSE)
                 for status, response in responses.items()
             },
-            tuple(given.values()),
+            tuple(one for some in given.values() for one in some),
             base,
             isinstance(body, dict) and body.get("required") is True,
             {str(status): self._fields(response) for status, response in responses.items()},
@@ -208,25 +211,40 @@ class Description:
         declared = self._mapping(self._followed(message), "a message").get("content", {})
         return tuple(self._mapping(declared, "content"))
 
-    def _parameter(self, raw: object) -> ApiParameter:
+    def _parameter(self, raw: object) -> tuple[tuple[str, str], list[ApiParameter]]:
+        """Return the key of a declared parameter, and a parameter for each of its nested fields."""
         parameter = self._mapping(self._followed(raw), "a parameter")
         if not (isinstance(parameter.get("name"), str) and isinstance(parameter.get("in"), str)):
             raise ValueError("a parameter has a name, and a place (in)")
         content = self._mapping(parameter.get("content", {}), "content")
         schema = parameter.get("schema", next(iter(content.values()), {}))
-        return ApiParameter(
-            str(parameter.get("name")),
-            str(parameter.get("in")),
-            parameter.get("required") is True,
-            self._schema(schema, Use.REQUEST),
-        )
+        name, place, required = (parameter.get(key) for key in ("name", "in", "required"))
+        bundle = self._schema(schema, Use.REQUEST)
+        found = [NestedName(str(name), bundle, required is True)]
+        if parameter.get("style") == _NESTED:
+            known = Schemas(definitions(bundle))
+            found = [*nested_names(known, str(name), bundle, required=required is True)]
+        named = {one.name: one for one in found if one.name is not None}
+        parts = {key: bundle[key] for key in ("components",) if key in bundle}
+        return (str(place), str(name)), [
+            ApiParameter(key, str(place), one.required, {**as_schema(one.schema), **parts})
+            for key, one in named.items()
+        ]
 
     def _body(self, declared: object, use: Use, types: re.Pattern[str] = _JSON) -> Schema | None:
         what = "a response" if use is Use.RESPONSE else "a request body"
         content = self._mapping(self._mapping(declared, what).get("content", {}), "content")
         for media_type, entry in content.items():
             if types.match(media_type):
-                return self._schema(self._mapping(entry, media_type).get("schema", {}), use)
+                described = self._mapping(entry, media_type)
+                schema = self._schema(described.get("schema", {}), use)
+                encoding = self._mapping(described.get("encoding", {}), "encoding")
+                nested = [
+                    name
+                    for name, one in encoding.items()
+                    if isinstance(one, dict) and one.get("style") == _NESTED
+                ]
+                return nested_form(schema, nested) if nested and types is _FORM else schema
         return None
 
     def _schema(self, schema: object, use: Use) -> Schema:

@@ -143,3 +143,16 @@ def test_a_pointer_resolves_to_the_value_at_its_keys(path: list[str | int]) -> N
     for key in reversed(path):
         document = {key: document} if isinstance(key, str) else [None] * key + [document]
     assert resolved(json.loads(json.dumps(document)), pointer(*path)) == "found"
+
+
+@pytest.mark.parametrize("name", ["promotion[coupon]", "items[0][price]", "metadata[a b]"])
+def test_the_name_of_a_nested_form_field_is_one_key(name: str) -> None:
+    assert parse_path(name) == FieldPath((), (name,))
+    assert parse_path(f"{name}[]") == FieldPath((), (name,), 1)
+    assert spell(name) == name
+
+
+@pytest.mark.parametrize("name", ["[coupon]", "a[b", "a[b]c", "a[b[c]]", "a[0].b", "b.a[0]"])
+def test_a_name_with_other_brackets_is_no_path(name: str) -> None:
+    with pytest.raises(ValueError, match="is not a field path"):
+        parse_path(name)

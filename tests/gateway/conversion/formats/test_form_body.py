@@ -9,9 +9,11 @@ from urllib.parse import parse_qsl
 import pytest
 
 from gateway.conversion.chain import BodyConversion
+from gateway.conversion.changes.rename import rename
 from gateway.conversion.conversion_error import ConversionError
+from gateway.conversion.field_path import parse_path
 from gateway.conversion.formats.form_body import convert_form, retyped
-from gateway.conversion.version_step import Direction, FormTypes
+from gateway.conversion.version_step import Direction, FormTypes, VersionLink
 from gateway.rules.load import load
 from gateway.versions.version import Version
 from tests.gateway.conversion.documents import KEEP, keeping
@@ -204,3 +206,24 @@ def test_a_form_value_without_the_declared_type_is_refused_or_kept(name: str, gi
     with pytest.raises(ConversionError, match=f"^/{name}: expected a "):
         TYPES.typed({name: given})
     assert TYPES.typed({name: given, "lines": "x"}, keeps=True) == {name: given, "lines": ["x"]}
+
+
+def test_a_nested_field_of_a_form_is_named_as_in_a_query() -> None:
+    path = parse_path("promotion[coupon]")
+    link = VersionLink(
+        Version(1, "1"), Version(2, "2"), (rename(path.scopes, path.keys, ("coupon",)),)
+    )
+    up = BodyConversion((link,), Direction.UP, of_request=True)
+    down = BodyConversion((link,), Direction.DOWN, of_request=True)
+    older, newer = b"coupon=a&metadata[x]=%5B", b"promotion%5Bcoupon%5D=a&metadata[x]=%5B"
+    assert convert_form(older, up) == newer
+    assert convert_form(newer, down) == older
+    assert convert_form(b"promotion[coupon]=a", down) == b"coupon=a"
+
+
+def test_an_object_in_a_form_is_refused_with_the_name_of_its_nested_field() -> None:
+    link = VersionLink(
+        Version(1, "1"), Version(2, "2"), (rename((), ("promotion", "coupon"), ("coupon",)),)
+    )
+    with pytest.raises(ConversionError, match=r"name its nested field as 'promotion\[coupon\]'"):
+        convert_form(b"coupon=a", BodyConversion((link,), Direction.UP, of_request=True))
