@@ -302,7 +302,10 @@ def rewrite_opened(
     effect: SchemaEffect,
     origin: Callable[[Keys], Origin] = one_value,
 ) -> ValueRewrite:
-    """Return a rewrite of a value that is parsed one level deep; see `change_value`."""
+    """Return a ValueRewrite whose function gets a value that is parsed one level deep.
+
+    See `change_value`.
+    """
 
     def step_at(field: Keys) -> ConversionStep:
         def step(fields: JsonObject, form: JsonForm) -> None:

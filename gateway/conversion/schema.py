@@ -524,10 +524,10 @@ class SchemaImage(Schemas):
 
     @contextmanager
     def keeping(self, *, values: bool) -> Iterator[None]:
-        """Apply effects of lenient changes within the `with` block.
+        """Treat the changes within the `with` block as lenient.
 
-        A value that is not an object, although the path to a field leads through it, is unchanged
-        and not refused.
+        If a path leads through a value that is not an object, the value stays unchanged and is not
+        refused.
 
         Args:
             values: Whether other values that do not fit a change are also unchanged.

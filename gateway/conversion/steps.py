@@ -62,7 +62,7 @@ class ConversionTask(NamedTuple):
 
 
 class BodyStep(NamedTuple):
-    """A step that converts a whole body, and the Origin for its locations."""
+    """A function that converts a whole body, and the Origin that maps places of errors back."""
 
     convert: BodyConverting
     origin: Origin

@@ -1,6 +1,6 @@
 """Certificates and the TLS contexts made from them: for clients, services and the admin port.
 
-Every error is a ValueError whose message follows the name of a setting and a colon.
+Every error is a ValueError. Callers put the name of the setting and a colon before its message.
 """
 
 import os

@@ -141,7 +141,7 @@ def compile_lifecycles(
 def _wrong_successor(
     ending: "VersionLifecycle", successor: Version, later: "VersionLifecycle | None"
 ) -> str | None:
-    """Return the mistake in a successor; None if it is newer and does not end earlier."""
+    """Return what is wrong with the successor of a version, or None if nothing is wrong."""
     version = ending.version
     if successor <= version:
         return f"is not newer than version {version}; name a later one"

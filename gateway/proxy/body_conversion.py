@@ -68,7 +68,7 @@ _MAY_HAVE_FIELDS = re.compile(rb"(?:\xef\xbb\xbf)?[ \t\r\n]*(?:[\[{\0]|\xff\xfe|
 NOT_JSON = "This version takes JSON bodies: application/json."
 # The maximum bytes of a stream that are converted before other threads may run.
 _STEP = 64 * 1024
-# A body of at most this number of bytes is converted fast even if it consists of surrogate pairs.
+# Bodies up to this number of bytes are converted quickly, even the slowest: surrogate pairs.
 _NEVER_SLOW = 16 * 1024
 _CONTAINERS = (b"{", b"[")
 _CODING = frozenset({b"content-encoding"})
@@ -611,7 +611,7 @@ async def _hold_made(made: bytes, room: ConversionShare) -> None:
 
 
 async def _in_turn(convert: Callable[[], bytes], room: ConversionShare) -> bytes:
-    """Call a function on the event loop. The networks of clients take turns."""
+    """Call a function on the event loop when it is the turn of its client's network."""
     return await _turns.run(convert, lambda: room.network)
 
 

@@ -146,7 +146,7 @@ _LONGEST = 60.0
 _MEMORY = 16 * 1024 * 1024
 # Comparisons that are not planned because of the load are counted together after so many seconds.
 _TOGETHER = 0.1
-# Bodies of more bytes than this are compared in a thread.
+# Bodies larger than this number of bytes are compared in a thread.
 _INLINE = 16 * 1024
 # Statuses of responses that are not compared, because they depend on the client's cache or ranges.
 _PARTIAL = (206, 304)

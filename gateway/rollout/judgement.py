@@ -251,7 +251,7 @@ def _old(seen: GateEvidence, measure: str, minimum: int) -> RouteOutcomes:
 
 
 def _how(old: RouteOutcomes, new: RouteOutcomes) -> str:
-    """Describe the kind of failure that increased most; empty without an increase."""
+    """Describe the kind of failure that increased most, or return an empty string."""
 
     def more(measure: str) -> float:
         usual = share(old.count(measure), old.total(measure)) or 0.0

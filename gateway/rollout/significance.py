@@ -66,8 +66,8 @@ def mean_above(
 ) -> float:
     """Return how strongly two samples contradict `new mean <= old mean * factor`.
 
-    This is Welch's test (1947, Biometrika 34:28-35) for means with different variances. The degrees
-    of freedom weaken the evidence of small samples.
+    This is Welch's test (1947, Biometrika 34:28-35) for means with different variances. Small
+    samples have few degrees of freedom and count as weaker evidence.
 
     Args:
         new: The number, the sum and the sum of squares of the new sample.

@@ -417,7 +417,7 @@ class Leader:
         self.behind = False
 
     async def lead(self, database: PostgresDatabase) -> bool:
-        """Run a round; return False if another replica is the leader.
+        """Run one round of the leader's tasks; return False if another replica is the leader.
 
         Raises:
             StateError: the round failed and was rolled back.

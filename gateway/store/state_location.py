@@ -1,4 +1,4 @@
-"""`state` and `fleet` in gateway.yaml: the store, and when a lost replica is forgotten."""
+"""`state` (the store) and `fleet` (when a lost replica is forgotten) in gateway.yaml."""
 
 from typing import Annotated
 from urllib.parse import unquote, urlsplit
