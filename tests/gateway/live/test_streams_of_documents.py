@@ -222,7 +222,7 @@ def test_a_document_of_a_watch_is_forwarded_before_the_next_one_is_sent(
         (b'{"b":"\n"}', b""),
         (b'{"total":1}{"total":2}\n', b""),
         (b"{oops}\n{}\n", b""),
-        (b'{"object":1}\n{}\n', b""),
+        (b'{"object":true}\n{}\n', b""),
     ],
 )
 def test_a_single_document_has_a_length_and_is_refused_as_a_whole(
