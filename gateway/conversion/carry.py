@@ -50,8 +50,6 @@ _REL = re.compile(r";\s*rel\s*=\s*(?:\"([^\"]*)\"|([^\s;,\"]+))", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class QueryPlace:
-    """A query parameter of a request."""
-
     parameter: str
 
     @property
@@ -82,7 +80,6 @@ class HeaderPlace:
     Attributes:
         text: The template of the field value: `{value}` stands for the carried value, and `{path}`
             for the path of the request.
-        is_link: Whether the field is a URL of the service.
     """
 
     field: str
@@ -173,7 +170,6 @@ class LinkPlace:
         return message.status is not None
 
     def take(self, message: Message) -> str | None:
-        """Remove the link; return its URL or parameter, or None if there is no such value."""
         found: list[str] = []
         kept = [each for line in message.headers for each in self._without(line, found)]
         if not found:
@@ -210,7 +206,6 @@ class LinkPlace:
         message.headers.append(ParameterLine("link", "Link", written))
 
     def _without(self, line: ParameterLine, found: list[str]) -> Iterator[ParameterLine]:
-        """Yield a line of a header field without the link, or nothing if no other link remains."""
         if line.key != "link":
             yield line
             return

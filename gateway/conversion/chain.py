@@ -1,8 +1,4 @@
-"""Chains: the conversion between any two versions, composed of links between adjacent versions.
-
-`compose` returns the `Conversion` between two versions, for messages with any method and status. A
-`BodyConversion` converts the bodies to which the same links apply.
-"""
+"""Chains: the conversion between any two versions, composed of links between adjacent versions."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -30,7 +26,6 @@ from gateway.conversion.version_step import (
 from gateway.versions.version import Version
 
 _GET, _POST = "GET", "POST"
-# A PATCH request leaves fields that it does not contain unchanged (RFC 5789, RFC 7396).
 _PATCH = "PATCH"
 # Placeholders for any method, success status or other status that no version step mentions.
 _OTHER_METHOD, _SUCCESS, _OTHER_STATUS = "", 299, 0
@@ -50,7 +45,6 @@ class BodyConversion:
             query and the header fields are then converted together with the body.
         varies: Whether equal bodies may be converted to different bodies.
         keeps_malformed: Whether a body that is not JSON is forwarded unchanged.
-        tolerates: Whether a change keeps or omits unfit values.
         convert: Converts a document. Changes that name fields apply to an object, or to each object
             in an array. Changes of the whole body apply to any document of the expected shape.
             Raises ConversionError if the document does not fit the declared changes. The location
@@ -132,13 +126,9 @@ class Conversion:
     """The conversion of messages from one version to another, through all links between the two.
 
     Attributes:
-        has_operations: Whether operations are declared; `operation_path` finds the operation of a
-            request.
         makes_bodies: Whether a request without a body may get a body; see `made`.
         goes_beyond_bodies: Whether a link reads or converts parts of a response besides its body.
         shows_message: Whether a change of the query or of header fields reads the whole message.
-        parts: The parts of the conversion that apply to messages with a method and a status; the
-            status None stands for requests.
     """
 
     __slots__ = (
@@ -151,7 +141,6 @@ class Conversion:
         self.links = links
         self.direction = direction
         self.version_steps = tuple(version_steps_of(links, direction))
-        # Conversions for combinations of operations, created on first use.
         self._along: dict[tuple[tuple[OperationChoice, ...], int], Conversion] = {}
         self.has_operations = any(step.table is not None for step in self.version_steps)
         self.changes_query = any(link.query for link in links)
@@ -209,15 +198,10 @@ class Conversion:
         return made
 
     def for_request(self, method: str) -> BodyConversion | None:
-        """Return the conversion of the body of a request, or None if no change applies to it."""
         return self.parts[method, None].body
 
     def made(self, method: str) -> BodyConversion | None:
-        """Return the conversion that creates a body from `{}` for a request without a body.
-
-        Args:
-            method: The method of the request to the service.
-        """
+        """Return the conversion that creates a body from `{}` for a request without a body."""
         return None if method == "HEAD" else self._made.get(method == _PATCH)
 
     def for_response(self, method: str, status: int) -> BodyConversion | None:

@@ -1,11 +1,8 @@
 """Changes: the compiled form of a declared change of bodies, and combinations of changes.
 
-A model in `gateway.conversion.changes` declares a change from the newer version to the older one.
-The model compiles to a `Change` with two directions. Each direction converts documents (`step`),
-converts schemas of documents (`effect`), and maps locations in errors back (`origin`). Most changes
-convert one value; `value_change` creates them. Other functions derive a change from other changes:
-the inverse, a sequence, or a change of every element, of the whole body, or of the objects of a
-group.
+A model in `gateway.conversion.changes` compiles to a `Change` with two directions. Each direction
+converts documents (`step`), converts schemas (`effect`), and maps locations in errors back
+(`origin`).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -88,8 +85,6 @@ class Change:
     Attributes:
         scopes: The scopes that select the objects to change, each relative to the previous scope.
         touches: The fields that the change reads or writes, including everything inside them.
-        up: The direction to the newer version.
-        down: The direction to the older version.
         whole: Whether the change applies to the whole body, held in the field BODY of an object.
         of_value: Whether the change converts a single value. Only such a change can leave an
             invalid value unchanged.
@@ -101,10 +96,6 @@ class Change:
             skips documents of another shape. None if it equals this change.
         omitting: Returns the variant that omits unfit values. None for the default variant; see
             `omitting_unfit`.
-        unfit: What happens to values that the change cannot convert.
-        group: The group whose changes are applied; None if this change applies no group.
-        carried: The value that moves between the body and a location outside the body; None if no
-            value moves.
     """
 
     scopes: tuple[Scope, ...]
@@ -149,11 +140,7 @@ class Change:
     def task(
         self, scopes: tuple[Scope, ...] = (), *, upwards: bool, keeps: bool = False
     ) -> ConversionTask:
-        """Return one direction as a ConversionTask.
-
-        Args:
-            scopes: The scopes to put before the scopes of the change.
-        """
+        """Return one direction as a task, with `scopes` before the scopes of the change."""
         one = self.directed(upwards=upwards)
         return ConversionTask(
             (*scopes, *self.scopes), self.touches, one.step, self.whole, one.origin, keeps
@@ -188,8 +175,6 @@ def for_patch(changes: Sequence[Change]) -> tuple[Change, ...]:
 
 
 def _where_present(change: DirectedChange, field: Keys) -> DirectedChange:
-    """Return one direction of a change that applies only to objects with a certain field."""
-
     def step(fields: JsonObject, form: JsonForm) -> None:
         holder = reach(fields, field, form, keeps=True)
         if holder is not None and field[-1] in holder:
@@ -211,7 +196,6 @@ class ValueRewrite(NamedTuple):
 
     Attributes:
         step: Returns the step, given the keys that lead to the value.
-        effect: Maps the schema of the value before the step to the schema after it.
         origin: Returns the function that maps locations back, given the same keys.
     """
 
@@ -234,7 +218,6 @@ def value_change(
     """Return a change of the value of one field, which stays at its location.
 
     Args:
-        field: The keys that lead to the field.
         up: The direction to the newer version; None if it changes nothing.
         down: The direction to the older version; None if it changes nothing.
         nulls: Whether null is converted too. If false, null stays null.
@@ -274,8 +257,6 @@ def _value_effect(rewrite: ValueRewrite, image: SchemaImage, flat: Flat) -> obje
 def rewrite_scalars(
     source: Type, target: Type, convert: Callable[[str], str | bool], effect: SchemaEffect
 ) -> ValueRewrite:
-    """Return a rewrite of a scalar to a scalar of another type; see `replace_scalar`."""
-
     def step_at(field: Keys) -> ConversionStep:
         def step(fields: JsonObject, form: JsonForm) -> None:
             replace_scalar(fields, field, form, source, target, convert)
@@ -286,8 +267,6 @@ def rewrite_scalars(
 
 
 def rewrite_numbers(convert: Callable[[str], str], effect: SchemaEffect) -> ValueRewrite:
-    """Return a rewrite of a number, which may be written as a string; see `replace_number`."""
-
     def step_at(field: Keys) -> ConversionStep:
         def step(fields: JsonObject, form: JsonForm) -> None:
             replace_number(fields, field, form, convert)
@@ -302,10 +281,7 @@ def rewrite_opened(
     effect: SchemaEffect,
     origin: Callable[[Keys], Origin] = one_value,
 ) -> ValueRewrite:
-    """Return a ValueRewrite whose function gets a value that is parsed one level deep.
-
-    See `change_value`.
-    """
+    """Return a ValueRewrite whose function gets a value that is parsed one level deep."""
 
     def step_at(field: Keys) -> ConversionStep:
         def step(fields: JsonObject, form: JsonForm) -> None:
@@ -317,7 +293,6 @@ def rewrite_opened(
 
 
 def inverse(change: Change) -> Change:
-    """Return a change with `up` and `down` exchanged."""
     patch, lenient, omitting = change.patch, change.lenient, change.omitting
     documents, carried = change.of_documents, change.carried
     return replace(
@@ -426,7 +401,6 @@ def elements(
         change: The change of an element, which is held in the field ELEMENT.
         keeps: Whether a value that is not an array or object is left unchanged. If false, such a
             value is an error.
-        omits: Whether elements are left out that `change` has removed from the temporary object.
     """
 
     def directed(one: DirectedChange) -> DirectedChange:
@@ -468,7 +442,6 @@ def elements(
 
 
 def _with_fewer(flat: Flat) -> Flat:
-    """Return the schema of arrays or objects from which elements or members may be left out."""
     dropped = ("minItems", "contains", "minContains", "minProperties", "required", "prefixItems")
     made = {key: value for key, value in flat.items() if key not in dropped}
     return flat if len(made) == len(flat) else made
@@ -507,7 +480,6 @@ def _elements_step(
 
 
 def _without_omitted(value: Document, depth: int) -> Document:
-    """Remove the elements of an array, or the members of an object, that are MISSING."""
     if isinstance(value, list):
         if depth > 1:
             return [_without_omitted(each, depth - 1) for each in value]
@@ -553,10 +525,9 @@ def _in_element(place: ErrorPlace) -> ErrorPlace:
 def keeping_unfit(change: Change) -> Change:
     """Return the variant of a change that leaves invalid values unchanged.
 
-    A value that the change cannot convert is unchanged. The same holds for a value that is not an
-    object, although the path to a field leads through it. Other changes still move the value to its
-    field in the other version. The service then refuses the value in its own error format. For a
-    change of the whole body, the result is the same change.
+    Other changes still move such a value to its field in the other version, where the service
+    refuses it in its own error format. A change of the whole body has no such variant and is
+    returned itself.
     """
     if change.whole:
         return change
@@ -665,7 +636,6 @@ def omitting_unfit(change: Change) -> Change:
 
 
 def _omit(fields: JsonObject, place: ErrorPlace, form: JsonForm) -> bool:
-    """Remove the value at a place in an object; return whether there was a value to remove."""
     if isinstance(place, Beside) or not place:
         return False
     holder: Any = fields
@@ -702,8 +672,6 @@ def _restore(saved: list[tuple[Any, Any]]) -> None:
 
 
 def _removing(change: Change, keys: Keys) -> Change:
-    """Return a change that removes the field at `keys` if its value does not fit."""
-
     def directed(one: DirectedChange) -> DirectedChange:
         def step(fields: JsonObject, form: JsonForm) -> None:
             before = _saved(fields)
@@ -734,11 +702,8 @@ class GroupUse:
     """Applies the changes of a group to the objects at one or more locations.
 
     Attributes:
-        name: The name of the group.
         places: The scopes that lead to the objects. An empty tuple is the current object itself.
         groups: The changes of each group by the group's name. A group may use itself.
-        in_patch: Whether the body belongs to a PATCH request.
-        keeps: Whether the changes leave invalid values unchanged.
     """
 
     name: str
@@ -767,7 +732,6 @@ class GroupUse:
         )
 
     def _omitting(self) -> Change:
-        """Return the change that removes objects which the changes of the group cannot convert."""
         found = [self._omitting_at(place) if place else self.compile() for place in self.places]
         return GroupUse("", ((),), {"": tuple(found)}, self.in_patch).compile()
 

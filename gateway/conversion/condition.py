@@ -30,13 +30,11 @@ class Condition:
     """A condition on one field of an object.
 
     Attributes:
-        keys: The keys that lead to the field.
         values: The values that fulfil the condition; None if the type decides.
         types: The types that fulfil the condition if the type decides: object, array, text, number,
             boolean or null.
         negated: Whether all other values fulfil the condition instead. A missing field then fulfils
             it too.
-        text: The condition in words, for error messages.
     """
 
     keys: Keys
@@ -119,7 +117,6 @@ class Condition:
 
 
 def _lacking(flat: Flat, key: str) -> Flat:
-    """Return the schema of the objects that do not have a field."""
     return with_field(flat, key, False, required=False)
 
 
@@ -131,13 +128,7 @@ def _kind(value: Document) -> str:
 
 
 class Conditions(NamedTuple):
-    """The conditions of a change, one for each direction.
-
-    Attributes:
-        newer: The condition on objects of the newer version, which a downgrade checks.
-        older: The condition on objects of the older version, which an upgrade checks.
-        scopes: The scopes that lead to these objects.
-    """
+    """The conditions that a downgrade (`newer`) and an upgrade (`older`) check."""
 
     newer: Condition
     older: Condition
@@ -148,7 +139,6 @@ def conditional(change: Change, conditions: Conditions, *, in_patch: bool = Fals
     """Return a change that applies only to the objects that fulfil a condition.
 
     Args:
-        change: The change, whose scopes begin with the scopes of the conditions.
         in_patch: Whether documents are merge patches, which may lack the field of the condition.
     """
     scopes = conditions.scopes
@@ -196,7 +186,6 @@ def conditional(change: Change, conditions: Conditions, *, in_patch: bool = Fals
 
 
 def _has_any(fields: JsonObject, touches: Iterable[Keys], form: JsonForm) -> bool:
-    """Return whether an object has one of the fields that a change reads or writes."""
     for keys in touches:
         holder = reach(fields, keys, form, keeps=True) if keys else fields
         if holder is not None and (not keys or keys[-1] in holder):

@@ -27,13 +27,11 @@ Origin = Callable[[ErrorPlace], ErrorPlace]
 class ConversionError(Exception):
     """A message does not fit the declared changes.
 
-    A change raises the error with the location before the change. Code that applies several changes
-    maps the location back through the earlier changes. The error response therefore shows a
-    location in the original message.
+    Code that applies several changes maps the location back through the earlier changes, so that
+    the error response shows a location in the original message.
 
     Attributes:
         reason: The description of the error. It quotes no value, since bodies may contain secrets.
-        place: The location of the error.
         cause: Further details, only for the log; may be empty.
         is_missing: Whether the cause of the error is that the location has no value.
         is_on_way: Whether the cause of the error is that the value at the location is not an
@@ -78,7 +76,6 @@ class ConversionError(Exception):
         return named if name else None
 
     def moved(self, move: Callable[[ErrorPlace], ErrorPlace]) -> "ConversionError":
-        """Return the same error with its locations mapped by `move`."""
         rival = None if self._rival is None else move(self._rival)
         return ConversionError(
             self._description,
@@ -90,7 +87,6 @@ class ConversionError(Exception):
         )
 
     def under(self, *keys: str | int) -> "ConversionError":
-        """Return the same error with `keys` put before its locations in the body."""
         return self.moved(lambda place: place if isinstance(place, Beside) else (*keys, *place))
 
 
@@ -110,7 +106,6 @@ def moved_back(place: ErrorPlace, target: Tokens, source: Tokens) -> ErrorPlace:
 
 
 def is_within(place: ErrorPlace, keys: Tokens) -> bool:
-    """Return whether a location is at or below `keys` in the body."""
     return isinstance(place, tuple) and place[: len(keys)] == keys
 
 
@@ -120,11 +115,7 @@ def one_value(field: Tokens) -> Origin:
 
 
 def inside(scopes: Iterable[Scope], place: ErrorPlace, origin: Origin) -> ErrorPlace:
-    """Map a location to the location before a step that was applied to the objects in scopes.
-
-    Args:
-        origin: Maps a location relative to one of these objects.
-    """
+    """Map a location to the location before a step that was applied to the objects in scopes."""
     depth = None if isinstance(place, Beside) else depth_of(scopes, place)
     if depth is None or isinstance(place, Beside):
         return place

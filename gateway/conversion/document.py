@@ -141,15 +141,11 @@ def reach(
 
 
 def is_id(value: Document) -> bool:
-    """Return whether an open value can be the id of an object that is not included.
-
-    APIs with expandable fields return an object or its id at the same location.
-    """
+    """Return whether a value can be an id, which APIs return in place of an expandable object."""
     return isinstance(value, str | Number)
 
 
 def get(fields: JsonObject, keys: Keys, form: JsonForm) -> Document:
-    """Return the open value at `keys`, or MISSING if there is no value."""
     holder = reach(fields, keys, form)
     if holder is None or keys[-1] not in holder:
         return MISSING
@@ -201,7 +197,6 @@ def change_elements(
         depth: The number of nested arrays between `value` and the elements.
         change: Returns the new element, given the old element, which may be sealed. It may raise
             ConversionError with a location relative to the element.
-        keeps: Whether a value that is not an array is left unchanged; otherwise it is an error.
     """
     array = form.open(value)
     if array is None:
@@ -223,7 +218,6 @@ def change_elements(
 def change_members(
     value: Document, change: Callable[[Document], Document], *, keeps: bool = False
 ) -> Document:
-    """Replace each member of an open object by the result of `change`, and return the object."""
     if not isinstance(value, dict):
         return value if keeps else refuse("an object", value)
     for key, member in value.items():
@@ -240,10 +234,6 @@ def put(
     """Set `value` at `keys`, and create absent objects on the path.
 
     An existing key keeps its position among the others; a new key is appended.
-
-    Args:
-        is_on_way: The attribute of the ConversionError if the path leads through another value than
-            an object.
     """
     for depth in range(len(keys) - 1):
         key = keys[depth]
@@ -283,7 +273,6 @@ def refuse(expected: str, found: Document, *keys: str | int) -> NoReturn:
 
 
 def kind(value: Document) -> str:
-    """Return the name of the JSON type of a value, with its article."""
     match value:
         case None:
             return "null"

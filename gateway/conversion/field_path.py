@@ -103,12 +103,7 @@ def parse_path(text: str) -> FieldPath:
 
 
 def parse_scopes(text: str) -> tuple[Scope, ...]:
-    """Parse a path to objects, such as `items[]`, `prices.*` or `result.item`.
-
-    Raises:
-        ValueError: The string is not a path to objects. The message explains the mistake to the
-            operator.
-    """
+    """Parse a path to objects such as `items[]`; the message of its ValueError is for operators."""
     if not _PATH.match(text):
         _refuse_elements_of_body(text)
         if text and not text.replace("[]", ""):
@@ -141,10 +136,7 @@ def spell(key: str) -> str:
 
 
 def is_array(scope: Scope) -> bool:
-    """Return whether a scope selects the elements of an array.
-
-    A PATCH request replaces an array as a whole (RFC 7396).
-    """
+    """Return whether a scope is an array, which PATCH requests replace as a whole (RFC 7396)."""
     return isinstance(scope, tuple)
 
 
@@ -160,7 +152,6 @@ def pointers(scopes: Iterable[Scope]) -> str:
 
 
 def pointer(*keys: str | int) -> str:
-    """Return the JSON Pointer (RFC 6901) that leads along `keys`."""
     return "".join(f"/{str(key).replace('~', '~0').replace('/', '~1')}" for key in keys)
 
 

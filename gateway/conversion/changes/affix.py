@@ -55,10 +55,7 @@ class Affix(RewriteSection):
 def rewrite_affixes(
     prefix: str, suffix: str, new_prefix: str, new_suffix: str, target: Type = Type.TEXT
 ) -> Callable[[str], str]:
-    """Return a function that replaces the prefix and the suffix of a string.
-
-    The function raises ValueError for a string without the old prefix and suffix.
-    """
+    """Return a function that raises ValueError for a string without the old prefix and suffix."""
 
     def rewrite(text: str) -> str:
         end = len(text) - len(suffix)

@@ -34,8 +34,6 @@ CaseName = Literal["camel", "pascal", "snake", "kebab", "upper_snake"]
 
 
 class _CasesSection(ChangeSection):
-    """The common base of `case` and `key_case`."""
-
     newer: CaseName
     """The case of the newer version: camel, pascal, snake, kebab or upper_snake."""
     older: CaseName
@@ -51,10 +49,6 @@ class _CasesSection(ChangeSection):
                 yield Loss(newer, text, in_patch)
 
     def _ways(self, context: BuildContext) -> tuple[Write, Write] | None:
-        """Return two functions, which convert words to the newer and to the older version's case.
-
-        Returns None after a mistake in the configuration.
-        """
         if self.newer == self.older:
             context.complain("is the case that it has already; remove the change", "older")
             return None
@@ -116,7 +110,6 @@ class KeyCase(_CasesSection, BodySection):
 
 
 def _with_names(write: Write, names: Mapping[str, str]) -> Write:
-    """Return a function that converts the keys in `names` to their values, and others by rule."""
     if not names:
         return write
 
@@ -200,8 +193,6 @@ def key_case(
 
     Args:
         field: The keys that lead to the object or array; None for the whole object.
-        to_newer: Converts a key to the case of the newer version.
-        to_older: Converts a key to the case of the older version.
         but: The names, in the newer version, of objects whose keys are data and stay unchanged.
     """
     older_but = frozenset(map(to_older, but))
@@ -281,7 +272,6 @@ def _origin(begin: Keys, write: Write, but: frozenset[str], place: ErrorPlace) -
 def _value(
     value: Document, form: JsonForm, write: Callable[[str], str], but: frozenset[str]
 ) -> Document:
-    """Return a value with its keys rewritten, or the same value if no key changes."""
     if isinstance(value, RepeatedValue):
         return value._replace(value=_value(value.value, form, write, but))
     opened = form.open(value)

@@ -1,7 +1,6 @@
 """The base classes of the models of changes, and the context in which the models compile.
 
-A change of bodies is a `BodySection`, and a change of query parameters and header fields is a
-`ParameterSection`. A model may be both. `registry` lists all models.
+`registry` lists all models.
 """
 
 import re
@@ -50,9 +49,6 @@ class BuildContext:
     """The surroundings in which the model of a change compiles.
 
     Attributes:
-        at: The location of the change in gateway.yaml.
-        mistakes: Collects the mistakes of the change.
-        groups: The groups of changes that the change may use, by name.
         between: The older and the newer version. None in a group, which belongs to no version.
         header: Whether the change converts header fields, whose values are printable ASCII.
     """
@@ -64,22 +60,18 @@ class BuildContext:
     header: bool = False
 
     def inside(self, *location: str | int) -> "BuildContext":
-        """Return the context of a part at a location within the change."""
         return replace(self, at=(*self.at, *location))
 
     def complain(self, text: str, *location: str | int) -> None:
-        """Record a mistake at a location within the change."""
         self.mistakes.add(text, *self.at, *location)
 
     def warn(self, text: str) -> None:
         self.mistakes.warn(text, *self.at)
 
     def attempt(self, make: Callable[[], T], *location: str | int) -> T | None:
-        """Return the result of `make`, or None after recording a ValueError of `make`."""
         return self.mistakes.attempt(make, *self.at, *location)
 
     def path(self, text: str, *location: str | int) -> FieldPath | None:
-        """Parse the path to a field; return None after recording a mistake."""
         found = self.attempt(partial(parse_path, text), *location)
         if found is not None and found.members:
             text = f"'{text}' ends in any member; name a field of the members"
@@ -103,7 +95,6 @@ class BuildContext:
                 object with free keys (`prices.*`), or a combination (`sizes.*[]`). `[]` alone is
                 the elements of the body, and `*` alone is the members of the object itself.
             make: Returns the change of one field, given its scopes and keys.
-            location: The location of the path within the change.
         """
         levels: list[int] = []
         while match := _LEVEL.search(text):
@@ -162,7 +153,6 @@ class BuildContext:
         return True
 
     def name(self, name: str, key: str) -> str:
-        """Check the name of a query parameter or header field, record mistakes, and return it."""
         if not self.header:
             if not name:
                 self.complain("must not be empty", key)
@@ -173,7 +163,6 @@ class BuildContext:
         return name
 
     def text(self, text: str, key: str) -> str:
-        """Check the value of a query parameter or header field, record mistakes, and return it."""
         if self.header and not _TEXT.match(text):
             self.complain("a header holds printable ASCII only", key)
         return text
@@ -264,13 +253,11 @@ class BodySection(ChangeSection):
         """Return the change without regard to `inverse`, or None after recording a mistake."""
 
     def body_change(self, context: BuildContext) -> Change | None:
-        """Return the change, or None after recording a mistake in `context`."""
         change = self.compile_body(context)
         return inverse(change) if self.inverse and change is not None else change
 
     @cached_property
     def field_use(self) -> FieldUse:
-        """The fields that the change reads and writes, from which `check` finds conflicts."""
         change = self.body_change(BuildContext((), Mistakes(), between=_ANY_TWO))
         return FieldUse() if change is None else field_use(change)
 
@@ -286,13 +273,11 @@ class ParameterSection(ChangeSection):
         """
 
     def parameter_change(self, context: BuildContext) -> ParameterChange | None:
-        """Return the change, or None after recording a mistake in `context`."""
         change = self.compile_parameter(context)
         return inverse_parameter(change) if self.inverse and change is not None else change
 
     @cached_property
     def parameter_use(self) -> FieldUse:
-        """The query parameters or header fields that the change reads and writes."""
         change = self.parameter_change(BuildContext((), Mistakes()))
         return FieldUse() if change is None else parameter_use(change)
 
@@ -314,13 +299,7 @@ def opposite(model: type[S], keyword: str, description: str) -> type[S]:
 class FormWays(NamedTuple):
     """The functions that convert a value to each version, and the type of the value there.
 
-    Attributes:
-        to_newer: Converts a string, or the digits of a number, to the newer version. May raise
-            ValueError.
-        to_older: Converts a string, or the digits of a number, to the older version. May raise
-            ValueError.
-        newer: The type of the value in the newer version.
-        older: The type of the value in the older version.
+    Both functions get a string, or the digits of a number, and may raise ValueError.
     """
 
     to_newer: Callable[[str], str]
@@ -329,7 +308,6 @@ class FormWays(NamedTuple):
     older: Type = Type.TEXT
 
     def change(self, scopes: tuple[Scope, ...], field: Keys) -> Change:
-        """Return a change that converts the value of a field."""
         to_newer = rewrite_scalars(
             self.older, self.newer, self.to_newer, scalar_effect(self.older, self.newer)
         )

@@ -48,9 +48,6 @@ def copy(scopes: tuple[Scope, ...], field: Keys, to: Keys, unequal: Winner = "re
     A downgrade writes the value to the second location, and refuses a document that already has a
     value there. An upgrade removes the second location. The field gets its value if the field is
     absent.
-
-    Args:
-        unequal: The result of an upgrade if both locations have values that differ.
     """
 
     def up(fields: JsonObject, form: JsonForm) -> None:

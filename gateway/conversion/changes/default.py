@@ -45,8 +45,6 @@ from gateway.conversion.schema import (
 
 
 class _DefaultSection(ChangeSection):
-    """The common base of `default` for bodies and for parameters."""
-
     field: str
     """The name of the field, which only the newer version has."""
     keep: bool = False
@@ -61,8 +59,6 @@ class _DefaultSection(ChangeSection):
 
 
 class _RemoveSection(ChangeSection):
-    """The common base of `remove` for bodies and for parameters."""
-
     field: str
     """The name of the field, which only the older version has."""
 
@@ -144,9 +140,6 @@ def default(
 
     No field is added to a PATCH request, which does not change the fields that it lacks. Objects in
     an array are an exception, because a PATCH request replaces an array as a whole (RFC 7396).
-
-    Args:
-        keep: Whether a downgrade keeps the field, because the older version may have it too.
     """
 
     def up(fields: JsonObject, form: JsonForm) -> None:
@@ -218,7 +211,6 @@ def add_parameter(name: str, value: str | None, *, keep: bool = False) -> Parame
     Args:
         value: The value that an upgrade gives to the absent parameter. If None, an upgrade adds
             nothing.
-        keep: Whether a downgrade keeps the parameter, because the older version may have it too.
     """
 
     def up(lines: ParameterLines, spelling: Spelling) -> ParameterLines:

@@ -81,7 +81,6 @@ def list_entries(
     The order is kept. In both directions, null stays null, and an absent field stays absent.
 
     Args:
-        key: The field of each listed object that holds the key.
         value: The field of each listed object that holds the value. If None, the value is the
             object itself, without its key.
         in_lists: Whether each member of the map is a list of all values with its key. If false, a
@@ -183,7 +182,6 @@ def _map_of(
 def _members(
     members: JsonObject, form: JsonForm, *, in_lists: bool
 ) -> Iterator[tuple[str, Document]]:
-    """Yield the keys and values of a map, whose members may be lists of values."""
     for known, sealed in members.items():
         if not in_lists:
             yield known, sealed

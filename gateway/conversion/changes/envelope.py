@@ -43,8 +43,6 @@ from gateway.conversion.steps import BODY, ConversionStep
 
 
 class _EnvelopeSection(BodySection):
-    """The common base of `envelope` and `extract`."""
-
     field: str | None = None
     """The field with the value in both versions, or the elements of an array, as in `tags[]`; the
     default is the whole body."""
@@ -112,8 +110,6 @@ def envelope(
     absent field stays absent.
 
     Args:
-        field: The path of the bare value in the newer version, and of the envelope in the older.
-        into: The path of the value in the envelope.
         count: The path in the envelope for the number of elements, if the value is an array.
         strict: Whether an upgrade refuses other fields of the envelope. If false, they are dropped.
     """

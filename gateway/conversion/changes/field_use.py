@@ -1,10 +1,7 @@
 """The fields that a change reads and writes, derived from its effect on schemas.
 
-The command `check` and the search for conflicting changes need to know which fields an upgrade and
-a downgrade read, which values they can read, which values they write, and which values only move.
-To find out, the effect of the change is applied to the schema of an unknown object, which records
-each access to a field. The schema of a field's value contains the name of the field, so that the
-value is recognised if it moves to another field.
+The effect is applied to the schema of an unknown object, which records each access to a field. The
+schema of a field's value contains the name of the field, so that a moved value is recognised.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -58,7 +55,6 @@ class ValueKinds:
     words: frozenset[Scalar] | None = None
 
     def meets(self, other: "ValueKinds") -> bool:
-        """Return whether a value may be in both sets."""
         if self.words is not None and other.words is not None:
             return bool(self.words & other.words)
         return bool(self.types & other.types)
@@ -128,7 +124,6 @@ class FieldUse:
 
 
 def field_use(change: Change) -> FieldUse:
-    """Return the fields that a change reads and writes."""
     up, down = _traced(change, upwards=True), _traced(change, upwards=False)
     # If only one direction changes a field, such as a number that only a downgrade rounds, the
     # field has the same name in both versions.
@@ -154,7 +149,6 @@ def field_use(change: Change) -> FieldUse:
 
 
 def parameter_use(change: ParameterChange) -> FieldUse:
-    """Return the parameters that a change reads and writes."""
     takes, makes = (
         _looked_for(way)
         for way in (change.names, [MovedNames(*pair[::-1]) for pair in reversed(change.names)])
@@ -191,13 +185,9 @@ class _Trace(SchemaImage):
     """Records the fields that the effect of one direction of a change reads and writes.
 
     Attributes:
-        looked: The names of the fields that the effect reads.
-        left: The schemas of the values that the effect writes, by name of the field.
         refused_types: For each field, the types with refused values, and whether some values of the
             type are accepted.
         moves: Maps the new field of a moved value to its old field.
-        beside: Other fields that the effect reads if present.
-        noted: The number of accesses recorded so far.
     """
 
     def __init__(self) -> None:
@@ -212,7 +202,6 @@ class _Trace(SchemaImage):
         self.noted = 0
 
     def stays(self, name: str, other: "_Trace") -> bool:
-        """Return whether this direction writes a field that the other neither reads nor writes."""
         return name in self.left and name not in other.looked and name not in other.left
 
     def of_body(self) -> None:
@@ -245,9 +234,6 @@ class _Trace(SchemaImage):
 
         If only some values of a type are accepted, they are the values that the opposite direction
         writes.
-
-        Args:
-            back: The record of the opposite direction.
         """
         refused = self.refused_types.get(name)
         if not refused:
@@ -369,7 +355,6 @@ class _Trace(SchemaImage):
         return flat if _keeps(made, name) else {**flat}
 
     def _moved(self, name: str, made: object) -> None:
-        """Record the fields whose values move to a field, or to its elements or members."""
         for one in made.get("anyOf", [made]) if isinstance(made, dict) else ():
             if not isinstance(one, dict):
                 continue

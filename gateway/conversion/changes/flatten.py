@@ -90,7 +90,6 @@ def flatten(
     that has the prefix, because the upgrade would move this field into the object.
 
     Args:
-        prefix: The prefix of the fields in the older version.
         but: Fields with the prefix that are not members of the object.
         empty: The value of the object if the older version has no field with the prefix: an empty
             object, null, or MISSING for an absent object.

@@ -18,13 +18,10 @@ from gateway.conversion.parameter_change import ParameterChange, ParameterValues
 
 
 class _PartsSection(ChangeSection):
-    """The common base of `join` and `split` for bodies and for parameters."""
-
     separator: Annotated[str, Field(min_length=1)] = " "
     """The string between two parts. The default is a space."""
 
     def parts_and_whole(self) -> tuple[tuple[str, ...], str]:
-        """Return the names of the parts, and the name of the field or parameter with the string."""
         raise NotImplementedError
 
     def own_losses(self) -> Iterable[Loss]:
@@ -38,8 +35,6 @@ class _PartsSection(ChangeSection):
 
 
 class _JoinSection(_PartsSection):
-    """The common base of `join` for bodies and for parameters."""
-
     fields: Annotated[tuple[str, ...], Field(min_length=2)]
     """The fields or parameters of the newer version, in the order in which they are joined."""
     into: str
@@ -50,8 +45,6 @@ class _JoinSection(_PartsSection):
 
 
 class _SplitSection(_PartsSection):
-    """The common base of `split` for bodies and for parameters."""
-
     inverse = True
 
     field: str

@@ -31,8 +31,6 @@ from gateway.conversion.schema import Flat, SchemaImage, an_array, wide
 
 
 class _SeparatedSection(ChangeSection):
-    """The common base of `join_list` and `split_list` for bodies and for parameters."""
-
     field: str
     """The field or parameter, which has the same name in both versions."""
     separator: Annotated[str, Field(min_length=1)] = ","
@@ -133,11 +131,7 @@ _MOST_PIECES = 1_000_000
 
 
 def split_text(text: str, separator: str) -> list[str]:
-    """Split a string at each separator; an empty string has no pieces.
-
-    Raises:
-        ConversionError: The string has more than a million pieces.
-    """
+    """Split a string; raises ConversionError for more than a million pieces."""
     if text.count(separator) >= _MOST_PIECES:
         raise ConversionError(f"a string of more than {_MOST_PIECES} pieces")
     return text.split(separator) if text else []
@@ -155,7 +149,6 @@ def join_pairs(scopes: tuple[Scope, ...], field: Keys, separator: str, equals: s
     an absent field stays absent.
 
     Args:
-        separator: The string between two pairs.
         equals: The string between the key and the value of a pair. Its first occurrence in a pair
             ends the key.
     """
@@ -208,7 +201,6 @@ def _join_pairs(separator: str, equals: str, form: JsonForm, members: Document) 
     return text
 
 
-# More are beyond every limit that is usual for a query or for header fields, and cost much to make.
 _MOST_LINES = 10_000
 
 

@@ -40,10 +40,6 @@ def join(
     In both directions, an absent field stays absent, and null stays null.
 
     Args:
-        scopes: The scopes that lead to the object with the parts.
-        parts: The fields with the parts in the newer version, in the order of the string.
-        whole: The field with the string in the older version.
-        separator: The string between two parts.
         missing: The value of a missing part; None for null.
         optional: The indices of the parts that are missing first.
     """
@@ -164,7 +160,6 @@ class _Join:
         return wide({"type": "string"})
 
     def _part(self, image: SchemaImage, value: object) -> bool:
-        """Return whether a part may be null, and record a refusal if it may be of another type."""
         found = image.alternatives(value)
         for one in found:
             if one["type"] not in ("string", "null"):
@@ -211,7 +206,6 @@ class _Join:
         return common_keys(self.parts) if is_within(place, self.whole) else place
 
     def _found(self, fields: JsonObject, form: JsonForm) -> list[str | None]:
-        """Return the values of the parts that are present."""
         found: list[str | None] = []
         opened = form.open
         for keys in self._keys:

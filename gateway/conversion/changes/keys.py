@@ -47,10 +47,6 @@ class RewriteKeys(BodySection):
         return None if ways is None or path is None else rewrite_keys(*path[:2], *ways)
 
     def _ways(self, context: BuildContext) -> tuple[Write, Write] | None:
-        """Return two functions, which convert keys to the newer and to the older version.
-
-        Returns None after a mistake in the configuration.
-        """
         if (self.values is None) == (self.newer == self.older):
             context.complain(
                 "writes keys by exactly one of values: { EUR: euro } and a prefix or suffix, as"
@@ -90,11 +86,8 @@ def rewrite_keys(
 ) -> Change:
     """Return a change that converts the keys of an object, but not their values and order.
 
-    In both directions, an absent field stays absent, and null stays null.
-
-    Args:
-        to_newer: Converts a key to the newer version; may raise ValueError.
-        to_older: Converts a key to the older version; may raise ValueError.
+    In both directions, an absent field stays absent, and null stays null. The functions may raise
+    ValueError.
     """
     return value_change(
         scopes, field, _rewriting(to_newer, to_older), _rewriting(to_older, to_newer)

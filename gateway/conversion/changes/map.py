@@ -138,15 +138,11 @@ class Map(BodySection, ParameterSection):
 
     @property
     def _otherwise(self) -> dict[str, Scalar]:
-        """The words that replace every other value, by version (`newer` or `older`)."""
         named = () if self.default is None else sorted(self.default.model_fields_set)
         return {key: as_scalar(getattr(self.default, key)) for key in named}
 
     def _way_back(self, context: BuildContext) -> dict[Scalar, Scalar]:
-        """Return the newer version's word for each word of the older version.
-
-        Missing and repeated words are recorded as mistakes.
-        """
+        """Return the newer version's word for each word of the older version; record mistakes."""
         back: dict[Scalar, list[Scalar]] = {}
         seen: set[Scalar] = set()
         for index, (newer, older) in enumerate(self._pairs):
@@ -185,11 +181,7 @@ def map_words(
     Null stays null, unless it is in the map.
 
     Args:
-        older: Maps words of the newer version to words of the older version.
-        newer: Maps words of the older version to words of the newer version.
         unknown: The word that replaces a value that is not in `older`, or how such a value is
-            treated.
-        unknown_back: The word that replaces a value that is not in `newer`, or how such a value is
             treated.
     """
     up, down = _mapping(newer, unknown_back), _mapping(older, unknown)
@@ -272,14 +264,7 @@ def _spellings(
 
 
 def _replacing(known: Mapping[str, str], unknown: str | None, keep: bool) -> Callable[[str], str]:
-    """Return a function that replaces words in parameters.
-
-    Args:
-        known: The replacement for each word.
-        unknown: The replacement for every other word, if any.
-        keep: Whether other words are unchanged if `unknown` is None. If false, the function raises
-            ValueError for them.
-    """
+    """Return a function that may raise ValueError for a word that is not in `known`."""
 
     def convert(word: str) -> str:
         found = known.get(word, unknown)

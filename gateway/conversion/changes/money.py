@@ -123,7 +123,6 @@ class Money(BodySection, ParameterSection):
         return change if self.newer == "integer" else inverse_parameter(change)
 
     def _counts(self, context: BuildContext) -> bool:
-        """Return whether exactly one version counts minor units; if not, record a mistake."""
         if (self.newer == "integer") != (self.older == "integer"):
             return True
         context.complain(
@@ -147,14 +146,10 @@ def money(
     """Return the change of an amount that the newer version counts in minor units.
 
     Args:
-        scopes: The scopes that lead to the objects with a currency.
         currency: The keys of the currency, whose code may be in lower case.
-        inner: The scopes that lead from there to the objects with an amount.
-        field: The keys of the amount.
         older: The type of the amount in the older version, TEXT or NUMBER.
         unknown: The number of decimal places if the currency is absent or not in ISO 4217. If it is
             None, such an amount is refused.
-        keeps: Whether an amount that cannot be converted is left unchanged.
     """
 
     def directed(source: Type, target: Type, convert: Convert, made: str) -> DirectedChange:
@@ -210,7 +205,6 @@ def _at_places(
 
 
 def _amount_effect(source: Type, made: str, image: SchemaImage, flat: Flat) -> object:
-    """Return the schema of an amount in the other version, for an unknown currency."""
     if flat["type"] not in JSON_TYPES[source]:
         return image.refused(flat, f"expected a {source}, found {flat['type']}")
     return image.refused(flat, "the places depend on the currency", wide({"type": made}))
@@ -279,8 +273,6 @@ def money_parameter(amount: str, currency: str, unknown: int | None = None) -> P
     """Return the change of a parameter with an amount whose currency is in another parameter.
 
     Args:
-        amount: The name of the parameter with the amount.
-        currency: The name of the parameter with the currency, whose code may be in lower case.
         unknown: The number of decimal places if the currency is absent or not in ISO 4217. If it is
             None, such an amount is refused.
     """

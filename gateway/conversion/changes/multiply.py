@@ -33,11 +33,9 @@ class Product:
     """A function that multiplies a number by a factor and adds a constant.
 
     Attributes:
-        factor: The factor, which is not 0.
         digits: The maximum number of digits after the decimal point; None sets no limit.
         rounds: Whether a result with more digits is rounded half away from zero. If false, such a
             result raises ValueError.
-        plus: The constant that is added to the product.
     """
 
     factor: Fraction
@@ -52,7 +50,6 @@ class Product:
         object.__setattr__(self, "_places", decimal_places(unit)[0])
 
     def inverse(self, digits: int | None = None, *, rounds: bool = False) -> "Product":
-        """Return the Product that converts a result back to the original number."""
         return Product(1 / self.factor, digits, rounds, -self.plus / self.factor)
 
     def __call__(self, text: str) -> str:
@@ -101,12 +98,7 @@ _OPPOSITE = Product(Fraction(-1))
 
 
 def multiply(scopes: tuple[Scope, ...], field: Keys, newer: Product, older: Product) -> Change:
-    """Return the change of a quantity that the two versions have in different units.
-
-    Args:
-        newer: Converts a number to the newer version.
-        older: Converts a number to the older version.
-    """
+    """Return the change of a quantity that the two versions have in different units."""
     return value_change(scopes, field, _multiplying(newer), _multiplying(older))
 
 
@@ -204,7 +196,6 @@ class Multiply(BodySection, ParameterSection):
         return product.inverse(digits, rounds=rounds) if inverse else product
 
     def _sound(self, context: BuildContext) -> bool:
-        """Return whether the keys are consistent; if not, record the mistake."""
         mistake = self._mistake()
         if mistake is not None:
             context.complain(*mistake)
@@ -219,7 +210,6 @@ class Multiply(BodySection, ParameterSection):
         return mistake is None
 
     def _mistake(self) -> tuple[str, str] | None:
-        """Return the message about a mistake and the key with the mistake, or None."""
         if self.by == 1 and not self.plus:
             return "changes nothing; write the factor between the two units", "by"
         for key, number in (("by", self.by), ("plus", self.plus)):

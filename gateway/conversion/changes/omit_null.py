@@ -71,9 +71,6 @@ def omit_null(scopes: tuple[Scope, ...], field: Keys, value: Document = None) ->
     as is null in the older version. HTML forms are unchanged, because they cannot contain null.
     PATCH requests are unchanged, because null and absent fields have another meaning there (RFC
     7396).
-
-    Args:
-        value: A value to use instead of null: a scalar, or an empty array or object.
     """
     touches = (field[:1],)
 
@@ -114,7 +111,6 @@ def omit_null(scopes: tuple[Scope, ...], field: Keys, value: Document = None) ->
 
 
 def _may_be(value: Document, flat: Flat) -> bool:
-    """Return whether a schema may allow a value."""
     words = words_of(flat)
     if words is not None:
         return any(same(word, value) for word in words)
@@ -123,7 +119,6 @@ def _may_be(value: Document, flat: Flat) -> bool:
 
 
 def _others(value: Document, flat: Flat) -> object:
-    """Return a flat schema without `value`."""
     if flat["type"] == "null" and value is None:
         return False
     words = words_of(flat)

@@ -190,7 +190,6 @@ def add_size(parameters: tuple[str, ...], value: str) -> ParameterChange:
 
     Args:
         parameters: The two paging parameters; the second one is the page size.
-        value: The page size to add.
     """
     added = add_parameter(parameters[1], value, keep=True)
 

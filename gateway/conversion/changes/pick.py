@@ -140,7 +140,6 @@ class _Pick:
         put(fields, self.to, found, form)
 
     def _taken(self, elements: list[Document], form: JsonForm) -> Document:
-        """Remove and return the picked element of a list; MISSING if no element is picked."""
         if not self.where:
             is_there = bool(elements) and form.open(elements[0]) is not None
             return elements.pop(0) if is_there else MISSING

@@ -43,8 +43,6 @@ PythonName = Annotated[str, matching(_PYTHON, "not a Python function; write modu
 
 
 class _FunctionsSection(ChangeSection):
-    """The common base of `python` for bodies and for parameters."""
-
     up: PythonName
     """The function that returns the newer version's value, written as module:function."""
     down: PythonName
@@ -150,9 +148,6 @@ def call_python(
     the exception, but not its message, which may quote the document.
 
     Args:
-        field: The keys of the value; None for the object itself.
-        upwards: Converts the value to the newer version.
-        downwards: Converts the value to the older version.
         in_patch: Whether null stays null, because it removes the field (RFC 7396).
     """
     patch = None
@@ -206,8 +201,6 @@ def _calling(
 def call_for_parameter(
     name: str, upwards: PythonFunction, downwards: PythonFunction
 ) -> ParameterChange:
-    """Return a change that converts the string in a parameter with two Python functions."""
-
     def calling(direction: str) -> LineStep:
         def step(lines: ParameterLines, spelling: Spelling) -> ParameterLines:
             known = spelling.message
@@ -225,7 +218,6 @@ def call_for_parameter(
 
 
 def takes_message(code: PythonFunction) -> bool:
-    """Return whether a function has the parameter MESSAGE."""
     try:
         return MESSAGE in signature(code).parameters
     except (ValueError, TypeError):  # some functions written in C have no signature
@@ -233,10 +225,7 @@ def takes_message(code: PythonFunction) -> bool:
 
 
 def text_function(code: PythonFunction) -> Callable[[str], str]:
-    """Return a function that calls a user's function with a string and requires a string as result.
-
-    The returned function raises ConversionError.
-    """
+    """Return a function that requires a string as result, and raises ConversionError."""
 
     def called(text: str) -> str:
         made = _called(code, text, ())

@@ -29,7 +29,6 @@ S = TypeVar("S", bound=ChangeSection)
 
 
 def _models(kind: type[S]) -> dict[str, type[S]]:
-    """Return all subclasses of `kind` in the modules of this package, by their keywords."""
     names = [f"{changes.__name__}.{one.name}" for one in iter_modules(changes.__path__)]
     modules = [import_module(name) for name in names if name != __name__]
     found = (
@@ -80,11 +79,7 @@ def _describe(schema: dict[str, Any], entry: "type[ChangeEntry[Any]]") -> None:
 
 
 class ChangeEntry(SectionModel, Generic[S]):
-    """An entry of a list of changes: one change by its name, and options for it.
-
-    Attributes:
-        changes: The models of the changes that an entry can contain, by name.
-    """
+    """An entry of a list of changes: one change by its name, and options for it."""
 
     model_config = ConfigDict(json_schema_extra=_describe)
     changes: ClassVar[Mapping[str, type[ChangeSection]]] = {}
@@ -121,11 +116,9 @@ class ChangeEntry(SectionModel, Generic[S]):
         return {name: found[name] for name in self.changes if found.get(name) is not None}
 
     def policy(self, at: Location) -> UnfitPolicy | None:
-        """Return what happens to unfit values; None if the entry does not declare it."""
         return None if self.unfit is None else policy_of(self.unfit, place(at))
 
     def only(self, context: BuildContext) -> tuple[S, BuildContext] | None:
-        """Return the change and its context; None after recording that there is not exactly one."""
         named = self.named()
         if len(named) != 1:
             found = f"names {' and '.join(named)}" if named else "names no change"
@@ -172,7 +165,6 @@ class ParameterConfig(ChangeEntry[ParameterSection]):
     changes = PARAMETER_CHANGES
 
     def compile(self, context: BuildContext) -> ParameterChange | None:
-        """Return the change, or None after recording a mistake; `context` is that of the entry."""
         found = self.only(context)
         change = None if found is None else found[0].parameter_change(found[1])
         policy = self.policy(context.at)

@@ -46,8 +46,6 @@ from gateway.conversion.schema import Flat, SchemaImage
 
 
 class _RenameSection(ChangeSection):
-    """The common base of `rename` for bodies and for parameters."""
-
     field: str
     """The name of the field, query parameter or header field in the newer version."""
     to: str
@@ -115,10 +113,6 @@ def rename(scopes: tuple[Scope, ...], newer: Keys, older: Keys) -> Change:
     an object that both versions have. Objects on the new path are created if absent, and objects on
     the old path are removed if they become empty. If the new location already has a value, the body
     is refused, because one of the two values would be lost.
-
-    Args:
-        newer: The location in the newer version.
-        older: The location in the older version.
     """
     common = len(_common(newer, older)) + 1
     change = Change(

@@ -66,11 +66,7 @@ def _effect(flat: Flat, image: SchemaImage) -> object:
 
 
 def rounded(places: int) -> Callable[[str], str]:
-    """Return a function that rounds a number to `places` decimal places.
-
-    The function rounds the decimal digits, so that no precision is lost to binary floating point.
-    It raises ValueError for a string that is not a number.
-    """
+    """Return a function that rounds decimal digits; it raises ValueError for other strings."""
 
     def convert(text: str) -> str:
         match = _NUMBER.match(text)

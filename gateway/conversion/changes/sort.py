@@ -50,8 +50,6 @@ class SortWords(NamedTuple):
     with signs, `-date,name` sorts by date in descending order, then by name.
 
     Attributes:
-        field: The name of the parameter with the fields.
-        order: The name of the parameter with the words.
         default: The field of a request that has words but no field. If it is None, such a request
             is refused.
     """

@@ -35,8 +35,6 @@ from gateway.conversion.steps import ConversionStep, ConversionTask, fuse
 
 
 class _SpreadSection(BodySection):
-    """The common base of `spread` and `collect`."""
-
     keep: bool = True
     """Whether the version with the value in the elements also has it once beside them. The default
     is true."""
@@ -48,7 +46,6 @@ class _SpreadSection(BodySection):
     empty list. Without it, the field is then absent."""
 
     def own_losses(self) -> Iterator[Loss]:
-        """Yield the losses for elements without the value, and for messages without elements."""
         beside, inside = (self.into, self.field) if self.inverse else (self.field, self.into)
         text = f"on the way back, every '{inside}' is that of '{beside}'"
         yield Loss(True, text, overwrites=False)
@@ -128,10 +125,7 @@ def spread(
     value, the field stays absent.
 
     Args:
-        field: The keys of the field, relative to the current object.
         inner: The scopes that lead from the current object to the elements.
-        target: The keys of the value in an element of the older version.
-        keep: Whether the older version has the field in addition to the values in the elements.
         keeps: Whether a value is left unchanged if it is not an array or object, although the path
             to the elements leads through it.
     """

@@ -109,7 +109,6 @@ class _PatternField(NamedTuple):
     """A field of a pattern: what it describes, how it is written, and how it is read.
 
     Attributes:
-        name: The name of the field, which is also the name of the group in `reading`.
         writing: The part of the template for `str.format`.
         reading: The regular expression for the text.
     """
@@ -173,19 +172,16 @@ class TimePattern:
 
     Attributes:
         template: The template for writing (`str.format`), with the names of fields in braces.
-        reading: The regular expression for reading; its groups have the names of the fields.
         digits: The number of digits of the fraction of a second; None allows any number, after a
             decimal point.
         zone: The offset from UTC, in minutes east, for written times and for times without offset.
         only_zone: Whether a time with another offset is refused.
-        name: The pattern as error messages show it.
         place: A time zone such as Europe/Berlin, whose offset depends on the moment. It replaces
             `zone`.
         fraction: How the fraction of a second is written if `digits` is None.
         own_zone: Whether every time is written in the zone. If false, a time keeps the offset with
             which it was read, if the pattern has an offset.
         offsets: The pattern letters that define how an offset is written.
-        short_year: Whether years have two digits.
     """
 
     template: str
@@ -283,7 +279,6 @@ class TimePattern:
         )
 
     def _add_half(self, parts: dict[str, int], half: str) -> None:
-        """Convert an hour of a 12-hour clock in `parts` to the hour of the day."""
         if not 1 <= parts["hour"] <= 12:
             raise ValueError(f"expected a time written as {self.name}, found no such day or hour")
         parts["hour"] = parts["hour"] % 12 + 12 * (half.upper() == "PM")
@@ -303,7 +298,6 @@ _LAST_OF_DAY = 86_399
 
 
 def _value(part: str, text: str) -> int:
-    """Return the number of a year, month, day, hour, minute or second."""
     if part == "month" and not text.isdigit():
         return _short(_MONTHS).index(text[:3].capitalize()) + 1
     number = int(text)
@@ -350,8 +344,6 @@ def parse_pattern(
         pattern: Consists of the letters in `_FIELDS`, S for each digit of the fraction of a second,
             text in single quotes, and punctuation.
         zone: The offset from UTC of the times, in minutes east.
-        only_zone: Whether a time with another offset is refused.
-        place: A time zone such as Europe/Berlin, which replaces `zone`.
 
     Raises:
         ValueError: The string is not such a pattern. The message explains the mistake to the
@@ -388,7 +380,6 @@ def parse_pattern(
 
 
 def _field_of(run: str) -> _PatternField:
-    """Return the field for a run of one pattern letter; raises ValueError."""
     if set(run) == {"S"}:
         return _PatternField("fraction", "{fraction}", f"[0-9]{{{len(run)}}}")
     field = _FIELDS.get(run)
@@ -410,11 +401,7 @@ def minutes_of(offset: str) -> int:
 
 
 def offset_text(minutes: int, letters: str = "XXX") -> str:
-    """Return an offset from UTC as a string, such as Z or +02:00.
-
-    Args:
-        letters: The pattern letters of the offset, such as XXX.
-    """
+    """Return an offset from UTC as a string, such as Z or +02:00."""
     if not minutes and letters in ("XXX", "XX"):
         return "Z"
     hours, rest = divmod(abs(minutes), 60)
@@ -438,11 +425,7 @@ def _pieces(pattern: str) -> Iterator[tuple[str | None, str]]:
 
 
 def _check(pattern: str, fields: Mapping[str, str]) -> None:
-    """Raise ValueError if a pattern lacks a field that its other fields need.
-
-    Args:
-        fields: The pattern letters of each field.
-    """
+    """Raise ValueError if a pattern lacks a field that its other fields need."""
     if (fields.get("hour") in _TWELVE_HOURS) is not ("half" in fields):
         raise ValueError(f"'{pattern}' needs both hh and a for a 12-hour clock; write HH otherwise")
     if "weekday" in fields and "day" not in fields:
@@ -582,7 +565,6 @@ class Time(RewriteSection):
 
 
 def rewrite_moments(source: MomentForm, target: MomentForm) -> Callable[[str], str]:
-    """Return a function that converts a time from one form to another."""
     return lambda text: target.write(source.read(text))
 
 

@@ -17,8 +17,6 @@ from gateway.conversion.scalars import Type
 
 
 class _CarrySection(BodySection):
-    """A value that one version has in the body, and the other version outside the body."""
-
     field: str
     """The path of the body field from the root of the body, such as `page.total`."""
     type: Literal["text", "number", "boolean"] = "text"

@@ -176,7 +176,6 @@ def _retyping(source: Type, target: Type) -> ValueRewrite:
 
 
 def _of_text(source: Type, target: Type) -> Callable[[str], str]:
-    """Return a function that converts the string of a parameter; it may raise ValueError."""
     convert = _RETYPED[source, target]
 
     def written(text: str) -> str:

@@ -29,7 +29,6 @@ class FieldCondition(SectionModel):
     """The type of the value, or a list of types: object, array, text, number, boolean or null."""
 
     def compile(self, context: BuildContext) -> tuple[tuple[Scope, ...], Condition] | None:
-        """Return the scopes of the objects and the condition; None after recording a mistake."""
         path = context.path(self.field, "field")
         given = [key for key in ("is_", "is_not", "type") if key in self.model_fields_set]
         if len(given) != 1:
@@ -56,11 +55,6 @@ class When(FieldCondition):
     version."""
 
     def applied(self, change: Change, context: BuildContext) -> Change | None:
-        """Return the conditional change, or None after recording a mistake.
-
-        Args:
-            context: The surroundings of this condition.
-        """
         newer = self.compile(context)
         older = newer
         if self.older is not None:

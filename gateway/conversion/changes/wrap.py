@@ -42,8 +42,6 @@ Nothing = Literal["null", "absent", "list"]
 
 
 class _ListSection(ChangeSection):
-    """The common base of `wrap` and `unwrap`."""
-
     def _cut(self, field: str) -> Loss:
         return Loss(True, f"of several elements, {field} keeps the first", True)
 
@@ -243,7 +241,6 @@ class _Wrap:
         return with_field(holder, key, union(found), required=required)
 
     def _only(self, flat: Flat, image: SchemaImage) -> object:
-        """Return the schema of the element of a list with one element."""
         items = elements_of(flat)
         if self.many != "keep":
             return items
@@ -272,13 +269,7 @@ class _Wrap:
 
 
 def wrap_parameter(name: str, *, strict: bool = False) -> ParameterChange:
-    """Return the change of a parameter that the older version may have several times.
-
-    An upgrade keeps only the first value. A downgrade changes nothing.
-
-    Args:
-        strict: Whether an upgrade refuses several values.
-    """
+    """Return a change whose upgrade keeps only the first value, or refuses several if `strict`."""
 
     def up(lines: ParameterLines, spelling: Spelling) -> ParameterLines:
         key = spelling.key(name)

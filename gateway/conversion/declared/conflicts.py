@@ -22,19 +22,12 @@ AskedPaths = Iterable[tuple[Template, Template]]
 
 
 class _Endpoint(NamedTuple):
-    """The public path of an endpoint, and the path of its requests to services."""
-
     public: Template
     asked: Template
 
 
 class LinkOverlap:
-    """Checks whether two links of an API apply to the same messages.
-
-    Args:
-        asked: The paths of the API's endpoints.
-        links: All links of the API, by the older version of the link.
-    """
+    """Checks whether two links of an API apply to the same messages."""
 
     def __init__(self, asked: AskedPaths, links: Mapping[Version, Sequence[VersionLink]]) -> None:
         self._endpoints = {public.text: _Endpoint(public, path) for public, path in asked}
@@ -47,7 +40,6 @@ class LinkOverlap:
         self._tables: dict[tuple[Version, bool], OperationTable] = {}
 
     def overlap(self, one: VersionLink, other: VersionLink) -> bool:
-        """Return whether both links apply to some messages."""
         # Errors with different statuses are different messages.
         if not (one.on & other.on - {MessageKind.ERROR} or one.statuses & other.statuses):
             return False
@@ -88,7 +80,6 @@ class LinkOverlap:
         return False
 
     def _on_the_way(self, asked: Template, older: Version) -> list[Template]:
-        """Return the path of requests to a service, and its equivalents in other versions."""
         moves = [
             (each.newer.template, each.older.template)
             for version, some in self._operations.items()
@@ -122,7 +113,6 @@ class LinkOverlap:
         return any(one is not None and one.operation is operation for one in found)
 
     def _comes_to(self, endpoint: _Endpoint, path: str) -> bool:
-        """Return whether requests with this path to a service come from this endpoint only."""
         _, captures = Router([(endpoint.asked, endpoint.asked)]).find(path) or (None, {})
         public = endpoint.public.fill({**dict.fromkeys(endpoint.public.captures, ANY), **captures})
         found = self._router.find(public)
@@ -135,7 +125,6 @@ def _overlap(one: frozenset[str] | None, other: frozenset[str] | None) -> bool:
 
 
 def _takes(operation: MappedOperation, methods: frozenset[str] | None) -> bool:
-    """Return whether an operation has one of the methods in either version. None is all methods."""
     sides = [side for side in (operation.newer, operation.older) if side is not None]
     return methods is None or any(side.takes(method) for side in sides for method in methods)
 
@@ -168,10 +157,8 @@ def find_conflicts(part: Part, before: Sequence[Part], mistakes: Mistakes) -> No
     - A change of links names a query parameter by its name in the other version.
 
     Args:
-        part: The entry of `conversions` to check.
         before: The earlier entries between the same versions that apply to some of the same
             messages.
-        mistakes: Collects the conflicts.
     """
     for parts in ([part], *([other, part] for other in before)):
         _find(_uses_of(parts, "changes"), _within, mistakes)
@@ -221,7 +208,6 @@ class _Walk:
 
     Args:
         within: Returns whether the first field is the second field or inside it.
-        mistakes: Collects the conflicts.
     """
 
     def __init__(self, within: Callable[[str, str], bool], mistakes: Mistakes) -> None:
@@ -236,7 +222,6 @@ class _Walk:
         self._renamed: dict[str, str] = {}
 
     def check(self, change: _Use) -> None:
-        """Report conflicts with earlier changes."""
         for field in change.taken:
             self._check_taken(change, field)
         for field in change.makes:
@@ -289,7 +274,6 @@ class _Walk:
             )
 
     def add(self, change: _Use) -> None:
-        """Record the fields that the change removes, reads and creates."""
         here, taken, makes = change.at[:-1], change.taken, change.makes
         name = makes[0] if len(taken) == len(makes) == 1 else ""
         self._renamed |= dict.fromkeys(taken, name)
@@ -306,7 +290,6 @@ class _Walk:
 
 
 def _remedy(name: str, field: str, makes: Sequence[str]) -> str:
-    """Return the remedy for a change that reads a field which an earlier change removed."""
     stays = field in makes
     right = "list this one first" if stays else "keep one of the two"
     return f"write '{name}' here, or {right}" if name and (stays or name not in makes) else right
@@ -336,7 +319,6 @@ def _find_unreadable(parts: Sequence[Part], mistakes: Mistakes) -> None:
 
 
 def _find_misnamed(parts: Sequence[Part], mistakes: Mistakes) -> None:
-    """Report changes of links that name a renamed parameter by its name in the other version."""
     renamed = [one.parameter_use for part in parts for _, one in _parameters(part, "query")]
     for change in (change for part in parts for change in part.changes()):
         if change.section.linked is None:

@@ -327,7 +327,6 @@ class ConversionConfig(SectionModel):
                     mistakes.add(f"{text}; remove it, or on: {self.on}", *at, key)
 
     def _warn(self, at: Location, mistakes: Mistakes, groups: GroupConfigs) -> None:
-        """Warn once about each change that loses data, including changes of groups."""
         parameters = (
             DeclaredChange((*at, key, index, name), section, allow_loss=entry.allow_loss)
             for key, entries in (("query", self.query), ("headers", self.headers))
@@ -355,13 +354,11 @@ class Part(NamedTuple):
     groups: GroupConfigs = MappingProxyType({})
 
     def changes(self) -> Iterator[DeclaredChange]:
-        """Yield the changes of bodies, including the changes of the groups that it uses."""
         groups_at = (*self.at[:-2], "groups")
         return declared_changes(self.config.changes, (*self.at, "changes"), self.groups, groups_at)
 
 
 def named(policy: UnfitPolicy, at: Location) -> UnfitPolicy:
-    """Return a policy with the name of the change at a location."""
     return policy if policy.refuses else policy._replace(name=place(at))
 
 
@@ -400,7 +397,6 @@ def compile_statuses(
     mistakes: Mistakes,
     allow_loss: str | None = None,
 ) -> dict[int, int]:
-    """Return a map from the newer to the older version's statuses, and warn of lost statuses."""
     several = configured if isinstance(configured, Sequence) else (configured,)
     pairs = [pair for pair in several if pair is not None]
     statuses = {pair.newer: pair.older for pair in pairs}

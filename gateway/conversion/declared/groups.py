@@ -22,7 +22,6 @@ class DeclaredChange(NamedTuple):
         place: The path to the object that the change applies to; empty for the body itself.
         used: The location of the `use` of the group; empty for a change outside groups.
         allow_loss: The reason why the change may lose data; None if it may not.
-        entry: The entry with the change; None for a change of a parameter.
         is_conditional: Whether the change, or a `use` of its group, has a condition.
     """
 
@@ -48,7 +47,6 @@ class DeclaredChange(NamedTuple):
 
     @property
     def field_use(self) -> FieldUse:
-        """The fields that the change reads and writes, as paths from the body."""
         section = self.section
         return section.field_use.at(self.place) if isinstance(section, BodySection) else FieldUse()
 
@@ -131,8 +129,6 @@ def endless(groups: GroupConfigs) -> Iterator[str]:
 
 
 class ChangeGroups(NamedTuple):
-    """The groups of an API by name: their declarations, and their compiled changes."""
-
     configs: GroupConfigs
     changes: Mapping[str, tuple[Change, ...]]
 
@@ -141,7 +137,6 @@ NO_GROUPS = ChangeGroups({}, {})
 
 
 def compile_groups(configs: GroupConfigs, at: Location, mistakes: Mistakes) -> ChangeGroups:
-    """Compile the groups of an API, and add errors to `mistakes`."""
     changes: dict[str, tuple[Change, ...]] = dict.fromkeys(configs, ())
     for name in endless(configs):
         mistakes.add(

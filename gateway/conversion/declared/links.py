@@ -211,7 +211,6 @@ class DeclaredOperations:
         known: Mapping[_Identity, tuple[MappedOperation, Location]],
         at: Location,
     ) -> None:
-        """Warn if an entry lacks the query that a declared operation with the same path has."""
         for (method, shape, query), (operation, first) in known.items():
             side = operation.newer
             same = method in (None, pattern.method) and shape == pattern.template.shape
@@ -304,7 +303,6 @@ def _entries(
 
 
 def _narrowed(operation: MappedOperation, method: str | None) -> MappedOperation:
-    """Return an operation for all methods, restricted to one method."""
     newer, older = (
         None if side is None else side._replace(method=method)
         for side in (operation.newer, operation.older)
@@ -327,8 +325,6 @@ def _names_version(captures: Mapping[str, str], template: Template, own: str | N
     """Return whether the path of an operation contains a version label that is not allowed there.
 
     Args:
-        captures: The parts of the operation's path that match the captures of the request path.
-        template: The path of the operation.
         own: The label that the path may contain; None if no label is allowed.
     """
     named = captures.get("version")
@@ -341,9 +337,6 @@ class DeclaredLinks:
     Args:
         versions: The versions of the API by label, the oldest first.
         check_paths: Checks the `paths` of a conversion, given the location of the conversion.
-
-    Attributes:
-        links: The links, by the older version of the link.
     """
 
     def __init__(
@@ -384,7 +377,6 @@ class DeclaredLinks:
         }
 
     def check(self, asked: AskedPaths) -> None:
-        """Report conflicts between links, and warn of operations that no endpoint reaches."""
         paths = dict.fromkeys(asked)
         self._operations.warn_unreached(path for _, path in paths)
         overlap = LinkOverlap(paths, self.links)

@@ -14,7 +14,6 @@ NO_TYPE: Final = "none"
 
 # A media type with the structured suffix +json (RFC 6839).
 _JSON = re.compile(rb"[!#$%&'*+\-.^_`|~0-9a-z]+/[!#$%&'*+\-.^_`|~0-9a-z]+\+json\Z")
-# Only parsed Content-Types up to this length are cached, so that the cache stays small.
 _SHORT = 256
 _TYPE = b"content-type"
 _DESCRIBING = FieldNames({_TYPE, b"content-encoding"})
@@ -112,11 +111,7 @@ The text encoding is None for UTF-8 and for encodings that are detected from the
 def described(
     fields: Iterable[tuple[bytes, bytes]], media_types: Mapping[str, str] = NO_TYPES
 ) -> BodyKind:
-    """Return the format and the encodings of a body, from the header fields of its message.
-
-    Args:
-        media_types: The configured formats of media types; see `Endpoint.media_types`.
-    """
+    """Return the format and the encodings of a body, from the header fields of its message."""
     types: list[bytes] = []
     codings: list[bytes] = []
     known = _DESCRIBING.known
@@ -145,7 +140,6 @@ def is_stream(kind: BodyKind) -> bool:
 
 
 def format_of(fields: Iterable[tuple[bytes, bytes]]) -> BodyFormat:
-    """Return the format of a body, from its Content-Type."""
     return described(fields)[0]
 
 
@@ -176,7 +170,6 @@ class ElementCount:
         self._marks = _MARKS.get(body_format, _JSON_MARKS)
 
     def exceeds(self, piece: bytes) -> bool:
-        """Count the elements in a piece, and return whether the body may have too many elements."""
         # Each element follows one of the marks, but marks inside strings are counted too. The count
         # runs in short steps because other threads wait during a step. It stops at the limit.
         for begin in range(0, len(piece), _STEP):
@@ -188,11 +181,7 @@ class ElementCount:
 
 
 def is_in_ranges(fields: Iterable[tuple[bytes, bytes]], ranges: Collection[str]) -> bool:
-    """Return whether one of the media ranges matches the Content-Type of a message.
-
-    Args:
-        ranges: Media ranges in lower case, such as `text/csv` and `image/*`.
-    """
+    """Return whether one of the media ranges matches the Content-Type of a message."""
     types = [value for name, value in fields if name.lower() == _TYPE] if ranges else []
     return len(types) == 1 and any(each in ranges for each in _ranges(types[0]))
 
@@ -208,7 +197,6 @@ _Text = tuple[BodyFormat, TextEncoding | None]
 
 
 def _declared(content_type: bytes, media_types: Mapping[str, str]) -> _Text | None:
-    """Return the configured format of a media type, or None if no format is configured."""
     for name in _ranges(content_type):
         if name in media_types:
             return _in_charset(_READINGS[media_types[name]], _charsets(content_type))

@@ -1,12 +1,10 @@
 """Conversion of forms: `application/x-www-form-urlencoded` (WHATWG URL, section 5).
 
-A form is converted as an object of strings: each name is a field, and a repeated name is an array.
-Form values have no types. If a change expects a number or a boolean, it parses the string. If a
-version does not accept forms, the conversion to that version turns a form into JSON.
+A form is converted as an object of strings: a repeated name is an array. If a version does not
+accept forms, the conversion to that version turns a form into JSON.
 
-Only fields that a change alters are rewritten. Other fields keep their bytes and positions. Some
-clients, such as curl, send JSON or plain text with the media type of forms. Such a body is not
-converted.
+Only fields that a change alters are rewritten. Some clients, such as curl, send JSON or plain text
+with the media type of forms. Such a body is not converted.
 """
 
 import re
@@ -101,7 +99,6 @@ def write_form(document: Document) -> bytes:
 def _rewritten(
     body: bytes, names: list[str | None], given: dict[str, list[str]], converted: Document
 ) -> bytes:
-    """Return a form with only the changed fields rewritten, at their original positions."""
     made = _texts(converted)
     if made == given:
         return b"" if body is EMPTY_FORM else body
@@ -177,11 +174,6 @@ def _pair(name: str, text: str, spelled: Mapping[str, bytes] = MappingProxyType(
 
 
 def _texts(document: Document) -> dict[str, list[str]]:
-    """Return the values of a document as strings by name.
-
-    Raises:
-        ConversionError: A form cannot hold the document.
-    """
     if not isinstance(document, dict):
         raise ConversionError(f"becomes {kind(document)}, which a form cannot hold")
     texts: dict[str, list[str]] = {}
@@ -206,7 +198,6 @@ def _is_json(body: bytes) -> bool:
 
 
 def _is_text(body: bytes) -> bool:
-    """Return whether a body looks like plain text: without `=`, or with an unescaped name."""
     return body.strip(b"&") != b"" and (b"=" not in body or _TEXT.match(body) is not None)
 
 
@@ -233,7 +224,6 @@ def json_from(conversion: BodyConversion) -> int | None:
 
 
 def retyped(fields: HeaderFields, conversion: BodyConversion) -> HeaderFields:
-    """Return the header fields of a converted form, with the media type of JSON if it is JSON."""
     if json_from(conversion) is None:
         return fields
     return [*end_to_end(fields, _TYPE), (b"Content-Type", b"application/json")]
@@ -273,7 +263,6 @@ def _pairs(fields: JsonObject) -> Iterator[tuple[str, str]]:
 
 
 def _first(value: Document) -> Tokens:
-    """Return the location of the first value in nested objects."""
     if not isinstance(value, dict) or not value:
         return ()
     key = next(iter(value))
@@ -302,7 +291,6 @@ def _coded(text: str) -> bytes:
 
 
 def _check_utf8(value: Document) -> None:
-    """Raise ConversionError for surrogates, which stand for invalid UTF-8."""
     if isinstance(value, dict):
         value = [*value.keys(), *value.values()]
     if isinstance(value, list):
@@ -321,7 +309,6 @@ def _parse(value: Document) -> Document:
 
 
 def _digits(value: Document) -> str | None:
-    """Return the digits of a number or numeric string, or None for any other value."""
     if isinstance(value, str):
         return value if NUMBER_TEXT.match(value) else None
     return PLAIN.digits(value)

@@ -51,7 +51,6 @@ def _bounded(text: str) -> Decimal:
 _decoder = msgspec.json.Decoder(dict[str, Raw] | list[Raw] | str | int | float | bool | None)
 _to_the_leaves = msgspec.json.Decoder(float_hook=_bounded)
 _compared = msgspec.json.Decoder(float_hook=number)
-# The prefix of most error messages of the parser.
 _MALFORMED = "JSON is malformed: "
 _encoder = msgspec.json.Encoder(decimal_format="number")
 # The types of numbers that changes create, such as a default.
@@ -178,7 +177,6 @@ def _converted(
     step: Step,
     of_places: bool,
 ) -> bytes:
-    """Convert a body. Values that no change alters keep their original text."""
     small = len(text) <= large_json.LARGE
     ordinary = small and step is no_step and message is None and not of_places and parse is _parse
     if ordinary and _idle:

@@ -52,9 +52,6 @@ def convert_patch(
 ) -> bytes:
     """Convert a JSON Patch; return the same object if no change alters it.
 
-    Args:
-        message: The message with the patch, which is not altered; None if the message is unknown.
-
     Raises:
         ConversionError: The body is not a JSON Patch, or an operation has no equivalent in the
             other version, for example because its path is only a part of a field there.
@@ -144,7 +141,6 @@ def _is_index(parts: _Place) -> bool:
 
 
 def _moved(place: _Place, convert: _JsonConversion, name: str) -> list[_Place]:
-    """Return the paths in the other version; raise ConversionError if there are none."""
     if not place:
         return [place]
     try:
@@ -185,7 +181,6 @@ def _value(place: _Place, target: _Place, value: Raw, convert: _JsonConversion) 
 
 
 def _in_operation(place: _Place, found: ErrorPlace) -> ErrorPlace:
-    """Map a location in the temporary document to a location in the operation."""
     if isinstance(found, Beside):
         return found
     return ("path",) if len(found) < len(place) else ("value", *found[len(place) :])

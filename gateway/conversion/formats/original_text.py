@@ -49,12 +49,10 @@ class RepeatedValue(NamedTuple):
 
 
 def repeated() -> ConversionError:
-    """Return the error for an object that has a key more than once."""
     return ConversionError("an object has the same key twice (RFC 8259, section 4)")
 
 
 def object_of(given: Iterable[tuple[str, Document]]) -> JsonObject:
-    """Return an open object with the given members, whose keys may be repeated."""
     members = [*given]
     counts = Counter(key for key, _ in members)
     made: JsonObject = {}
@@ -80,7 +78,6 @@ _string_at = json.JSONDecoder().raw_decode
 _value_at = json.JSONDecoder(parse_int=str, parse_float=str).raw_decode
 # The separators of keys and values: white space, with a brace, a colon or a comma.
 _SEPARATOR = re.compile(r"[ \t\n\r]*[,:{]?[ \t\n\r]*")
-# The characters that may follow a value in an object.
 _ENDS = " \t\n\r,}"
 # The beginning of an escaped colon (\u003a).
 _ESCAPED = b"\\u003"
@@ -100,13 +97,7 @@ class OddMembers(NamedTuple):
 
 
 def odd_members(text: bytes, written: bytes, members: Mapping[str, Any]) -> OddMembers | None:
-    """Return the members of an object if a key is repeated or has needless escapes, or None.
-
-    Args:
-        text: The object as valid JSON.
-        written: The encoder's output for the parsed members.
-        members: The parsed members.
-    """
+    """Return the members of an object if a key is repeated or has needless escapes, or None."""
     if b"\\" not in text:
         if text.count(b":") == written.count(b":"):
             return None  # the usual case
@@ -160,7 +151,6 @@ def _scan(text: str, members: Mapping[str, Any]) -> OddMembers:
 
 
 def _after(text: str, at: int) -> int:
-    """Return the index of the next key, value or closing brace."""
     separator = _SEPARATOR.match(text, at)
     assert separator is not None  # the pattern also matches an empty string
     return separator.end()
@@ -173,11 +163,9 @@ def _refuse_pairs(pairs: list[tuple[str, object]]) -> None:
 
 _decoder = msgspec.json.Decoder(dict[str, Raw] | list[Raw] | str | int | float | bool | None)
 _opened = _decoder.decode
-# The types of numbers that changes create, such as a default.
 _NUMBERS = frozenset({int, float})
 # The types of values that the encoder can write without further preparation.
 _CLOSED = frozenset({Raw, str, int, float, bool, type(None)})
-# The number of elements that are compared in one step.
 _TOGETHER = 64
 _NO_KEYS: Mapping[str, bytes] = {}
 
@@ -203,12 +191,7 @@ class _Opened(NamedTuple):
 
 
 class OriginalText:
-    """Opens and closes the values of one body.
-
-    Args:
-        step: Called between parts of the work, to let other threads run.
-        small: Whether the body is small enough to be encoded in one step.
-    """
+    """Opens and closes the values of one body."""
 
     def __init__(self, step: Step, *, small: bool) -> None:
         self._step = step

@@ -38,7 +38,6 @@ _MOST = 1024 * 1024
 
 
 def many_surrogates(body: bytes) -> bool:
-    """Return whether a body has so many escaped surrogates that its conversion is slow."""
     return body.count(rb"\ud") + body.count(rb"\uD") > _FEW
 
 
@@ -68,7 +67,6 @@ def restore_surrogates(body: bytes) -> bytes:
 
 
 def has_surrogates(text: bytes) -> bool:
-    """Return whether JSON text contains placeholders for surrogates."""
     return _IN_PLANE.search(text) is not None
 
 
