@@ -31,8 +31,6 @@ _ORDER = {finding: place for place, finding in enumerate(Finding)}
 
 
 class ActionItem(NamedTuple):
-    """A finding about one version, file, replica or service."""
-
     finding: Finding
     subject: str
     reason: str
@@ -102,13 +100,11 @@ def _of_version(finding: Finding, key: VersionKey, reason: str, order: float = 0
 
 
 def version_link(key: VersionKey, part: str = "") -> str:
-    """Return the path of a version's view on the page, or of a part of the view."""
     place = "/".join(quote(step, safe="") for step in key if step)
     return f"/page/versions/{place}{part}"
 
 
 def name_of(key: VersionKey) -> str:
-    """Return the display name of a version."""
     return " ".join(key).rstrip()
 
 

@@ -78,11 +78,7 @@ def own_events(operator: Operator, now: float) -> Iterator[Notification]:
 def state_stale(
     replica: str, since: float | None, now: float, rank: FailoverRank
 ) -> Iterator[Notification]:
-    """Yield an event if the store has been unreachable for long enough.
-
-    Args:
-        since: the time since which the store is unreachable; None if it is reachable.
-    """
+    """Yield an event if the store has been unreachable for long enough."""
     if since is not None and now - since >= (_ALONE_SECONDS if rank.rank else _STALE_SECONDS):
         text = (
             f"The store of the state has been unreachable since {moment_text(since)} (seen by"

@@ -67,23 +67,19 @@ def duration_text(seconds: float) -> str:
 
 
 def plural(count: float, noun: str) -> str:
-    """Return a noun in the singular for a count of 1, otherwise in the plural."""
     return noun if count == 1 else f"{noun}s"
 
 
 def compared_text(compared: int, differing: int) -> str:
-    """Return the numbers of compared and differing responses as text."""
     verb = "differs" if differing == 1 else "differ"
     return f"{compared} {plural(compared, 'response')} compared, {differing} {verb}"
 
 
 def sentence(text: str) -> str:
-    """Capitalize the first letter, and append a period unless the text ends with `.` or `?`."""
     return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '?')) else '.'}"
 
 
 def gap_text(gap: DataGap) -> str:
-    """Describe a gap in the data, as the beginning of a sentence."""
     since = format_time(gap.since)
     if gap.replica is None:
         return f"the database has been unreachable since {since}"

@@ -19,17 +19,10 @@ _WINDOWS = 2
 _INTERVAL = 1.0
 
 GateName = tuple[str, str]
-"""The name of a gate and of its measure."""
 
 
 class GatePoint(NamedTuple):
-    """A gate's comparison at one time.
-
-    Attributes:
-        at: the time, in monotonic seconds.
-        new: the share or the mean on the new route; None without requests.
-        old: the share or the mean on the old route; None without requests.
-    """
+    """The comparison by a gate at one time, in monotonic seconds."""
 
     at: float
     new: float | None
@@ -48,17 +41,14 @@ class GateCurves:
         self._still: set[VersionKey] = set()
 
     def of(self, key: VersionKey) -> Mapping[GateName, Sequence[GatePoint]]:
-        """Return the curves for a cutover's gates, the latest points last."""
         return self._curves.get(key, {})
 
     async def run(self, state: State, rules: Callable[[], Snapshot]) -> None:
-        """Add points to the curves until the task is cancelled."""
         while True:
             await self.look(state, rules(), time.monotonic())
             await asyncio.sleep(_INTERVAL)
 
     async def look(self, state: State, rules: Snapshot, now: float) -> None:
-        """Add a point to each curve whose latest point is old enough."""
         for key in self._curves.keys() - rules.cutovers.keys():
             del self._curves[key]
         still = {

@@ -21,7 +21,6 @@ from gateway.base.overrides import VersionKey
 from gateway.findings.formatting import format_time, moment_text
 
 DOCUMENT = "notifications"
-"""The name of the document in the state that contains the notifications."""
 RETRIES = (5.0, 300.0, 1800.0, 7200.0, 18_000.0, 36_000.0, 36_000.0)
 """The seconds before each retry (Standard Webhooks, "Deliverability and reliability")."""
 _MAX_ITEMS, _MAX_KNOWN = 100, 2000
@@ -84,7 +83,6 @@ class NotifyDocument(msgspec.Struct):
     """The state of all notifications. The lists of events and ids have the latest entry last.
 
     Attributes:
-        items: the latest events with their deliveries.
         known: the ids of all events that were added.
         cutovers: the last known percentage of each cutover, and what set it.
         brownouts: the beginning, the end and the percentage of each current brownout.
@@ -140,11 +138,7 @@ class NotifyDocument(msgspec.Struct):
         }
 
     def record(self, outcomes: Mapping[str, Mapping[str, Attempt]], now: float) -> None:
-        """Record the outcomes of attempts.
-
-        Args:
-            outcomes: by webhook and by the id of the event.
-        """
+        """Record the outcomes of attempts, by webhook and by the id of the event."""
         for one in self.items:
             for name, each in one.deliveries.items():
                 attempt = outcomes.get(name, {}).get(one.id)
@@ -164,7 +158,6 @@ class NotifyDocument(msgspec.Struct):
         self.taken[webhook] = max(now, self.taken.get(webhook, 0.0))
 
     def forget_webhooks(self, kept: Iterable[str]) -> None:
-        """Give up the messages to all webhooks that are not in `kept`."""
         kept = {*kept}
         self.taken = {name: at for name, at in self.taken.items() if name in kept}
         removed = (one.deliveries[name] for one in self.items for name in {*one.deliveries} - kept)
@@ -209,10 +202,7 @@ class NotifyDocument(msgspec.Struct):
 
 
 def read_document(document: object) -> NotifyDocument:
-    """Parse the document; return an empty document if it is missing or cannot be parsed.
-
-    A document of another release may have another format.
-    """
+    """Parse the document; a missing document and the format of another release count as empty."""
     try:
         return msgspec.convert(document or {}, NotifyDocument)
     except msgspec.ValidationError:

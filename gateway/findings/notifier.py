@@ -88,11 +88,7 @@ class Notifier:
         self._operator.webhooks.clear()
 
     async def round(self) -> None:
-        """Add new events; on the leader, also send due messages.
-
-        Raises:
-            StateError: the store is unreachable.
-        """
+        """Add new events; on the leader, also send due messages. Raises StateError."""
         operator, state, dropped = self._operator, self._operator.state, 0
         notify, leads = operator.rules.notify, state.leads
         stored, now = await state.read_document(DOCUMENT)
@@ -173,7 +169,6 @@ class Notifier:
     async def _send(
         self, ready: list[Notification], name: str, webhook: Webhook
     ) -> dict[str, Attempt]:
-        """Send messages until one fails; return the outcomes by event id."""
         outcomes: dict[str, Attempt] = {}
         for one in ready:
             del self._due[name][one.id]
@@ -189,7 +184,6 @@ class Notifier:
     async def _shared_events(
         self, document: NotifyDocument, versions: Mapping[VersionKey, VersionSummary], now: float
     ) -> list[Notification]:
-        """Return the fleet's events for which the leader reads replicas, usage or history."""
         operator = self._operator
         found = [*events.replicas_lost(await operator.state.fleet())]
         if monotonic() - self._examined >= _VERSIONS_INTERVAL:
@@ -206,11 +200,7 @@ class Notifier:
 
 
 def chosen(notify: Notify, name: str | None) -> dict[str, Webhook]:
-    """Return the webhook with this name; all webhooks if `name` is None.
-
-    Raises:
-        LookupError: the webhook does not exist. The message is for the operator.
-    """
+    """Return the webhook with this name, or all for None; raises LookupError for unknown names."""
     if name is not None and name not in notify.webhooks:
         raise LookupError(f"no webhook is called '{name}'; {suggest(name, notify.webhooks)}")
     if not notify.webhooks:

@@ -23,8 +23,6 @@ _FAILING_SECONDS = 60.0
 
 
 class Rules(Protocol):
-    """The attributes of `reloader.Reloader` that the admin port reads."""
-
     latest: Snapshot
     content: bytes
     former: bytes | None
@@ -41,7 +39,6 @@ class Operator:
     """The parts of a running gateway that the admin port reads and changes.
 
     Attributes:
-        workers: returns the number of workers.
         unready: returns why the gateway cannot serve requests, or None if it can.
         targets: returns the targets that fail in this gateway.
         webhooks: whether each webhook fails, by name. Empty unless this gateway sends
@@ -71,15 +68,11 @@ class Operator:
         self.state.absorb(Delta(time.time(), counts=[one]))
 
     def failing_tasks(self) -> list[str]:
-        """Return the names of the background tasks that failed within the last minute."""
         begin = time.monotonic() - _FAILING_SECONDS
         return sorted(name for name, at in self.totals.task_failed.items() if at > begin)
 
     def failing_services(self) -> list[FailingService]:
-        """Return the services with targets that fail in this gateway.
-
-        Times are converted from this machine's clock to the clock of the fleet.
-        """
+        """Return the services with failing targets. Times are by the clock of the fleet."""
         ahead = self.state.now - time.time()
         return [*failing_services(self.targets(), self.rules.services, ahead)]
 
@@ -88,16 +81,12 @@ class Operator:
         return cast(dict[str, float], self.rules.derived.get("certificate_expiries", {}))
 
     async def uncompared(self, key: VersionKey, totals: Totals) -> list[str]:
-        """Return the operations of a version for which no responses were ever compared."""
         documented = await self.documented.find(self.rules, key)
         return uncompared_operations(key, totals, self.rules, documented)
 
 
 def check_known(key: VersionKey, snapshot: Snapshot) -> None:
-    """Raise ValueError for an API or version that is not configured.
-
-    The message is for the operator.
-    """
+    """Raise ValueError with a message for the operator if the API or version is not configured."""
     api, version = key
     known = snapshot.labels
     if api not in known:

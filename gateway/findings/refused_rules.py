@@ -9,15 +9,12 @@ _MAX_SUMMARY = 500
 
 
 class RefusedRules(NamedTuple):
-    """A refused configuration: its content, its mistakes, and the time of the refusal."""
-
     content: bytes
     issues: tuple[Issue, ...]
     at: float
 
     @property
     def summary(self) -> str:
-        """The first mistake and its location on one line, and the number of other mistakes."""
         first, *others = self.issues
         line = f"line {first.line}" if first.line else ""
         place = ", ".join(part for part in (line, first.place) if part)
@@ -27,5 +24,4 @@ class RefusedRules(NamedTuple):
 
 
 def rules_hash(content: bytes) -> str:
-    """Return a short hash of a configuration, to compare the configurations of two gateways."""
     return hashlib.sha256(content).hexdigest()[:12]

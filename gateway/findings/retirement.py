@@ -21,7 +21,6 @@ from gateway.usage.delta import OperationName
 from gateway.usage.totals import TopClients, Totals
 
 WITHIN = "30d"
-"""The default period of the evidence."""
 _PERIOD = re.compile(r"([0-9]{1,5})([smhd])", re.ASCII)
 _UNITS = {"s": (1, "second"), "m": (60, "minute"), "h": (3600, "hour"), "d": (86_400, "day")}
 # The latest time that can be formatted as a date, in seconds since 1970.
@@ -371,7 +370,6 @@ def _uncompared(
 
 
 def _period(text: str) -> tuple[float, str]:
-    """Parse a period; return the seconds and a text such as `30 days`."""
     found = _PERIOD.fullmatch(text)
     if found is None or not int(found[1]):
         raise ValueError(f"'{text}' is not a period; write it like 30d, 12h, 5m or 30s")

@@ -29,14 +29,9 @@ class VersionSummary:
 
     Attributes:
         key: the API and the version's label, which is empty if the API has no versions.
-        terms: the version's lifecycle, or None.
         via: the label of the version whose service serves the version; None for the version's own
             service.
-        services: the names of the services that serve the version; empty after the sunset.
-        brownout: the version's brownouts, or None.
-        shadow: the version's shadow, or None.
         shadowed_by_newer: whether the shadow uses the service of a newer version.
-        cutover: the version's cutover, or None.
     """
 
     key: VersionKey
@@ -130,7 +125,6 @@ class UsageSummary:
 
     @property
     def calls(self) -> str:
-        """The number of clients and the latest request, as the end of a sentence."""
         last = f"last on {moment_text(self.last)}"
         if not self.callers:
             return f"no client has called it for {_RECENT} days, {last}"
@@ -192,7 +186,6 @@ class UsageSummaries:
         self._until = time.monotonic() + max(_AGE, _TIMES * (time.monotonic() - began))
 
     async def _latest_days(self, began: float) -> Mapping[VersionKey, Mapping[int, Interval]]:
-        """Return the history of each version by day. Only days that may have changed are read."""
         day = Resolution.DAY.seconds
         whole = began >= self._whole_until
         query = HistoryQuery(
@@ -240,7 +233,6 @@ async def retirable(
     view: StateView,
     summaries: Mapping[VersionKey, UsageSummary],
 ) -> list[VersionKey]:
-    """Return the versions whose sunset is over and whose verdict is `yes`."""
     begin = view.now - _WITHIN_SECONDS
     over = [
         key

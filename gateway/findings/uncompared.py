@@ -23,11 +23,7 @@ def uncompared_operations(
     rules: Snapshot,
     documented: Collection[OperationName] | None,
 ) -> list[str]:
-    """Return the operations that were never compared, such as `POST /orders`, sorted.
-
-    Args:
-        documented: the operations in the version's OpenAPI document; None without a document.
-    """
+    """Return the operations that were never compared, such as `POST /orders`, sorted."""
     compared = _counted(totals, "operations_compared", key)
     known = _counted(totals, "operations", key) if documented is None else {*documented}
     endpoints = {each.template.text for each in rules.router if each.api == key[0]}
@@ -40,7 +36,6 @@ def uncompared_operations(
 
 
 def is_served_elsewhere(key: VersionKey, totals: Totals, rules: Snapshot) -> bool:
-    """Return whether another version's service serves a version's clients, or may do so later."""
     return any(
         route.version != route.service_version or route.cutover or route.shadow
         for route in rules.routes(key)
@@ -48,7 +43,6 @@ def is_served_elsewhere(key: VersionKey, totals: Totals, rules: Snapshot) -> boo
 
 
 def listed(operations: Collection[str]) -> str:
-    """Return a list of operations as text. Only the first operations are named."""
     named = ", ".join([*operations][:_MAX_NAMED])
     more = len(operations) - _MAX_NAMED
     return f"{named}, and {more} more" if more > 0 else named

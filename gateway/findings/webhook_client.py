@@ -64,7 +64,6 @@ def webhook_session() -> aiohttp.ClientSession:
 async def post(
     session: aiohttp.ClientSession, one: Notification, name: str, webhook: Webhook, now: float
 ) -> Attempt:
-    """Post a message once; `now` is in seconds since 1970."""
     body, fields = message(one, webhook, now)
     try:
         async with session.post(
@@ -112,7 +111,6 @@ def _reason(error: Exception, correct: str) -> str:
 
 
 def message(one: Notification, webhook: Webhook, now: float) -> tuple[bytes, dict[str, str]]:
-    """Return the request body and the header fields for a notification."""
     body = msgspec.json.encode(_content(one, webhook.form))
     stamp = str(int(now))
     fields = {

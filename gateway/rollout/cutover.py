@@ -24,15 +24,11 @@ BUCKETS = 10_000
 
 
 class CutoverRoute(StrEnum):
-    """The route that a request takes: the version's own service, or the new one."""
-
     OLD = "old"
     NEW = "new"
 
 
 class StickyBy(StrEnum):
-    """The unit that a cutover moves: all requests of a client, or single requests."""
-
     CLIENT = "client"
     REQUEST = "request"
 
@@ -91,10 +87,7 @@ class VersionCutover:
     """The cutover of one version.
 
     Attributes:
-        via: The label of the version whose service serves the moved clients.
         percent: The final percentage of moved clients or requests, from 0 to 100.
-        gates: The limits that hold the cutover or roll it back. None if only operators hold it or
-            roll it back.
         steps: The percentages in ascending order, up to `percent`. Without steps, the cutover
             begins at `percent`.
         every: The minimum duration of a step in seconds.
@@ -139,7 +132,6 @@ class VersionCutover:
 
 
 def percent_in_force(cutover: VersionCutover, overrides: Overrides) -> float:
-    """Return the current percentage: the override, or else the first configured percentage."""
     ordered = overrides.percents.get(cutover.key)
     return first_percent(cutover) if ordered is None else ordered
 

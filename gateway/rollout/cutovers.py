@@ -21,7 +21,6 @@ from gateway.rollout.gates import GateAction, GateEvidence, GateLimits, GateOutc
 from gateway.rollout.judgement import doubtful_result, first_exceeded, judge, missing_requests
 
 CUTOVERS = "cutovers"
-"""The name of the stored document with the states of all cutovers."""
 SETTLE_SECONDS = 2.5
 """Requests that end within this number of seconds after a change may have used the previous
 percentage."""
@@ -34,8 +33,6 @@ _BY_RULES = "as configured"
 
 
 class DecidedBy(StrEnum):
-    """The origin of the percentage of a cutover: configuration, gates or an operator."""
-
     RULES = "rules"
     HELD = "held"
     ROLLED_BACK = "rolled_back"
@@ -47,7 +44,6 @@ class CutoverState(NamedTuple):
 
     Attributes:
         decided_by: The origin of the percentage. HELD and ROLLED_BACK are decisions of the gates.
-        why: The reason for the percentage, as a sentence for operators.
         since: The time at which the percentage was set, in seconds. Earlier evidence does not
             count.
         results: The results of the gates that caused the rollback; empty in any other state.
@@ -61,16 +57,11 @@ class CutoverState(NamedTuple):
 
     @property
     def revision(self) -> str:
-        """The percentage and its origin.
-
-        A change request contains the revision that the user saw.
-        """
+        """The percentage and its origin. A change request has the revision that the user saw."""
         return f"{self.percent:g}-{self.decided_by}"
 
 
 class PercentCommand(Enum):
-    """A command of an operator other than a percentage."""
-
     STAY = "fix the current percentage"
     CLEAR = "return to the configured percentage, with no evidence"
 
@@ -127,8 +118,6 @@ def advance(
 
     Args:
         evidence: The measurements since `state.since`, within the window of the gates.
-        now: The time in seconds, by the clock of `since`.
-        results: The results of `judge` for this evidence; None if `judge` has not run yet.
     """
     if state is None:
         return CutoverState(first_percent(cutover), DecidedBy.RULES, _BY_RULES, now)
@@ -184,7 +173,6 @@ def next_change(
 
 
 def _without(cutover: VersionCutover, evidence: GateEvidence, more: str) -> str:
-    """Describe what happens if the step is still inconclusive after its minimum time."""
     gates = cutover.gates
     then = GateAction.WAIT if gates is None else _inconclusive_action(gates, evidence)
     if then is GateAction.WAIT:
@@ -235,7 +223,6 @@ def _wanted(
 def _inconclusive(
     cutover: VersionCutover, state: CutoverState, evidence: GateEvidence, now: float
 ) -> str | None:
-    """Return why a step cannot be judged after its minimum time, or None if it can be judged."""
     more = missing_evidence(cutover, state, evidence, now)
     if more is None:
         return None
@@ -261,7 +248,6 @@ class ClockTime(NamedTuple):
     date: float
 
     def date_of(self, seconds: float) -> float:
-        """Convert a time of the monotonic clock to a date."""
         return self.date - (self.seconds - seconds)
 
     def seconds_of(self, date: float) -> float:
@@ -287,8 +273,6 @@ Counted = Callable[[VersionKey], RouteCounts]
 
 
 class Cutovers:
-    """The states of all cutovers, and the evidence for each of them."""
-
     def __init__(self) -> None:
         self._states: dict[VersionKey, CutoverState] = {}
         self._evidence: dict[VersionKey, CutoverEvidence] = {}
@@ -383,13 +367,7 @@ class Cutovers:
         request: ChangeRequest,
         at: ClockTime,
     ) -> None:
-        """Draft an operator's change.
-
-        The change takes effect when `load` reads the stored document.
-
-        Raises:
-            ChangedMeanwhileError: the state differs from the state that the operator saw.
-        """
+        """Draft an operator's change, which `load` puts in force; raises ChangedMeanwhileError."""
         state = self._state(cutover, at)
         text = f"The cutover now stands at {state.percent:g}%: {state.why}."
         request.check_seen(state.revision, text)
@@ -432,7 +410,6 @@ class Cutovers:
     def _newly_exceeded(
         self, cutover: VersionCutover, judged: tuple[GateResult, ...]
     ) -> list[Event]:
-        """Return an event for each limit that is exceeded now but was not exceeded before."""
         results = [each for each in judged if each.outcome is GateOutcome.EXCEEDED]
         before = self._exceeded.get(cutover.key, set())
         self._exceeded[cutover.key] = {(result.gate, result.measure) for result in results}
@@ -511,10 +488,7 @@ class _Stored(msgspec.Struct):
 
 
 def _decider(word: str) -> DecidedBy:
-    """Parse the origin of a state.
-
-    An unknown origin is treated as an operator, so the state stays.
-    """
+    """Parse an origin. An unknown one is treated as an operator, so that the state stays."""
     return DecidedBy(word) if word in [*DecidedBy] else DecidedBy.OPERATOR
 
 

@@ -12,7 +12,6 @@ import msgspec
 from gateway.base.overrides import NO_OVERRIDES, Overrides, VersionKey
 
 OVERRIDES = "overrides"
-"""The name of the stored document with the overrides."""
 PAUSED, RUNNING = "paused", "running"
 """The states of brownouts in `ChangeRequest.seen`."""
 GATEWAY = "gateway"
@@ -37,7 +36,6 @@ class ChangeRequest(NamedTuple):
     seen: str = ""
 
     def check_seen(self, current: str, text: str) -> None:
-        """Raise ChangedMeanwhileError with `text` if the user did not see the state `current`."""
         if self.seen not in ("", current):
             raise ChangedMeanwhileError(text)
 
@@ -64,19 +62,13 @@ class AuditEntry(NamedTuple):
 
 
 class Event(NamedTuple):
-    """An event that is logged after the change is stored."""
-
     name: str
     level: str
     fields: Mapping[str, object]
 
 
 class Draft:
-    """A change to be stored in one transaction.
-
-    Attributes:
-        documents: the documents after the change, as JSON values by document name.
-    """
+    """A change to be stored in one transaction. `documents` are JSON values by document name."""
 
     def __init__(self, documents: Mapping[str, object], now: float) -> None:
         self._now = now
@@ -104,11 +96,7 @@ class Draft:
         self.events.append(Event(name, level, fields))
 
     def pause(self, key: VersionKey, request: ChangeRequest, *, paused: bool) -> None:
-        """Pause or resume the brownouts of a version.
-
-        Raises:
-            ChangedMeanwhileError: the user saw another state.
-        """
+        """Pause or resume the brownouts of a version; raises ChangedMeanwhileError."""
         now = self.overrides.paused
         text = f"The brownouts are {'paused' if key in now else 'not paused'} now."
         request.check_seen(PAUSED if key in now else RUNNING, text)

@@ -50,17 +50,11 @@ class ComparedAnswer(NamedTuple):
 
     @property
     def outcome(self) -> str:
-        """The status and the error, as one string."""
         return f"{self.status} {self.fault}".rstrip()
 
 
 class Difference(NamedTuple):
-    """A field in which two responses differ.
-
-    Attributes:
-        old: The value in the old response at the first location that differs, or MISSING.
-        new: The value in the new response at the same location, or MISSING.
-    """
+    """A field in which two responses differ, with the values at the first location that differs."""
 
     field: str
     old: Document
@@ -78,7 +72,6 @@ class IgnoredPlaces(NamedTuple):
     places: frozenset[tuple[str, ...]] = frozenset()
 
     def covers(self, field: str) -> bool:
-        """Return whether a field is an ignored location or is below an ignored location."""
         keys = field.split("/")
         return any(
             len(place) <= len(keys)
@@ -112,7 +105,6 @@ _Field = TypeVar("_Field", Difference, RefusedField)
 def refused_fields(
     found: Iterable[RefusedField], ignored: IgnoredPlaces = NOTHING
 ) -> tuple[RefusedField, ...]:
-    """Return each refused field once, without ignored fields, up to the maximum number."""
     return _each_once(found, ignored)
 
 
@@ -156,7 +148,6 @@ def without_noise(
     """Return the differences that are not noise.
 
     Args:
-        differences: The differences between the responses of the old service and the new service.
         noise: The differences between two responses of the old service to the same request. Fields
             at or below these locations are omitted.
     """
@@ -194,7 +185,6 @@ def plain(value: Document, longest: int | None = _LONGEST_SAMPLE) -> str:
 
 
 def truncated(text: str, longest: int = _LONGEST_SAMPLE) -> str:
-    """Truncate a string to `longest` characters, and append an ellipsis if it was longer."""
     return text if len(text) <= longest else f"{text[:longest]}…"
 
 

@@ -56,8 +56,6 @@ class RouteTotals(CellTotals):
 
 
 class RouteCounts(NamedTuple):
-    """The counts of a cutover: requests on both routes, and comparisons by its shadow."""
-
     old: RouteTotals
     new: RouteTotals
     compared: int
@@ -79,8 +77,6 @@ _NOT_COUNTED = CountedOperation()
 
 
 class _Set(NamedTuple):
-    """The counts at the time when the percentage was set."""
-
     at: float
     total: GateEvidence
     old_fields: Counter[str]
@@ -89,14 +85,7 @@ class _Set(NamedTuple):
 
 
 class CutoverEvidence:
-    """The evidence for one cutover, with its totals at earlier times.
-
-    Args:
-        latest_old: The latest outcomes on the old route before this process started.
-
-    Attributes:
-        latest_old: The latest outcomes on the old route, regardless of their age.
-    """
+    """The evidence for one cutover. `latest_old` counts regardless of its age."""
 
     def __init__(self, latest_old: RouteOutcomes = NOTHING) -> None:
         self.latest_old = latest_old
@@ -117,12 +106,7 @@ class CutoverEvidence:
         counted: RouteCounts,
         set_at: float,
     ) -> GateEvidence:
-        """Return the evidence since the time `begin`, or since the first total after it.
-
-        Args:
-            begin: The earliest time, in monotonic seconds.
-            set_at: The time when the percentage was set, in monotonic seconds.
-        """
+        """Return the evidence since a monotonic time, or since the first total after it."""
         gates = cutover.gates or GateLimits()
         minimum = gates.minimum
         old, new, compared, differing = counted
@@ -173,7 +157,6 @@ class CutoverEvidence:
         )
 
     def _moved(self, percent: float, old: RouteTotals, minimum: int) -> Mapping[int, RouteOutcomes]:
-        """Return the outcomes of the moved clients before their move, by cell."""
         if self._before is None or self._before[0] != percent:
             self._before = (
                 percent,
@@ -200,7 +183,6 @@ class CutoverEvidence:
         return totals[0][1]
 
     def _parts(self, new: RouteOutcomes) -> tuple[RouteOutcomes, ...]:
-        """Return the outcomes on the new route for each part of the window."""
         marks = [total.new for _, total in self._totals]
         marks = [*marks[:: max(len(marks) // _PARTS, 1)], new]
         return tuple(later.minus(before) for before, later in pairwise(marks))
@@ -259,7 +241,6 @@ def _failing(
     old: RouteTotals,
     gates: GateLimits,
 ) -> Iterator[FailingOperation]:
-    """Yield the operations that fail on the new route, one result for each measure."""
     limits = dict.fromkeys(KINDS, gates.errors) | {"answers": gates.violations}
     judged = {each: limit for each, limit in limits.items() if limit is not None}
     for name, counted in now.items():
@@ -272,7 +253,6 @@ def _failing(
 def _moved_operations(
     now: _ByOperation, was_set: _ByOperation, old: RouteTotals, before: Mapping[int, RouteOutcomes]
 ) -> Iterator[MovedClients]:
-    """Yield the operations that have failed for moved clients since the percentage was set."""
     for name, of_old in old.operations.items():
         counted, then = now.get(name, _NOT_COUNTED), was_set.get(name, _NOT_COUNTED)
         if counted.new.minus(then.new).all_good:

@@ -26,13 +26,11 @@ Cells = Mapping[int, RouteOutcomes]
 """Outcomes by cell, a group of clients; see `VersionCutover.cell_of`."""
 
 MAX_OPERATIONS = 64
-"""The maximum number of operations of a version that have separate counts."""
 
 KINDS = (
     *("5xx", "conversion", "401", "403", "404", "429", "other 4xx", "3xx"),
     *("overdue", "abandoned", "answers"),
 )
-"""The compared measures, one for each kind of failure."""
 
 # The more comparisons there are, the more often a limit is exceeded by chance. About 16 time spans
 # are compared.
@@ -55,11 +53,7 @@ _PRIOR = 10
 
 
 class CountedOperation(NamedTuple):
-    """The counts of an operation at one time.
-
-    Attributes:
-        cells: The outcomes on the new route, by cell of clients.
-    """
+    """The counts of an operation at one time. `cells` are the outcomes on the new route."""
 
     old: RouteOutcomes = NOTHING
     new: RouteOutcomes = NOTHING
@@ -99,7 +93,6 @@ def failing_operations(
     """Yield the failures of an operation on the new route, by measure.
 
     Args:
-        counted: The current counts.
         earlier: The counts at earlier times, with their age in seconds.
         known: The whole history on the old route, by cell.
         limits: For each measure, how far its share may exceed the share on the old route.

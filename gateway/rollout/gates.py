@@ -13,16 +13,12 @@ from gateway.rollout.route_outcomes import NOTHING, RouteOutcomes
 
 
 class GateAction(StrEnum):
-    """What a cutover does when a limit is exceeded or a step is inconclusive."""
-
     WAIT = "wait"
     HOLD = "hold"
     ROLL_BACK = "roll_back"
 
 
 class GateOutcome(StrEnum):
-    """The outcome of a comparison of both routes."""
-
     PASSED = "passed"
     EXCEEDED = "exceeded"
     INCONCLUSIVE = "inconclusive"
@@ -30,22 +26,7 @@ class GateOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class GateLimits:
-    """The limits for the new route of a cutover; None disables a limit.
-
-    Attributes:
-        differences: The maximum share of compared responses that differ, from 0 to 1.
-        errors: The amount by which each share in MEASURES may exceed the share on the old route,
-            from 0 to 1.
-        latency: The maximum ratio of the mean duration to the mean duration on the old route.
-        violations: The amount by which each share in VIOLATIONS may exceed the share on the old
-            route, from 0 to 1.
-        window: The length of the window of evidence in seconds.
-        minimum: The minimum number of responses for judging a share or a mean.
-        overdue: The seconds after which a request counts as overdue, even while it is in progress.
-        then: What the cutover does when a limit is exceeded.
-        inconclusive: What the cutover does if a step ends with too little evidence.
-        dry_run: Whether the gates have no effect on the cutover.
-    """
+    """The limits of `Gates`. Shares are from 0 to 1, times in seconds; None disables a limit."""
 
     differences: float | None = None
     errors: float | None = None
@@ -64,8 +45,6 @@ class ViolatedField(NamedTuple):
 
     Attributes:
         name: The method, the endpoint and the location in the body, as one string.
-        old: The number of validated responses on the old route with this violation.
-        new: The number of validated responses on the new route with this violation.
     """
 
     name: str
@@ -91,8 +70,6 @@ class GateEvidence(NamedTuple):
     """The measurements of a cutover within the window of its gates.
 
     Attributes:
-        compared: The number of requests whose old and new responses were compared.
-        differing: The number of compared requests whose responses differ.
         before: The outcomes of the moved clients on the old route, before the move. If the requests
             of a client already failed on the old route, they do not count against the new route.
         cells: The outcomes on the old route, one element for each cell of clients; see
@@ -105,7 +82,6 @@ class GateEvidence(NamedTuple):
             `served_new` cover more requests.
         fields: The fields with violations in `served_old` and `served_new`.
         moved: The moved clients by cell; empty unless `outlasts`.
-        failing: The failures on the new route, by operation.
         parts: The outcomes on the new route in each part of the window. Empty if the old route has
             served a request within the window.
     """
@@ -131,7 +107,6 @@ class GateResult:
     """The result of one comparison of a gate.
 
     Attributes:
-        gate: The gate: `errors`, `violations`, `latency` or `differences`.
         measure: The compared measure: a key of MEASURES or VIOLATIONS, `mean` or `share`.
         new: The share, or the mean in seconds, on the new route; None without requests.
         old: The share, or the mean in seconds, on the old route; always None for differences.
@@ -141,7 +116,6 @@ class GateResult:
             the number of all requests.
         window: The window of the gates in seconds. If the window has little evidence, a longer time
             is used, and `text` states that time.
-        text: A sentence about the comparison for operators.
     """
 
     gate: str

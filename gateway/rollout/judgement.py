@@ -45,7 +45,6 @@ def worst_moved_clients(
     several cells, the cell with the strongest evidence is returned.
 
     Args:
-        measure: The kind of failure.
         limit: The amount by which the share of failures may exceed the share before the move.
         looks: The number of measures that are compared for each cell. The more measures there are,
             the more often a limit is exceeded by chance.
@@ -231,7 +230,6 @@ def judged(
 
 
 def share(count: float, total: int) -> float | None:
-    """Return a share or a mean; None if the total is 0."""
     return count / total if total else None
 
 
@@ -251,8 +249,6 @@ def _old(seen: GateEvidence, measure: str, minimum: int) -> RouteOutcomes:
 
 
 def _how(old: RouteOutcomes, new: RouteOutcomes) -> str:
-    """Describe the kind of failure that increased most, or return an empty string."""
-
     def more(measure: str) -> float:
         usual = share(old.count(measure), old.total(measure)) or 0.0
         return new.count(measure) - usual * new.total(measure)
@@ -265,7 +261,6 @@ def _how(old: RouteOutcomes, new: RouteOutcomes) -> str:
 
 
 def _where(seen: GateEvidence) -> str:
-    """Describe the field whose violations increased most; empty without an increase."""
     old, new = max(seen.served_old.checked, 1), max(seen.served_new.checked, 1)
     more = {field.name: field.new / new - field.old / old for field in seen.fields}
     foremost = max(more, key=lambda name: more[name], default="")
@@ -327,13 +322,11 @@ def _with_longer(result: GateResult, longer: GateResult | None, *, doubted: bool
 
 
 def first_exceeded(results: Sequence[GateResult]) -> str | None:
-    """Return a sentence about the first exceeded limit, or None if no limit is exceeded."""
     exceeded = (result.text for result in results if result.outcome is GateOutcome.EXCEEDED)
     return next(exceeded, None)
 
 
 def missing_requests(gates: GateLimits, evidence: GateEvidence) -> str | None:
-    """Describe the requests that a judgement still needs; None if there are enough."""
     new, old = (
         gates.minimum - max(outcomes.requests, served.requests)
         for outcomes, served in (
@@ -355,7 +348,6 @@ def _more(count: int) -> str:
 
 
 def doubtful_result(gates: GateLimits, evidence: GateEvidence) -> str | None:
-    """Describe the doubtful result that needs more requests; None if no result is doubtful."""
     found = next(iter(_doubts(gates, evidence).values()), None)
     return None if found is None else f"more requests, since they leave doubt: {found}"
 
@@ -374,7 +366,6 @@ def _doubts(gates: GateLimits, seen: GateEvidence) -> Mapping[str, str]:
 
 
 def _exceeded_since(gates: GateLimits, seen: GateEvidence, beyond: float) -> Iterator[GateResult]:
-    """Yield the limits that all requests since the percentage was set exceed."""
     old = max(seen.old, seen.served_old, key=lambda outcomes: outcomes.requests)
     longer = seen._replace(old=old, new=seen.served_new)
     few = {
@@ -394,7 +385,6 @@ def _only_exceeded(results: Iterator[GateResult]) -> Iterator[GateResult]:
 def _latency(
     gates: GateLimits, seen: GateEvidence, beyond: float = CONVINCING, span: str = ""
 ) -> Iterator[GateResult]:
-    """Yield the result of the gate `latency`. The arguments are the same as in `compare_shares`."""
     limit, old, new = gates.latency, seen.old, seen.new
     if limit is None:
         return

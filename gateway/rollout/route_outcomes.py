@@ -92,10 +92,7 @@ class RouteOutcomes(NamedTuple):
         )
 
     def count(self, measure: str) -> int:
-        """Return the number of requests to which a measure applies.
-
-        The measure is a key of `gates.MEASURES` or `gates.VIOLATIONS`.
-        """
+        """Return the number of requests for a key of `gates.MEASURES` or `gates.VIOLATIONS`."""
         return _COUNT[measure](self)
 
     def total(self, measure: str) -> int:
@@ -108,7 +105,6 @@ class RouteOutcomes(NamedTuple):
 
     @property
     def all_good(self) -> bool:
-        """Whether all requests ended in time with a 2xx status and valid responses."""
         return not (self.overdue or self.violating or any(self.ends[1:]))
 
     @property
@@ -118,16 +114,11 @@ class RouteOutcomes(NamedTuple):
 
 
 NOTHING = RouteOutcomes()
-"""The outcomes of a route without requests."""
 
 
 @dataclass(slots=True)
 class CellTotals:
-    """The outcomes of all requests, and separately for each group of clients.
-
-    Attributes:
-        cells: the outcomes for each cell of clients; see `VersionCutover.cell_of`.
-    """
+    """The outcomes of all requests, and by cell of clients; see `VersionCutover.cell_of`."""
 
     cells: dict[int, RouteOutcomes] = field(default_factory=dict)
     outcomes: RouteOutcomes = NOTHING

@@ -30,8 +30,6 @@ SAFE = frozenset({"GET", "HEAD"})
 
 
 class ShadowMode(StrEnum):
-    """How a shadow handles a request: sends it, sends it as a dry run, or only validates it."""
-
     SEND = "send"
     DRY_RUN = "dry_run"
     VALIDATE = "validate"
@@ -137,11 +135,6 @@ class DryRunMark(NamedTuple):
 
     The mark replaces the client's fields or parameters of the same name. So a client cannot turn a
     dry run into a write.
-
-    Attributes:
-        in_query: Whether the mark is a query parameter instead of a header field.
-        methods: The methods for which the service supports dry runs.
-        paths: The paths of the endpoints for which the service supports dry runs; None for all.
     """
 
     name: str
@@ -151,11 +144,9 @@ class DryRunMark(NamedTuple):
     paths: frozenset[str] | None = None
 
     def applies(self, method: str, path: str) -> bool:
-        """Return whether the service supports dry runs for this method and endpoint path."""
         return method in self.methods and (self.paths is None or path in self.paths)
 
     def target(self, target: str) -> str:
-        """Return the path and query with the mark. Other parameters are unchanged."""
         if not self.in_query:
             return target
         path, _, query = target.partition("?")
@@ -164,7 +155,6 @@ class DryRunMark(NamedTuple):
         return f"{path}?{'&'.join([*filter(None, pairs), mark])}"
 
     def fields(self, fields: HeaderFields) -> HeaderFields:
-        """Return the header fields with the mark. Other fields are unchanged."""
         if self.in_query:
             return fields
         name = self.name.encode()
@@ -179,15 +169,7 @@ class VersionShadow(NamedTuple):
     version's service.
 
     Attributes:
-        key: The API and the label of the version that clients use.
-        headers: The names of the header fields to compare, in lower case.
-        methods: The methods of the requests that may be repeated.
-        noise: Whether requests are also repeated to the version's own service, to find the fields
-            that differ between any two responses.
-        plain: Whether samples show values; otherwise they show types and sizes.
         body: The maximum size of a body in bytes; larger bodies are not compared.
-        dry_run: The mark for writes that are repeated as dry runs; None if the service does not
-            support dry runs.
         document: The URL or file path of the OpenAPI document against which writes are validated
             if they are not repeated; None without validation.
     """

@@ -33,13 +33,7 @@ def share_beyond(count: int, total: int, limit: float) -> float:
 
 
 def share_above(new: tuple[int, int], old: tuple[int, int], margin: float) -> float:
-    """Return how strongly two samples contradict `new share <= old share + margin`.
-
-    Args:
-        new: The count and the total of the new sample.
-        old: The count and the total of the old sample.
-        margin: The amount by which the new share may exceed the old share, from 0 to 1.
-    """
+    """Return how strongly (count, total) pairs contradict `new share <= old share + margin`."""
     (count, total), (usual, among) = new, old
     if not total or not among:
         return 0.0
@@ -71,8 +65,6 @@ def mean_above(
 
     Args:
         new: The number, the sum and the sum of squares of the new sample.
-        old: The number, the sum and the sum of squares of the old sample.
-        factor: The maximum ratio of the means.
     """
     (after, error, degrees), (before, other, others) = _mean(*new), _mean(*old)
     excess = after - factor * before

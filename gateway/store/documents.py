@@ -16,9 +16,7 @@ from gateway.store.replicas import DEPUTY
 from gateway.store.tables import documents, encoded, write_audit
 
 REVISION_NAME = "revision"
-"""The name of the document with the revision number of the overrides."""
 EVIDENCE = "evidence"
-"""The name of the document with the evidence for the gates of all cutovers."""
 RESETS = "shadow_resets"
 """The name of the document that records, for each shadow, how often its counts were deleted."""
 SHARED = (OVERRIDES, CUTOVERS, EVIDENCE, RESETS, DEPUTY, REVISION_NAME)
@@ -51,7 +49,6 @@ async def lock(connection: PostgresConnection) -> None:
 
 
 async def open_draft(connection: PostgresConnection, now: float) -> Draft:
-    """Lock the shared documents, and return a draft that contains them."""
     await lock(connection)
     return Draft(await read_shared(connection), now)
 
@@ -70,11 +67,7 @@ async def write_draft(connection: PostgresConnection, draft: Draft) -> None:
 async def read_shared(
     connection: PostgresConnection, statement: Statement = _READ_SHARED, **values: object
 ) -> dict[str, object]:
-    """Return the shared documents, or the documents that another statement selects.
-
-    Args:
-        values: the parameters of this statement.
-    """
+    """Return the documents that a statement with parameters selects, by default the shared ones."""
     found = await connection.fetch(statement, **values)
     return {name: msgspec.json.decode(document) for name, document in found}
 

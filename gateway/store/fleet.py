@@ -108,9 +108,7 @@ _INTERVAL, _LISTEN_AGAIN, _CATCH_UP = 1.0, 5.0, 0.05
 _MOST_ADMITTED, _ADMITTED_PART = 8192, 64
 # If the clock was wrong by more than this number of seconds, the times of counts are corrected.
 _TOLERATED = 1.0
-# The documents that are stored in the local cache.
 _CACHED = (OVERRIDES, CUTOVERS, REVISION_NAME)
-# Reasons to restart counting.
 _LACKS = "the database lacks confirmed counts, as after a restore from a backup"
 _CLOCK_SET = "the clock of the database was set"
 _CUT_OFF = "this replica ended with unwritten counts while it could not reach the database"
@@ -192,7 +190,6 @@ def _reporting() -> ReturningInsert[tuple[float]]:
 
 
 def _handing_in() -> sa.ClauseElement:
-    """Return the statement that inserts a batch, if there is one, and reads the reply."""
     content = sa.bindparam("content", type_=sa.LargeBinary)
     number = sa.bindparam("number", type_=sa.BigInteger)
     batch = sa.select(sa.bindparam("of", type_=sa.Text), number, content).where(
@@ -206,7 +203,6 @@ def _handing_in() -> sa.ClauseElement:
     return reply.add_cte(handed.cte("handed"))
 
 
-# The name of the lease in the reply.
 _LEASE = "lease"
 _REPORT = Statement(_reporting())
 _HAND_IN = Statement(_handing_in())
@@ -385,10 +381,7 @@ class FleetState(State):
 
     @asynccontextmanager
     async def _draft(self) -> AsyncIterator[tuple[Draft, PostgresConnection]]:
-        """Yield a draft.
-
-        At the end of the block, write the draft and put it in force in this replica.
-        """
+        """Yield a draft. At the end of the block, write it and put it in force in this replica."""
         async with self._lock:
             try:
                 async with self._database.transaction() as (connection, now):

@@ -82,10 +82,7 @@ _IntervalKey = tuple[str, str, str, int]
 
 
 class Merging:
-    """Adds totals to the sums in the database, with a cache of names and floors.
-
-    A replica that becomes the leader again needs a new instance.
-    """
+    """Adds totals to the sums. A replica that becomes the leader again needs a new instance."""
 
     def __init__(self) -> None:
         self._rows: Counter[VersionKey] | None = None
@@ -212,7 +209,6 @@ async def _raise_floor(connection: PostgresConnection, key: VersionKey, more: in
 
 
 async def _cut(connection: PostgresConnection, key: VersionKey, floor: int) -> TopClients:
-    """Reduce a version's rows to the busiest clients, and return the remaining rows."""
     same = usage.c.api == key[0], usage.c.version == key[1]
     clients = TopClients(
         {
@@ -278,7 +274,6 @@ _READ_HISTORY = Statement(
 
 
 LEASE_SECONDS = 2.5
-"""The number of seconds until a lease expires if it is not renewed."""
 KEEP_GONE = 90 * 86_400.0
 """The number of seconds until the row of a replica that is gone is deleted."""
 _NAME = "judge"
@@ -290,7 +285,6 @@ _MAX_BYTES = 256 * 1024
 _PATIENCE = 60.0
 # The number of seconds within which a replica reports a new configuration.
 _REPORTED = 5.0
-# The maximum number of entries in the audit log.
 _KEEP_AUDIT = 10_000
 # The number of rounds between deletions of old rows.
 _TIDY = 600
@@ -311,7 +305,6 @@ class Lease(NamedTuple):
     renewed: float
 
     def is_free(self, now: float) -> bool:
-        """Return whether any replica may acquire the lease."""
         return not 0 <= now - self.renewed <= LEASE_SECONDS
 
     def acquired(self, start: str, now: float) -> "Lease | None":
@@ -347,7 +340,6 @@ def _waiting() -> sa.Select[tuple[str, int, float, str | None, int, bytes, int]]
 
 
 def _done() -> Insert:
-    """Return the statement that writes the lease and deletes merged batches."""
     last = sa.func.unnest(
         sa.bindparam("starts", type_=ARRAY(sa.Text)),
         sa.bindparam("until", type_=ARRAY(sa.BigInteger)),
@@ -417,11 +409,7 @@ class Leader:
         self.behind = False
 
     async def lead(self, database: PostgresDatabase) -> bool:
-        """Run one round of the leader's tasks; return False if another replica is the leader.
-
-        Raises:
-            StateError: the round failed and was rolled back.
-        """
+        """Run one round; return False if another replica leads. Raises StateError if it fails."""
         try:
             if self._memory is None:  # a suspended leader may hold its locks
                 await database.end_silent()
@@ -481,7 +469,6 @@ class Leader:
     async def _to_forget(
         self, connection: PostgresConnection, rows: list[ReplicaRow], now: float
     ) -> list[ReplicaRow]:
-        """Return the replicas that have been lost for longer than `fleet.forget_after`."""
         lost_for = self._membership.rules().forget_after
         over = [row for row in rows if row.is_expired(now, lost_for)]
         # If the clock was set, the next heartbeat restarts counting.
@@ -534,7 +521,6 @@ class Leader:
 
 
 def shadow_resets(documents: Mapping[str, object]) -> dict[VersionKey, int]:
-    """Return how often the counts of each version's shadow were deleted."""
     found = documents.get(RESETS, [])
     return {(api, version): times for api, version, times in msgspec.convert(found, list[_Reset])}
 
@@ -566,7 +552,6 @@ def _values(lease: Lease) -> dict[str, object]:
 
 
 async def read_replicas(connection: PostgresConnection) -> list[ReplicaRow]:
-    """Return the rows of replicas that are not gone."""
     return [ReplicaRow(*row) for row in await connection.fetch(_READ_REPLICAS)]
 
 

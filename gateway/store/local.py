@@ -129,7 +129,6 @@ class LocalState(State):
         return VersionReading(view, *series, next(latest, None))
 
     async def history(self, query: HistoryQuery) -> HistoryView:
-        """Return the intervals of a query, including unwritten intervals."""
         found, now = self.totals.history, time.time()
         if self._file is not None:
             if self._hangs:
@@ -176,7 +175,6 @@ class LocalState(State):
         return self._documents.get(name), time.time()
 
     async def change_document(self, name: str, change: Callable[[object], object]) -> None:
-        """Replace a document with the result of a function, and try to write it."""
         self._documents = {**self._documents, name: change(self._documents.get(name))}
         self._unwritten.add(name)
         await self._write()
@@ -249,11 +247,7 @@ class LocalState(State):
             await self._write()
 
     async def _write(self, draft: Draft | None = None) -> None:
-        """Write all changes and a draft, if given. The draft takes effect when it is stored.
-
-        Raises:
-            StateError: the draft could not be stored.
-        """
+        """Write all changes and a draft; raises StateError if the draft could not be stored."""
         file = self._file
         if file is None:
             if draft is not None:

@@ -44,10 +44,7 @@ class CacheFile:
         return self._writing is not None and not self._writing.done()
 
     async def write(self, call: Callable[[], None]) -> bool:
-        """Call a function that writes the file; return whether it has finished in time.
-
-        If another write is still running, return False without calling the function.
-        """
+        """Call a function that writes; return False if it is slow or another write runs."""
         if self.busy:
             if time.monotonic() - self._began > _LONG:
                 self.report("the disk does not answer")
@@ -138,9 +135,6 @@ class LastStart:
     another replica of the same name sends heartbeats. If a new start gets the lock on this file,
     the process of the previous start has ended, and the new start replaces it.
 
-    Args:
-        database: the name of the database; a record of another database is ignored.
-
     Attributes:
         before: the previous start, whose process has ended; None if it is unknown or already
             replaced.
@@ -160,12 +154,7 @@ class LastStart:
         self.before = self._take()
 
     async def note(self, heard: float, *, cut_off: bool, last: bool = False) -> None:
-        """Write the record of this start if it changed.
-
-        Args:
-            heard: the time of the last confirmed heartbeat, which is written at intervals.
-            cut_off: whether the database may lack counts of this start.
-        """
+        """Write the record of this start if it changed. `heard` alone is written at intervals."""
         if last or heard - self._heard > _NOTE_AGAIN:
             self._heard = heard
         # The previous start stays in the record until this start has a row in the database.
@@ -175,7 +164,6 @@ class LastStart:
             await self._file.write(partial(self._write, self._descriptor, record))
 
     def take_place(self) -> None:
-        """Record that this start has replaced the previous one."""
         self.before = None
         if self._missing:
             with suppress(OSError):
@@ -183,10 +171,7 @@ class LastStart:
             self._missing = False
 
     def close(self) -> None:
-        """Release the file.
-
-        If a write is running, the file stays locked until the process exits.
-        """
+        """Release the file; if a write is running, it stays locked until the process exits."""
         if self._descriptor is not None and not self._file.busy:
             os.close(self._descriptor)
             self._descriptor = None

@@ -21,8 +21,6 @@ _MAX_OUTCOMES = 600
 
 
 class Batch(NamedTuple):
-    """An encoded batch, and its number within one start of a replica."""
-
     sequence: int
     content: bytes
 
@@ -32,9 +30,6 @@ class Outbox:
 
     Args:
         clock: returns the time of the database in seconds since 1970.
-
-    Attributes:
-        sequence: the number of the latest batch.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -46,18 +41,13 @@ class Outbox:
         self.sequence = 0
 
     def absorb(self, delta: Delta) -> None:
-        """Add the counts of a process, with the current time of the database."""
         self._waiting.absorb(msgspec.structs.replace(delta, at=self._clock(), outcomes=[]))
         self._lost |= delta.lost
         if delta.outcomes:
             self._outcomes.append(delta.outcomes)
 
     def shift(self, seconds: float) -> None:
-        """Correct the times of counts that are not in a batch yet.
-
-        Args:
-            seconds: the number of seconds by which the clock was behind.
-        """
+        """Correct the times of counts outside batches by the seconds that the clock was behind."""
         former, self._waiting = self._waiting, Totals()
         rows = former.changes()
 
@@ -96,7 +86,6 @@ class Outbox:
         return self._sent
 
     def confirm(self, sequence: int) -> None:
-        """Delete the batch with this number, which the database has stored."""
         if self._sent is not None and self._sent.sequence == sequence:
             self._sent = None
 
@@ -112,7 +101,6 @@ class _Encoded(msgspec.Struct, array_like=True, frozen=True):
 
 
 def encode(totals: Totals, outcomes: list[CutoverDelta], *, lost: bool = False) -> bytes | None:
-    """Encode counts as a batch; return None without counts."""
     rows = totals.changes()
     samples = [sample for kept in totals.samples.values() for sample in kept]
     if not (rows or samples or outcomes or lost):
@@ -123,11 +111,7 @@ def encode(totals: Totals, outcomes: list[CutoverDelta], *, lost: bool = False) 
 
 
 def decode(content: bytes) -> tuple[Totals, list[CutoverDelta], bool]:
-    """Return the counts, the outcomes of cutovers, and whether earlier counts were lost.
-
-    Raises:
-        msgspec.DecodeError: the batch comes from a release with another format.
-    """
+    """Return counts, outcomes, and whether counts were lost; raises DecodeError."""
     found = msgspec.msgpack.decode(content, type=_Encoded)
     floors = {(api, version): floor for api, version, floor in found.floors}
     totals = Totals(StateRows(found.usage, [], floors, found.counts, history=found.history))

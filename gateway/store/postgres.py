@@ -68,7 +68,6 @@ def translated(name: str, url: str, error: Exception) -> StateError:
     Args:
         name: the database, without user and password.
         url: the URL of the database. Error messages quote only its file names.
-        error: an error of SQLAlchemy, the driver or the system.
     """
     original = (error.orig if isinstance(error, DBAPIError) else None) or error
     said = str(original).strip().partition("\n")[0] or "no answer in time"
@@ -248,7 +247,6 @@ class PostgresConnection:
 
     Args:
         connection: a connection with automatic commits.
-        keeps: whether statements stay prepared.
     """
 
     def __init__(self, connection: sa.Connection, *, keeps: bool) -> None:
@@ -259,7 +257,6 @@ class PostgresConnection:
     async def execute(
         self, statement: sa.Executable, parameters: Any = None
     ) -> sa.CursorResult[*tuple[Any, ...]]:
-        """Execute a statement, and return its buffered result."""
         return await greenlet_spawn(self._connection.execute, statement, parameters)
 
     async def run(self, script: str) -> None:
@@ -350,9 +347,6 @@ class Transaction(NamedTuple):
 class PostgresDatabase:
     """A PostgreSQL database, which is connected on first use.
 
-    Args:
-        keeps: whether connections keep statements prepared.
-
     Attributes:
         name: the URL without user and password.
     """
@@ -380,10 +374,7 @@ class PostgresDatabase:
         self._keeps = keeps
 
     async def prepare(self) -> None:
-        """Create or upgrade the schema.
-
-        If several replicas start together, only one of them does so.
-        """
+        """Create or upgrade the schema. If several replicas start together, only one does so."""
         async with self.transaction() as (connection, _):
             revision = await self._revision(connection)
             if revision >= REVISION:

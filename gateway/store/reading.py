@@ -38,11 +38,7 @@ _PATIENCE = 30.0
 async def read_fleet(
     database: PostgresDatabase, key: VersionKey | None, *, clients: bool = True
 ) -> StateView:
-    """Return the sums of a version, or of all versions. For `clients`, see `State.view`.
-
-    Raises:
-        StateError: the database cannot be reached or used.
-    """
+    """Return the sums of a version, or of all versions. For `clients`, see `State.view`."""
     async with database.transaction(_PATIENCE, snapshot=True) as (connection, now):
         return await _read(connection, now, key, clients=clients)
 
@@ -81,14 +77,7 @@ async def read_audit(connection: PostgresConnection) -> list[AuditEntry]:
 async def read_stored_fleet(
     url: str, query: HistoryQuery | None
 ) -> tuple[StateView, Mapping[str, object], HistoryView | None]:
-    """Return the content of a fleet's database, for the option `--state`.
-
-    Returns:
-        The sums, the document with the overrides, and the history.
-
-    Raises:
-        StateError: the database cannot be read.
-    """
+    """Return the sums, the document with the overrides and the history, for `--state`."""
     database = PostgresDatabase(url, keeps=False)
     try:
         await database.check()

@@ -81,7 +81,6 @@ class ReplicaRow(NamedTuple):
 
 
 def row_of(state: State, start: str, started: float, applied: int = 0) -> ReplicaRow:
-    """Return the row for this gateway at its start, before its first batch."""
     membership, failing = state.membership, encode_failing(state.failing())
     reported = membership.replica, __version__, membership.rules_hash(), state.admin
     counted = 0, 0, applied, None
@@ -89,12 +88,10 @@ def row_of(state: State, start: str, started: float, applied: int = 0) -> Replic
 
 
 def present(rows: Iterable[ReplicaRow]) -> list[ReplicaRow]:
-    """Return the replicas that are not gone, sorted by name."""
     return sorted([row for row in rows if row.gone is None], key=attrgetter("replica", "started"))
 
 
 def lost_replicas(rows: Iterable[ReplicaRow], now: float) -> list[ReplicaRow]:
-    """Return the replicas without heartbeats, sorted by name."""
     return [row for row in present(rows) if row.is_lost(now)]
 
 
@@ -119,14 +116,7 @@ def state_view(totals: Totals, rows: Iterable[ReplicaRow], now: float) -> StateV
 def fleet_view(
     rows: Sequence[ReplicaRow], now: float, leader: str, revision: int, changed: float
 ) -> FleetView:
-    """Return the replicas as shown to operators.
-
-    Args:
-        now: the time of the database, in seconds since 1970.
-        leader: the id of the leader's start; empty without a leader.
-        revision: the revision number of the overrides.
-        changed: the time at which the overrides last changed, in seconds since 1970.
-    """
+    """Return the replicas as shown to operators. All times are in seconds since 1970."""
     views = [
         ReplicaView(
             replica=row.replica,
@@ -148,7 +138,7 @@ def fleet_view(
 
 
 def warnings(rows: Sequence[ReplicaRow], now: float, revision: int, changed: float) -> list[str]:
-    """Return a sentence for each problem of the fleet; for the arguments, see `fleet_view`."""
+    """Return a sentence for each problem of the fleet."""
     here = _heard(rows, now)
     found = []
     if len(hashes := {row.rules for row in here}) > 1:
@@ -173,7 +163,6 @@ def warnings(rows: Sequence[ReplicaRow], now: float, revision: int, changed: flo
 
 
 def not_here(replica: str, fleet: FleetView, here: str) -> str:
-    """Return the error message for a request to the replica `here` about another replica."""
     known = {each.replica: each for each in fleet.replicas}
     if replica in known:
         return f"{replica} answers for itself, at {known[replica].admin}; here is {here}"
@@ -181,11 +170,7 @@ def not_here(replica: str, fleet: FleetView, here: str) -> str:
 
 
 def lost(replica: str, rows: Sequence[ReplicaRow], now: float) -> list[ReplicaRow]:
-    """Return the rows of a lost replica.
-
-    Raises:
-        UnknownReplicaError: the replica is unknown, or it sends heartbeats.
-    """
+    """Return the rows of a lost replica; raises UnknownReplicaError if it sends heartbeats."""
     known = lost_replicas(rows, now)
     if found := [row for row in known if row.replica == replica]:
         return found
@@ -196,7 +181,6 @@ def lost(replica: str, rows: Sequence[ReplicaRow], now: float) -> list[ReplicaRo
 
 
 def encode_failing(services: Sequence[FailingService]) -> str:
-    """Return the first 100 services with failing targets as JSON."""
     return msgspec.json.encode(services[:_FAILING]).decode() if services else ""
 
 
@@ -231,7 +215,6 @@ class FleetClock:
         self.pass_on()
 
     def pass_on(self) -> None:
-        """Call the function set by `follow` if the difference between the clocks has changed."""
         ahead = self.ahead
         if self._set_ahead is not None and abs(ahead - self._passed_on) > _APART:
             self._passed_on = ahead

@@ -80,9 +80,6 @@ class SqliteFile:
     Args:
         read_only: whether the file is only read; another process may write it.
 
-    Attributes:
-        unheard: the file that a worker creates while its counts cannot be delivered.
-
     Raises:
         StateError: the file cannot be used.
     """
@@ -135,10 +132,7 @@ class SqliteFile:
             self._mark.close(self._writes)
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
-        """Call a function in a daemon thread, one at a time, and return its result.
-
-        A hanging disk blocks the thread, but not the process.
-        """
+        """Call a function in a daemon thread, so that a hanging disk does not block the process."""
 
         async def take_turn() -> T:
             async with self._turn:
@@ -260,7 +254,6 @@ class SqliteFile:
             ) from None
 
     def _check_schema(self, connection: Connection) -> None:
-        """Check the schema of the file, and upgrade it if necessary."""
         application, schema, tables = (
             connection.exec_driver_sql(query).scalar_one()
             for query in (
@@ -367,7 +360,6 @@ def _lock(path: Path) -> int:
 
 
 def _create(connection: Connection, schema: int) -> None:
-    """Create the tables, and copy the content of the tables of schemas 1 to 3, if any."""
     former = _FORMER_COLUMNS if schema in _STEPS else {}
     for step in range(schema, _ALEMBIC) if former else ():
         for statement in _STEPS[step]:

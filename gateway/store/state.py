@@ -107,7 +107,6 @@ class ReplicaView(NamedTuple):
 
     Attributes:
         presence: `heard` if the replica sends heartbeats, or `lost`.
-        leads: whether the replica is the leader.
         rules: the hash of the configuration in force.
         lag: the age of the last heartbeat in seconds.
         behind: the number of batches of the replica that are not yet in the sums.
@@ -129,8 +128,6 @@ class ReplicaView(NamedTuple):
 
 
 class FleetView(NamedTuple):
-    """All replicas, and a sentence for each problem."""
-
     replicas: list[ReplicaView]
     warnings: list[str]
 
@@ -192,7 +189,6 @@ class StoreHealth:
         self.behind = False
 
     def reached(self, now: float) -> None:
-        """Record that the store confirmed a heartbeat or a write at this time."""
         self.behind = self.stale_since is not None  # the next write has the counts of the outage
         if self.behind:
             log.event("state_written", store=self._name)
@@ -306,7 +302,6 @@ class State(ABC):
         self._apply = apply
 
     def absorb(self, delta: Delta) -> None:
-        """Add the counts of a process of this gateway."""
         self.totals.absorb(delta)
 
     @abstractmethod
@@ -423,7 +418,6 @@ class State(ABC):
 
 
 def log_events(events: Sequence[Event]) -> None:
-    """Log the events of a stored change."""
     for event in events:
         log.event(event.name, event.level, **event.fields)
 

@@ -7,7 +7,6 @@ from gateway.base.mistakes import Mistakes
 from gateway.base.model import SectionModel, UnitText, matching
 
 POSTGRESQL = ("postgresql", "postgres")
-"""The URL schemes of a database that several gateways share."""
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
 LongDuration = Annotated[
@@ -24,7 +23,6 @@ class Fleet(SectionModel):
 
     @property
     def forget_after_seconds(self) -> float:
-        """The time after which a lost replica is forgotten, in seconds."""
         return float(self.forget_after[:-1]) * _UNITS[self.forget_after[-1]]
 
 

@@ -115,7 +115,6 @@ _revisions = sa.Table(
 )
 _AUDIT = [column for column in audit.columns if column is not audit.c.id]
 LATEST_AUDIT = sa.select(*_AUDIT).order_by(audit.c.id.desc()).limit(MAX_AUDIT)
-"""The query for the latest entries of the audit log, the latest first."""
 ALL_BUT_CALLERS = [each for each in history.columns if each is not history.c.callers]
 # A string for speed; see `replace_rows`.
 _KNOWN_INTERVAL = (
@@ -175,7 +174,6 @@ def read_rows(connection: sa.Connection) -> StateRows:
 
 
 def write_rows(connection: sa.Connection, changes: StateRows) -> None:
-    """Replace changed rows and delete removed rows, except in the history."""
     _remove(connection, usage, [_usage_key(key) for key in changes.deleted_usage])
     replace_rows(connection, usage, [(*_usage_key(row[:4]), *row[4:]) for row in changes.usage])
     replace_rows(connection, floors, [(*key, floor) for key, floor in changes.floors.items()])
@@ -219,7 +217,6 @@ def write_history(connection: sa.Connection, rows: Sequence[IntervalRow]) -> Non
 
 
 def cut_history(connection: sa.Connection, series: Iterable[tuple[str, str, str]]) -> None:
-    """Delete the oldest intervals of each series beyond the maximum number."""
     for key in series:
         same = sa.tuple_(history.c.api, history.c.version, history.c.by) == key
         first = (
@@ -256,7 +253,6 @@ def encoded(document: object) -> str:
 
 
 def _remove(connection: sa.Connection, table: sa.Table, gone: Sequence[tuple[object, ...]]) -> None:
-    """Delete the rows with these keys."""
     if not gone:
         return
     keys = list(table.primary_key)

@@ -31,7 +31,6 @@ class UsageDelta(msgspec.Struct, array_like=True, frozen=True):
 
     Attributes:
         version: the label of the version; empty if the API has no versions.
-        endpoint: the path template of the endpoint.
         refused: the number of requests that were refused before they were planned, or because of a
             client error.
         failed: the number of requests with status 5xx or an incomplete response.
@@ -60,9 +59,6 @@ class TrafficDelta(msgspec.Struct, array_like=True, frozen=True):
         error: the value of `error.type` in OpenTelemetry's conventions; empty without an error.
         buckets: the number of requests by duration: one number for each bound in BOUNDS, and one
             for longer requests.
-        seconds: the sum of the durations.
-        converted: the number of requests with a converted body.
-        scheme: the scheme that the client used, `http` or `https`.
     """
 
     api: str
@@ -81,9 +77,6 @@ class UpstreamDelta(msgspec.Struct, array_like=True, frozen=True):
     """The requests to one target for one version with equal method, status and error.
 
     Attributes:
-        version: the label of the requested version; empty if the API has no versions.
-        method: one of METHODS, or OTHER.
-        status: the status of the response; 0 without a response.
         buckets: the number of requests by the time until the response head, or until the gateway
             stopped waiting. The bounds are the same as in TrafficDelta.
     """
@@ -103,7 +96,6 @@ class CounterDelta(msgspec.Struct, array_like=True, frozen=True):
 
     Attributes:
         kind: the kind of the counter; see `metric_table.MetricRow.kind`.
-        labels: the values of the counter's labels.
     """
 
     kind: str
@@ -130,20 +122,9 @@ class CutoverDelta(msgspec.Struct, array_like=True):
     A CutoverDelta is mutable until it is delivered.
 
     Attributes:
-        version: the label of the version with the cutover.
-        route: the route, `old` or `new`.
         cell: the cell of the clients; see `VersionCutover.cell_of`.
-        requests: the number of requests that ended or became overdue.
-        overdue: the number of requests that exceeded the time limit of the gates.
-        ends: the number of ended requests by outcome, as in `route_outcomes.OUTCOMES`.
-        seconds: the sum of the durations. Each duration counts up to the time limit for overdue
-            requests.
-        squares: the sum of the squares of these durations.
         buckets: the number of ended requests by duration, as in TrafficDelta.
         whole: the sum of the full durations of ended requests.
-        writes: the number of ended write requests.
-        failed_writes: the number of write requests that were refused or failed.
-        checked: the number of responses that were validated against the OpenAPI document.
         fields: the number of responses that violate the document, by field; see
             `ViolatedField.name`.
         operations: the outcomes by operation, such as `POST /orders`, for a limited number of

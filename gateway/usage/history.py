@@ -52,7 +52,6 @@ class Resolution(StrEnum):
 _MAX_INTERVALS = {Resolution.MINUTE: 50_000, Resolution.DAY: 8_000}
 _BY = {by.value: by for by in Resolution}
 SeriesKey = tuple[str, str, Resolution]
-"""API, version and resolution."""
 
 
 def name_hash(name: str) -> int:
@@ -127,7 +126,6 @@ class Interval:
 
     Attributes:
         errors: the number of requests with status 5xx or an incomplete response.
-        refused: the number of requests that the gateway refused.
         buckets: the number of requests up to each duration in `delta.BOUNDS`, and the number of
             longer ones; zeros if a release with other bounds stored the interval.
     """
@@ -220,12 +218,10 @@ class HistoryQuery(NamedTuple):
         return now - span
 
     def callers_since(self, now: float) -> float:
-        """Return the earliest start of the intervals with callers, in seconds since 1970."""
         return self.since(now) if self.callers is None else now - self.callers
 
 
 def whole_history(key: VersionKey) -> tuple[HistoryQuery, HistoryQuery]:
-    """Return the queries for the whole history of a version, by the day and by the minute."""
     api, label = key
     query = HistoryQuery(Resolution.DAY, api, version=label)
     return query, query._replace(by=Resolution.MINUTE)
@@ -288,7 +284,6 @@ class History:
                 interval.add_durations(traffic.buckets, traffic.seconds)
 
     def add(self, rows: Iterable[Sequence[Any]]) -> None:
-        """Add intervals; each row has the columns of an IntervalRow."""
         changed: dict[SeriesKey, dict[int, Interval]] = {}
         for row in rows:
             by = _BY[row[2]]
@@ -317,7 +312,6 @@ class History:
         return rows
 
     def view(self, query: HistoryQuery, now: float, replica: str | None = None) -> HistoryView:
-        """Return the result of a query; `now` is in seconds since 1970."""
         since = query.since(now)
         series = {
             (api, version): {at: found[at] for at in sorted(at for at in found if at >= since)}

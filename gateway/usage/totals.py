@@ -69,7 +69,6 @@ class TopClients:
     """The busiest clients of one version of an API.
 
     Attributes:
-        rows: the usage by endpoint and client.
         floor: the maximum number of requests of any client without a row.
         changed: the keys of the rows that were changed or removed since the last call of
             `Totals.changes`.
@@ -90,7 +89,6 @@ class TopClients:
         self._note(row)
 
     def add(self, usage: UsageDelta, at: float) -> None:
-        """Add the usage of a delta, at a time in seconds since 1970."""
         key = usage.endpoint, usage.client
         row = self.rows.get(key)
         if row is None:
@@ -118,7 +116,6 @@ class TopClients:
         self.cut()
 
     def cut(self) -> None:
-        """If there are too many rows, merge the smallest into the rows for all other clients."""
         if len(self.rows) <= self._limit:
             return
         named = [key for key in self.rows if key[1] is not None]
@@ -149,7 +146,6 @@ AuditRow = tuple[float, str, str, str, str, str, str, str, str]
 UsageKey = tuple[str, str, str, str | None]
 UsageRow = tuple[str, str, str, str | None, int, int, int, int, float, float, float]
 CountKey = tuple[str, tuple[str, ...]]
-"""The kind and the labels of a counter."""
 CountRow = tuple[str, tuple[str, ...], int, float, float]
 
 MAX_NAMES = 256
@@ -161,7 +157,6 @@ BOUNDED_KINDS = {"operations", "operations_compared"}
 SHADOW_KINDS = {"compared", "differing", "noise", "shed", "differences"} | {
     *("operations_compared", "validated", "invalid")
 }
-"""The kinds of counters for a shadow."""
 _SAMPLES = 20
 # The maximum number of combinations of method, status and error. Any further combinations are
 # counted as OVERFLOW, as in OpenTelemetry's metrics SDK.
@@ -215,12 +210,7 @@ class Occurrences:
 
 @dataclass(slots=True)
 class Durations:
-    """The durations of requests since this process started.
-
-    Attributes:
-        buckets: the number of requests up to each duration in `delta.BOUNDS`, and the number of
-            longer ones.
-    """
+    """The durations of requests since this process started. For `buckets`, see `Interval`."""
 
     buckets: list[int] = field(default_factory=lambda: [0] * (len(BOUNDS) + 1))
     seconds: float = 0.0
@@ -292,12 +282,9 @@ class Totals:
 
     Attributes:
         since: the time at which counting began, in seconds since 1970.
-        clients: the usage of each version, by client.
-        counts: the counters by kind and labels; see `delta.CounterDelta`.
         traffic: the requests by API, version, endpoint and scheme, since this process started.
         upstream: the requests to services by API, version and target, since this process started.
         outcomes: the outcomes by API, version and route of a cutover, since this process started.
-        samples: the latest samples by kind, API and version, without duplicates.
         latencies: the number of responses by the index that `latency_bucket` returns, for each API,
             version and route of a shadow, since this process started.
         task_failed: the time of the last failure of each task, by the monotonic clock.
@@ -333,10 +320,7 @@ class Totals:
         return found
 
     def absorb(self, delta: Delta) -> None:
-        """Add the counts of a process.
-
-        If the process has lost counts, `since` becomes the time of this delta.
-        """
+        """Add the counts of a process. If it lost counts, `since` becomes the time of the delta."""
         if delta.lost:
             self.since = max(self.since, delta.at)
         self.history.absorb(delta)
@@ -362,7 +346,6 @@ class Totals:
             self.latencies.setdefault(place, Counter()).update(latency.buckets)
 
     def merge(self, other: "Totals") -> None:
-        """Add the usage, counts, history and samples of other totals."""
         self.history.add(other.history.rows())
         for key, clients in other.clients.items():
             self.clients_of(*key).merge(clients)
@@ -389,13 +372,11 @@ class Totals:
         kept.append(sample)
 
     def counted(self, kind: str, *labels: str) -> Iterator[tuple[tuple[str, ...], Occurrences]]:
-        """Yield the counters of a kind whose labels begin with `labels`."""
         for (name, values), times in self.counts.items():
             if name == kind and values[: len(labels)] == labels:
                 yield values, times
 
     def route_counts(self, key: VersionKey) -> RouteCounts:
-        """Return the counts that the gates of a cutover need."""
         compared, validated, differing, invalid = (
             times.count if (times := self.counts.get((kind, key))) else 0
             for kind in ("compared", "validated", "differing", "invalid")
@@ -414,10 +395,7 @@ class Totals:
             del self.latencies[place]
 
     def changes(self) -> StateRows:
-        """Return the rows changed since the last call.
-
-        Call `revert` if the rows could not be stored.
-        """
+        """Return the rows changed since the last call. If they cannot be stored, call `revert`."""
         changes = StateRows(history=self.history.take())
         for (api, version), clients in self.clients.items():
             for endpoint, client in clients.changed:
@@ -439,7 +417,6 @@ class Totals:
         return changes
 
     def revert(self, changes: StateRows) -> None:
-        """Make the next call of `changes` return these changes again."""
         for api, version, endpoint, client in [
             *(row[:4] for row in changes.usage),
             *changes.deleted_usage,
