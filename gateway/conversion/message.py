@@ -176,7 +176,6 @@ def request_message(
     operation: str,
     captures: Mapping[str, str],
 ) -> Message:
-    """Return the Message of a client's request before any conversion."""
     lines = [ParameterLine(name.lower(), name, value) for name, value in fields]
     return Message(method, path, operation, captures, headers=lines, query=parse_query(query))
 

@@ -27,8 +27,6 @@ class QueryPart(NamedTuple):
     Attributes:
         capture: The name of the capture for the value, or for a part of the value; None for a fixed
             value.
-        value: The fixed value, or the prefix before the captured part.
-        suffix: The suffix after the captured part.
     """
 
     name: str
@@ -65,7 +63,6 @@ class OperationPattern(NamedTuple):
 
     @property
     def captures(self) -> frozenset[str]:
-        """The names of all captures except `version`."""
         named = {part.capture for part in self.query if part.capture is not None}
         return frozenset({*self.template.captures, *named} - {"version"})
 
@@ -76,7 +73,6 @@ class OperationPattern(NamedTuple):
         return path if self.method is None else f"{self.method} {path}"
 
     def takes(self, method: str) -> bool:
-        """Return whether the operation applies to requests with this method; HEAD counts as GET."""
         return self.method is None or self.method == ("GET" if method == "HEAD" else method)
 
     def read(self, lines: ParameterLines) -> tuple[Captures, ParameterLines] | None:
@@ -110,7 +106,6 @@ class OperationPattern(NamedTuple):
         return path if END not in captures or path.endswith("/") else f"{path}/"
 
     def written(self, captures: Captures, lines: ParameterLines) -> ParameterLines:
-        """Return a query: the parameters of the operation, followed by `lines`."""
         own = [
             ParameterLine(
                 part.name,
@@ -163,9 +158,6 @@ class Substitute(NamedTuple):
     Attributes:
         service: A service that implements the version with the operation; None to refuse the
             request.
-        detail: The configured `detail` of the refusal; empty for the default.
-        code: The configured `code` of the refusal; None for the default.
-        usual: The default `detail`.
         methods: The methods that the client's version has at the path, for a refusal with 405.
     """
 
@@ -207,12 +199,8 @@ class MappedOperation:
 def converted_status(statuses: Mapping[int, int], status: int, *, upwards: bool) -> int:
     """Convert the status of a response to the other version.
 
-    If several statuses of the newer version map to the same older status, the conversion to the
-    newer version returns the first of them.
-
-    Args:
-        statuses: Maps statuses of the newer version to statuses of the older version.
-        upwards: Whether the response is converted to the newer version.
+    Of several statuses with the same older status, the conversion to the newer version returns the
+    first.
     """
     if not upwards:
         return statuses.get(status, status)
@@ -324,10 +312,6 @@ class OperationTable:
         return "GET" if found is None else found[0]
 
     def _hidden_by_get(self, sides: Iterable[OperationPattern]) -> Router[str] | None:
-        """Return the paths that another method's operation matches with more literal text than GET.
-
-        The router finds the method of that operation. None if there are no such paths.
-        """
         hidden: dict[object, tuple[Template, str]] = {}
         for method, template, query in sides:
             if method is not None and not query:
@@ -359,7 +343,6 @@ class OperationTable:
 
 
 def _literal(template: Template, version: Version) -> list[str]:
-    """Return the segments of a path up to the first segment with a capture."""
     segments = template.text.replace(_VERSION, str(version)).split("/")
     return list(takewhile(lambda segment: "{" not in segment, segments))
 

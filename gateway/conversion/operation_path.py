@@ -1,9 +1,4 @@
-"""Operation path: the operations of one request from the client's to the service's version.
-
-In each version step, the operation of the request is looked up. The operation determines the
-method, path and query of the request in the next version, and the links that apply to the request
-and to its response.
-"""
+"""Operation path: the operations of one request from the client's to the service's version."""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -75,7 +70,6 @@ def find_operation_path(
     Args:
         path: Returns the path of a request without a declared operation, for a service that
             implements the given version.
-        message: The client's request, or LINK for a URL in a response; None if unknown.
         meant: The method that an OPTIONS request asks about (Fetch, section 4.8). If it is None,
             the first method with an operation at the path is used.
 
@@ -149,12 +143,7 @@ def _found(
     *,
     newer: bool,
 ) -> tuple[FoundOperation | None, OperationPattern | None, Substitute | None]:
-    """Return the operation of a request, its pattern in the next version, and its substitute.
-
-    Args:
-        methods: The methods that the operation may have.
-        newer: Whether the next version is newer.
-    """
+    """Return the operation of a request, its pattern in the next version, and its substitute."""
     path, found, target = asked(version_step.source), None, None
     if version_step.table is not None:
         found = _about(version_step.table, methods, path, lines)
@@ -270,8 +259,6 @@ def find_link(
     operation has more literal text in the path.
 
     Args:
-        conversion: The conversion from the version of the URL.
-        back: The conversion in the opposite direction.
         path: Returns the path of the URL with the given version in it.
 
     Raises:

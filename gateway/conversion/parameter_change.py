@@ -18,8 +18,6 @@ class ParameterLine(NamedTuple):
     """One query parameter or one line of a header field.
 
     Attributes:
-        key: The normalized name, for comparison.
-        name: The name as it is written.
         value: The raw value; None for a query parameter without an equals sign.
     """
 
@@ -107,8 +105,6 @@ service refuses them. It returns None for values that the service could misinter
 
 
 class Rewrite(NamedTuple):
-    """A change of query parameters or header fields in one direction."""
-
     call: LineStep
     change: "ParameterChange"
     upwards: bool
@@ -126,12 +122,8 @@ class ParameterChange:
     """One declared change of query parameters or header fields between two adjacent versions.
 
     Attributes:
-        names: The names that the change reads or writes in each version.
-        up: Converts the lines to the newer version.
-        down: Converts the lines to the older version.
         lenient: The variant of the change that leaves invalid values unchanged. None if there is no
             such variant.
-        unfit: What happens to values that the change cannot convert.
     """
 
     names: tuple[MovedNames, ...]
@@ -144,7 +136,6 @@ class ParameterChange:
         return self if self.lenient is None else self.lenient
 
     def fitted(self, of_request: bool) -> "ParameterChange":
-        """Return the variant that treats unfit values of requests or responses as declared."""
         unfit = self.unfit.of(of_request)
         if unfit is Unfit.REFUSE:
             return self
@@ -154,8 +145,6 @@ class ParameterChange:
 
 
 def _omitting(change: ParameterChange) -> ParameterChange:
-    """Return the variant of a change that removes the parameters that it cannot convert."""
-
     def omitting(step: LineStep) -> LineStep:
         def rewrite(lines: ParameterLines, spelling: Spelling) -> ParameterLines:
             try:
@@ -173,7 +162,6 @@ def _omitting(change: ParameterChange) -> ParameterChange:
 
 
 def same_name(name: str) -> tuple[MovedNames, ...]:
-    """Return the MovedNames of a parameter that has the same name in both versions."""
     return (MovedNames((name,), (name,)),)
 
 
@@ -199,13 +187,7 @@ def _lenient(
 def rewritten(
     name: str, to_newer: Callable[[str], str], to_older: Callable[[str], str]
 ) -> ParameterChange:
-    """Return the change of a parameter whose value is written differently in the two versions.
-
-    Args:
-        to_newer: Converts a value to the newer version. The message of its ValueError must not
-            quote the value.
-        to_older: Converts a value to the older version. The same applies to its ValueError.
-    """
+    """Return the change of a value; the message of a ValueError must not quote the value."""
     return _lenient(same_name(name), _rewriting(name, to_newer), _rewriting(name, to_older))
 
 
@@ -237,13 +219,7 @@ def recombined(
 ) -> ParameterChange:
     """Return a change that converts several parameters together, such as two into one.
 
-    Args:
-        newer: The names of the parameters in the newer version.
-        older: The names of the parameters in the older version.
-        to_newer: Converts the values to the newer version.
-        to_older: Converts the values to the older version.
-        unfit: The functions that convert invalid values to the newer and to the older version, for
-            the lenient variant of the change.
+    `unfit` has the functions for invalid values, to the newer and to the older version.
     """
     names = (MovedNames(newer, older),)
     up, down = _recombining(older, to_newer), _recombining(newer, to_older)
@@ -304,7 +280,6 @@ def _recombining(names: tuple[str, ...], convert: ConvertValues) -> LineStep:
 
 
 def inverse_parameter(change: ParameterChange) -> ParameterChange:
-    """Return a change with `up` and `down` exchanged."""
     names = tuple(MovedNames(older, newer) for newer, older in reversed(change.names))
     lenient = None if change.lenient is None else inverse_parameter(change.lenient)
     return ParameterChange(names, change.down, change.up, lenient)
@@ -332,7 +307,6 @@ def in_direction(changes: Sequence[ParameterChange], *, upwards: bool) -> tuple[
 def rewrite_query(
     query: str | None, rewrites: Sequence[Rewrite], message: object = None
 ) -> str | None:
-    """Apply changes to a raw query, which is None for a URL without a query."""
     lines = parse_query(query)
     changed = rewrite_lines(lines, rewrites, QUERY.of(message))
     return query if changed == lines else write_query(changed)
@@ -347,7 +321,6 @@ def parse_query(query: str | None) -> ParameterLines:
 
 
 def write_query(lines: ParameterLines) -> str | None:
-    """Return the raw query for parameters, or None if there are no parameters."""
     pairs = (line.name if line.value is None else f"{line.name}={line.value}" for line in lines)
     return "&".join(pairs) or None
 

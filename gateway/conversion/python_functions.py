@@ -90,6 +90,5 @@ def _functions(found: object) -> list[str]:
 
 
 def look_in(folder: Path) -> None:
-    """Append a folder to Python's module search path."""
     if str(folder) not in sys.path:
         sys.path.append(str(folder))

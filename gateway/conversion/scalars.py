@@ -45,8 +45,6 @@ def replace_scalar(
     An absent field stays absent, and null stays null.
 
     Args:
-        source: The type of the scalar before the conversion.
-        target: The type of the scalar after the conversion.
         convert: Converts the scalar, given as a string (for a number, its digits). May raise
             ValueError.
 
@@ -107,7 +105,6 @@ def replace_number(
 
 
 def exact(digits: str) -> Decimal | None:
-    """Return a number as a Decimal, or None if its exponent exceeds the limits of Decimal."""
     try:
         return Decimal(digits)
     except ArithmeticError:  # the exponent is out of range

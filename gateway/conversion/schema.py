@@ -1,12 +1,10 @@
 """Schemas of documents: how to analyse them, and how conversions change them.
 
 A schema is a JSON Schema (draft 2020-12) with the referenced schemas in `components.schemas`. It is
-never expanded as a whole: `Schemas.alternatives` resolves one level, and the schemas inside remain
-unresolved. A schema may therefore be recursive.
+resolved one level at a time, so it may be recursive.
 
-Each change has an *effect*: a function that maps the schema of an object before the change to the
-schema after it. The resulting schema may allow more than the change can produce, and is then marked
-as wide. The effect also records whether the change may refuse documents.
+The *effect* of a change maps the schema of an object before the change to the schema after it, or
+to a schema that allows more, which is marked as wide. It also records refusals.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -95,7 +93,6 @@ class Taken(NamedTuple):
     """The result of `SchemaImage.take`.
 
     Attributes:
-        rest: The schema of the object without the field.
         value: The schema of the field; False if the object has no such field.
         required: Whether the field is always present.
     """
@@ -106,7 +103,6 @@ class Taken(NamedTuple):
 
 
 def definitions(schema: Schema) -> Mapping[str, object]:
-    """Return the schemas in the `components` of a schema, by name."""
     components = schema.get("components")
     if not isinstance(components, dict):
         return {}
@@ -150,7 +146,6 @@ def same(one: object, other: object) -> bool:
 
 
 def union(schemas: Iterable[object]) -> object:
-    """Return the schema of all values that at least one of the schemas allows."""
     found: dict[bytes, object] = {}
     for schema in schemas:
         for member in _members(schema):
@@ -206,7 +201,6 @@ def field_of(flat: Flat, name: str) -> object:
 
 
 def requires(flat: Flat, name: str) -> bool:
-    """Return whether an object schema requires a field."""
     return name in flat.get("required", ())
 
 
@@ -223,7 +217,6 @@ def an_object(fields: Mapping[str, object], required: Iterable[str] | None = Non
 
 
 def with_field(flat: Flat, name: str, schema: object, *, required: bool) -> Flat:
-    """Return an object schema with the schema of one field added or replaced."""
     if schema is False:
         return _without(flat, name)
     properties = {**flat.get("properties", {}), name: schema}
@@ -255,7 +248,6 @@ def _loosened(flat: Flat) -> Flat:
 
 
 def listed(values: Iterable[object]) -> object:
-    """Return a schema that allows exactly these values."""
     found = [_plain(value) for value in values]
     return {"enum": found} if found else False
 
@@ -267,7 +259,6 @@ def _plain(value: object) -> object:
 
 
 def scaled(flat: Flat, factor: Fraction, plus: Fraction = Fraction(0)) -> Flat:
-    """Return the schema of numbers after multiplication by `factor` and addition of `plus`."""
     made = {
         key: value
         for key, value in flat.items()
@@ -291,7 +282,6 @@ _BOUNDS = {
 
 
 def elements_of(flat: Flat) -> object:
-    """Return the schema of the elements of an array."""
     if flat.get("maxItems") == 0:
         return False
     prefix = flat.get("prefixItems", ())
@@ -300,7 +290,6 @@ def elements_of(flat: Flat) -> object:
 
 
 def counts_of(flat: Flat) -> tuple[int, int | None]:
-    """Return the minimum and the maximum number of elements of an array."""
     return flat.get("minItems", 0), flat.get("maxItems")
 
 
@@ -313,11 +302,7 @@ def an_array(items: object, least: int = 0, most: int | None = None) -> Flat:
 
 
 class Schemas:
-    """Schemas that may refer to each other.
-
-    Args:
-        components: The schemas that `$ref` can refer to, by name.
-    """
+    """Schemas that may refer to each other."""
 
     def __init__(self, components: Mapping[str, object]) -> None:
         self.components = dict(components)
@@ -413,7 +398,6 @@ class Schemas:
 
 
 def _flats(schema: Schema) -> Iterator[Flat]:
-    """Yield a flat schema for each type of a schema, from its keywords without references."""
     given = schema.get("type")
     types = [given] if isinstance(given, str) else given if isinstance(given, list) else TYPES
     words = [schema["const"]] if "const" in schema else schema.get("enum")
@@ -447,7 +431,6 @@ def _is_of(word: object, name: str) -> bool:
 
 
 def _merged(one: Flat, other: Flat) -> Flat | None:
-    """Return the schema of the values that both flat schemas allow, or None if none exist."""
     types = {one["type"], other["type"]}
     if len(types) > 1 and types != {"integer", "number"}:
         return None
@@ -496,7 +479,6 @@ def _merge_fields(one: Flat, other: Flat, made: Flat) -> None:
 
 
 def both(one: object, other: object) -> object:
-    """Return a schema that allows the values that both schemas allow."""
     if one is True or one == {} or same(one, other):
         return other
     if other is True or other == {}:
@@ -543,8 +525,6 @@ class SchemaImage(Schemas):
         """Record that a change may refuse values, and return the schema after the change.
 
         Args:
-            flat: The schema of the values before the change.
-            reason: The reason for the refusal.
             made: The schema of the converted values; False if all values are refused.
         """
         if self._keeps_values:
@@ -562,8 +542,6 @@ class SchemaImage(Schemas):
         """Apply an effect to every alternative of a schema, and return the union of the results.
 
         Args:
-            schema: The schema whose alternatives are converted.
-            effect: The effect on one flat schema.
             key: An identifier of the effect for recursive schemas, where the effect may reach the
                 same schema again. None if it cannot.
         """
@@ -627,8 +605,6 @@ class SchemaImage(Schemas):
         return self.elements(flat, lambda each: self._at(each, scopes, effect, key))
 
     def _at(self, schema: object, scopes: Sequence[Scope], effect: Effect, key: object) -> object:
-        """Apply an effect to the objects that scopes select in an element or a member."""
-
         def of(flat: Flat) -> object:
             if flat["type"] == "null":
                 return flat
@@ -649,7 +625,6 @@ class SchemaImage(Schemas):
         return flat if made is items else _of_elements(flat, made)
 
     def members(self, flat: Flat, convert: Callable[[object], object]) -> Flat:
-        """Convert the schemas of all fields of an object."""
         made = flat
         for name, schema in properties_of(flat).items():
             if (other := convert(schema)) is not schema:
@@ -675,9 +650,7 @@ class SchemaImage(Schemas):
         """Apply an effect to the value of a field of an object.
 
         Args:
-            flat: The schema of the object.
             keys: The keys of the field; an absent field stays absent.
-            effect: The effect on the value.
             nulls: Whether the effect also applies to null. If false, null is unchanged.
             parts: Whether the effect itself records which parts of the value the change reads.
         """
@@ -703,7 +676,6 @@ class SchemaImage(Schemas):
         return with_field(flat, key, made, required=requires(flat, key))
 
     def may_have(self, flat: Flat, keys: Keys) -> bool:
-        """Return whether an object schema allows a field at `keys`."""
         schema = field_of(flat, keys[0])
         if len(keys) == 1:
             return schema is not False and bool(self.alternatives(schema))
@@ -780,9 +752,6 @@ class SchemaImage(Schemas):
         """Set a field in the schema of objects, and create absent objects on the path.
 
         Args:
-            schema: The schema of the objects.
-            keys: The keys of the field.
-            value: The schema of the value.
             required: Whether the change always sets the field. If false, an existing value may
                 remain.
         """
@@ -812,7 +781,6 @@ class SchemaImage(Schemas):
 
 
 def _of_elements(flat: Flat, items: object) -> Flat:
-    """Return an array schema with `items` as the new schema of its elements."""
     dropped = ("prefixItems", "unevaluatedItems", "contains", "minContains", "maxContains", "allOf")
     made = {key: one for key, one in flat.items() if key not in (*dropped, "uniqueItems", "enum")}
     if len(made) < len(flat):
@@ -823,10 +791,7 @@ def _of_elements(flat: Flat, items: object) -> Flat:
 
 
 def renamed_fields(flat: Flat, write: Callable[[str], str], image: SchemaImage) -> Flat:
-    """Rename the fields of an object schema with `write`.
-
-    Fields are omitted if `write` refuses their names.
-    """
+    """Rename the fields of an object schema; fields whose names `write` refuses are omitted."""
     properties: dict[str, object] = {}
     required: list[str] = []
     for name, schema in flat.get("properties", {}).items():

@@ -64,10 +64,7 @@ _MANY = 20_000
 class ConvertedSchema(NamedTuple):
     """The schema of documents after a conversion.
 
-    Attributes:
-        schemas: The schemas that `$ref` can refer to.
-        root: The schema of the converted documents.
-        refusals: Reasons why the conversion may refuse a document; empty if it refuses none.
+    `refusals` has the reasons why the conversion may refuse a document.
     """
 
     schemas: Schemas
@@ -81,7 +78,6 @@ def convert_schema(conversion: BodyConversion | None, schema: Schema) -> Convert
     Args:
         conversion: The conversion of the bodies, whose changes must read only the body. None if
             bodies are not converted.
-        schema: The schema before the conversion, with the schemas that it refers to.
 
     Raises:
         UndecidedError: The schema is too complex to be analysed.
@@ -112,8 +108,6 @@ def fits(
     """Check whether all converted documents are valid for another schema.
 
     Args:
-        given: The schema of the converted documents.
-        wanted: The other schema, with the schemas that it refers to.
         differs: Given a location and the object schemas there, returns whether they must be tested
             with examples.
     """
@@ -139,7 +133,6 @@ class _Walk:
         self._steps = 0
 
     def fit(self, given: object, wanted: object, at: str) -> Fit:
-        """Check whether one schema fits another at the location `at`."""
         if wanted is True or wanted == {}:
             return _PROVED
         key = text_of(given), text_of(wanted)
@@ -166,7 +159,6 @@ class _Walk:
         )
 
     def _one(self, flat: Flat, others: list[Flat], at: str) -> Fit:
-        """Check whether one alternative of a schema fits another schema."""
         words = flat.get("enum")
         if words is not None and len(words) > 1:
             return _worst(self._one({**flat, "enum": [word]}, others, at) for word in words)
@@ -191,7 +183,6 @@ class _Walk:
         return Fit(Verdict.FAILS, at, keyword, what)
 
     def _covered(self, flat: Flat, wanted: Flat, at: str) -> Fit:
-        """Check whether a flat schema fits another flat schema of the same type."""
         found = _worst(self._checks(flat, wanted, at))
         if WIDE in wanted and found.verdict is Verdict.PROVED:
             return _UNKNOWN
@@ -230,7 +221,6 @@ class _Walk:
 
     @staticmethod
     def _of_word(flat: Flat, word: object, wanted: Flat) -> Iterator[Fit]:
-        """Check whether a single value is valid for a schema without an enum."""
         if isinstance(word, dict | list):
             yield _UNKNOWN
             return
@@ -320,7 +310,6 @@ class _Walk:
         )
 
     def _is_filled(self, flat: Flat) -> bool:
-        """Return whether `_is_empty` found no reason why the schema excludes every value."""
         return not self._is_empty(flat)
 
 

@@ -44,11 +44,8 @@ class ConversionTask(NamedTuple):
     """One declared change in one direction.
 
     Attributes:
-        scopes: The scopes that lead to the objects to change.
-        touches: The fields that the change reads or writes.
         whole: Whether the change applies to the whole body, held in the field BODY, and not to
             objects in the body.
-        origin: Maps a location in the changed object to the location before the change.
         keeps: Whether a value of another type is left unchanged where the scopes lead to an object
             or array. If false, such a value raises ConversionError.
     """
@@ -88,7 +85,6 @@ class Steps(Generic[T]):
 
 
 def composed(steps: Steps[BodyConverting]) -> BodyConverting:
-    """Combine steps into one function that applies all of them to a body."""
     calls = steps.calls
     if len(calls) == 1:
         return calls[0]
@@ -108,10 +104,6 @@ def _of_array(keys: Keys, depth: int, steps: Steps[ConversionStep]) -> Conversio
     """Return a step for every object in an array, or in arrays that are nested in it.
 
     An absent array, a null array and null elements are unchanged.
-
-    Args:
-        keys: The path of the array.
-        depth: The number of levels of nested arrays inside the array.
     """
     keeps, key = steps.keeps, keys[-1]
 
@@ -154,7 +146,6 @@ def _of_members(keys: Keys, depth: int, steps: Steps[ConversionStep]) -> Convers
 
 
 def _inside(keys: Keys, steps: Steps[ConversionStep]) -> ConversionStep:
-    """Return a step for one nested object. An absent or null object is unchanged."""
     to_field = (*keys, "")
 
     def change(fields: JsonObject, form: JsonForm) -> None:
@@ -252,10 +243,7 @@ def _whole_body(task: ConversionTask) -> BodyStep:
 
 
 def body_steps(tasks: Iterable[ConversionTask]) -> list[BodyStep]:
-    """Return steps that together apply all tasks to a body.
-
-    Tasks that touch the same fields are applied in the given order.
-    """
+    """Return steps that apply all tasks to a body, in order if they touch the same fields."""
     steps: list[BodyStep] = []
     for whole, some in groupby(tasks, lambda task: task.whole):
         if whole:

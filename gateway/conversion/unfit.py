@@ -38,9 +38,7 @@ class UnfitKey(NamedTuple):
     """The labels of the unfit values that are counted together.
 
     Attributes:
-        change: The change, by its place in gateway.yaml.
         message: The kind of messages: request or response.
-        result: What happened to the values: keep or omit.
     """
 
     change: str
@@ -51,10 +49,7 @@ class UnfitKey(NamedTuple):
 class UnfitValues:
     """The unfit values of one request and its response that were kept or omitted.
 
-    Attributes:
-        counts: The number of values.
-        sample: The change, the place and the reason of the first value; empty without a value.
-        current: The labels for the change that is being applied; None between changes.
+    `sample` describes the first of them.
     """
 
     __slots__ = ("counts", "current", "sample")
@@ -75,7 +70,6 @@ UNFIT: ContextVar[UnfitValues | None] = ContextVar("unfit", default=None)
 
 
 def count_unfit(reason: str) -> None:
-    """Count a value that a change keeps or omits."""
     values = UNFIT.get()
     if values is not None:
         values.add(reason)
@@ -85,7 +79,6 @@ T = TypeVar("T")
 
 
 def counting(policy: UnfitPolicy, of_request: bool, call: Callable[..., T]) -> Callable[..., T]:
-    """Return a function of a change that counts the values which the change keeps or omits."""
     key = UnfitKey(policy.name, "request" if of_request else "response", policy.of(of_request))
 
     def counted(*arguments: object) -> T:

@@ -106,14 +106,12 @@ class VersionLink:
         changes: The changes of bodies, in the order of an upgrade. A downgrade reverses the order.
         statuses: The error statuses whose bodies the changes apply to.
         status: Maps statuses of the newer version to different statuses of the older version.
-        digest: A hash of the link's configuration.
         varies: Whether equal bodies may be converted to different bodies, because a change depends
             on the request or on a Python function.
         needs_message: Whether a change reads or writes parts of the message besides the body.
         timeout: The maximum time in seconds for the changes of one body; None sets no limit.
         body_in_newer: True if only requests of the newer version have a body, False if only
             requests of the older version have a body. None if the versions do not differ.
-        unfit: What happens to unfit values, unless a change declares it.
         keeps_malformed: Whether a body that is not JSON is forwarded unchanged.
         forms: The types of form fields if one version accepts forms and the other version JSON.
             None if forms are not converted to JSON.
@@ -150,7 +148,6 @@ class VersionLink:
 
     @property
     def goes_beyond_bodies(self) -> bool:
-        """Whether the link reads or converts parts of a response besides its body."""
         return bool(self.headers or self.status or self.needs_message or self.maps_links)
 
     def applies(self, method: str, status: int | None) -> bool:
@@ -186,7 +183,6 @@ class VersionLink:
 
     @property
     def tolerates(self) -> bool:
-        """Whether a change keeps or omits unfit values."""
         policies = [change.unfit for change in self.changes]
         policies += [change.unfit for change in (*self.query, *self.headers)]
         return not all(policy.refuses for policy in policies)
@@ -213,14 +209,12 @@ def event_names(links: Sequence[VersionLink], direction: Direction) -> Callable[
 
 
 def is_success(status: int) -> bool:
-    """Return whether a status means success, 2xx (RFC 9110, section 15.3)."""
     return 200 <= status <= 299
 
 
 def rewrites(
     changes: Iterable[Sequence[ParameterChange]], direction: Direction, *, of_request: bool = True
 ) -> tuple[Rewrite, ...]:
-    """Return the parameter changes of several links as one tuple for the given direction."""
     upwards = direction is Direction.UP
     return tuple(
         one
@@ -231,8 +225,6 @@ def rewrites(
 
 
 class _MessageStep(NamedTuple):
-    """Converts the query and the header fields before or after the body changes of a link."""
-
     source: Version
     target: Version
     query: tuple[Rewrite, ...]
@@ -368,12 +360,7 @@ def applying(
 def status_kinds(
     links: Sequence[VersionLink], others: Iterable[int | None]
 ) -> dict[int | None, object]:
-    """Group the statuses that the links name, and the `others`, by the links that apply to them.
-
-    Returns:
-        The group of each status. The same links apply to all statuses of a group. The status None
-        stands for requests.
-    """
+    """Return groups of statuses to which the same links apply; None stands for requests."""
     moved = frozenset().union(*({*link.status, *link.status.values()} for link in links))
     listed = {link.statuses for link in links}
     return {

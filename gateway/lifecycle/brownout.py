@@ -199,7 +199,6 @@ class CompiledWindow:
     percent: _Range = (100, 100)
 
     def closes(self, now: float) -> float | None:
-        """Return the time at which the window closes, or None if the window is not open now."""
         if not self.begins <= now < self.ends:
             return None
         if self.schedule is None:
@@ -246,7 +245,6 @@ class VersionBrownout:
     """The brownouts of one version.
 
     Attributes:
-        status: The HTTP status of the refusals: 503 with Retry-After, or 410.
         exempt: The end of each client's exemption in seconds since 1970, by client; infinity for a
             permanent exemption.
     """
@@ -276,11 +274,6 @@ class VersionBrownout:
         return None if latest == -inf or self.exempts(context) else latest
 
     def _last_close(self, closes: float) -> float:
-        """Return when the last of the adjacent windows closes.
-
-        Args:
-            closes: When the first of these windows closes.
-        """
         for _ in range(_MAX_ADJACENT):
             ends = [window.closes(closes) for window in self.windows if window.share(closes) >= 1]
             later = max((end for end in ends if end is not None), default=closes)
@@ -290,7 +283,6 @@ class VersionBrownout:
         return closes
 
     def share(self, now: float) -> float:
-        """Return the share of refused requests, from 0 to 1: the largest of all open windows."""
         open_now = (window for window in self.windows if window.closes(now) is not None)
         return max((window.share(now) for window in open_now), default=0.0)
 
@@ -311,11 +303,7 @@ class VersionBrownout:
         offered: tuple[str, ...],
         successor: dict[str, object] | None,
     ) -> Fault:
-        """Return the error for a request that a brownout refuses.
-
-        Args:
-            closes: The result of the method `closes`.
-        """
+        """Return the error for a request that a brownout refuses."""
         _, label = self.key
         instead = "a later version" if successor is None else f"version {successor['version']}"
         # Rounded up, so that a client that retries after this time is not refused again.

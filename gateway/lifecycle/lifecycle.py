@@ -141,7 +141,6 @@ def compile_lifecycles(
 def _wrong_successor(
     ending: "VersionLifecycle", successor: Version, later: "VersionLifecycle | None"
 ) -> str | None:
-    """Return what is wrong with the successor of a version, or None if nothing is wrong."""
     version = ending.version
     if successor <= version:
         return f"is not newer than version {version}; name a later one"
@@ -164,8 +163,6 @@ class VersionLifecycle:
             deprecated.
         sunset: When the version ends, in seconds since 1970; infinity without an end.
         exempt: The later end of the version for each exempt client, by client.
-        successor_versions: The chain of successors: the successor of the version, then the
-            successor of that version, and so on.
     """
 
     version: Version
@@ -185,7 +182,6 @@ class VersionLifecycle:
 
         Args:
             sunset: When the version ends for the client; infinity without an end.
-            successor_link: The link to the successor; None without a link.
         """
         lines: list[tuple[bytes, bytes]] = []
         links: list[str] = []
@@ -206,7 +202,6 @@ class VersionLifecycle:
         return tuple(lines)
 
     def at_endpoint(self, successors: "tuple[Successor, ...]") -> "EndpointLifecycle":
-        """Return the lifecycle with the links of one endpoint."""
         link_parts: tuple[str, ...] = ()
         link: str | None = None
         has_port = any(successor.address.host is not None for successor in successors)
@@ -239,8 +234,8 @@ class VersionLifecycle:
 class Successor:
     """A later version to use instead, and how to request it at one endpoint.
 
-    Links to this version are filled in with link values: the raw captures of the path, the client's
-    port (key PORT), and the path of the operation (key `operation_key`).
+    Links to it are filled in with link values: the raw captures of the path, the client's port (key
+    PORT), and the path of the operation (key `operation_key`).
 
     Attributes:
         lifecycle: The lifecycle of the later version, which may also have ended; None without a
@@ -298,7 +293,6 @@ class Successor:
         return self.with_query(self.path.fill({**values, "version": str(self.version)}))
 
     def with_query(self, path: str) -> str:
-        """Return a path, with the query parameter that names the version if there is one."""
         if self.address.query is None:
             return path
         return f"{path}{'&' if '?' in path else '?'}{self.address.query}"
@@ -317,7 +311,6 @@ class EndpointLifecycle(VersionLifecycle):
             alternate with keys of link values. Empty if the link is constant.
         operations_differ: Whether operations may have different paths in a successor.
         has_port: Whether a link to another host needs the client's port.
-        is_constant: Whether the header fields are the same for all requests.
     """
 
     successors: tuple[Successor, ...] = ()
@@ -329,14 +322,12 @@ class EndpointLifecycle(VersionLifecycle):
     is_constant: bool = False
 
     def link_values(self, captures: Mapping[str, str], head: RequestHead) -> Mapping[str, str]:
-        """Return the path captures, and the client's port if links to another host need it."""
         if not self.has_port:
             return captures
         port = _PORT.search(head.authority)
         return {**captures, PORT: port[0] if port else ""}
 
     def fields_for(self, client: str, link_values: Mapping[str, str]) -> FieldLines:
-        """Return the header fields about the lifecycle for a response to a client."""
         fields = self.exempt_fields.get(client, self.fields) if self.exempt_fields else self.fields
         if not self.link_parts:
             return fields
@@ -348,11 +339,7 @@ class EndpointLifecycle(VersionLifecycle):
     def refusal(
         self, context: RequestContext, link_values: Mapping[str, str], offered: tuple[str, ...]
     ) -> Fault:
-        """Return the error for a request to an ended version.
-
-        Args:
-            offered: The labels of the versions that have not ended.
-        """
+        """Return the error for a request to an ended version."""
         successor = self.available_successor(context, link_values)
         advice = f"use {' or '.join(offered)}" if offered else "no version is left"
         if successor is not None:
@@ -368,7 +355,6 @@ class EndpointLifecycle(VersionLifecycle):
     def available_successor(
         self, context: RequestContext, link_values: Mapping[str, str]
     ) -> dict[str, object] | None:
-        """Return the problem detail members of the first successor that has not ended, or None."""
         for successor in self.successors:
             if successor.lifecycle is None or not successor.lifecycle.ended(context):
                 return successor.problem_members(link_values)
@@ -388,7 +374,6 @@ def lifecycle_at(
     Args:
         convert: Returns the conversion between two versions at the endpoint; None if their
             operations have the same paths.
-        own: The versions that have the endpoint.
     """
     successors = []
     for later in lifecycles[version].successor_versions:

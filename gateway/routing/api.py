@@ -65,7 +65,6 @@ class ApiModel(VersionChoice):
 
         Args:
             now: the time in seconds since 1970, used to determine which versions have ended.
-            access: the access of APIs without their own; its mistakes are reported elsewhere.
 
         Returns:
             None if the API has versions but all their labels are invalid.
@@ -134,7 +133,6 @@ class ApiModel(VersionChoice):
         return api, endpoints
 
     def parts(self, api: Api) -> list[Part]:
-        """Return the parts of all conversions of the compiled API, in the order of the file."""
         links = {older: iter(declared) for older, declared in api.links.items()}
         return [
             Part(
@@ -166,7 +164,6 @@ class ApiModel(VersionChoice):
     def _errors(
         self, versions: Mapping[str, Version], mistakes: Mistakes
     ) -> dict[Version | None, ErrorTemplate]:
-        """Return the error templates of the versions, and check the endpoints of their dry runs."""
         found: dict[Version | None, ErrorTemplate] = {}
         for label, model in (self.versions or {}).items():
             here = mistakes.below("versions", label)
@@ -191,7 +188,6 @@ class ApiModel(VersionChoice):
         naming: ClientNaming | None,
         mistakes: Mistakes,
     ) -> dict[Version | None, AccessRule | None]:
-        """Return the access of each version, and of the API without versions."""
         if self.access is None:
             rule = compile_access(common, mistakes.at[-1], naming, Mistakes())
         else:
@@ -221,7 +217,6 @@ class ApiModel(VersionChoice):
 
 
 def _service_of(label: str, models: Mapping[str, VersionModel]) -> str | None:
-    """Return the name of the service that serves a version, or None without a service."""
     seen: set[str] = set()
     while label in models and label not in seen:
         seen.add(label)

@@ -81,8 +81,6 @@ class CorsRules:
         """Return the header fields that allow a script to read a response.
 
         Args:
-            request: The header fields of the request.
-            fields: The header fields of the response.
             added: The fields that the gateway has added to a service's response, of which the
                 script may read only these and `exposed`; None for a response of the gateway.
 
@@ -102,10 +100,7 @@ class CorsRules:
     def preflight(self, request: HeaderLookup) -> FieldLines:
         """Return the header fields that allow a browser to send a request after its preflight.
 
-        Without these fields, the script gets a network error instead of the response.
-
-        Returns:
-            Empty if the request is not a preflight, or if its origin is not allowed.
+        The result is empty if the request is not a preflight, or if its origin is not allowed.
         """
         method, allowed = _one(request, PREFLIGHT), self._allowed(request)
         if not method or not allowed:
@@ -133,7 +128,6 @@ class CorsRules:
 
 
 def _one(request: HeaderLookup, name: str) -> bytes:
-    """Return the value of a header field; empty if the field is missing or repeated."""
     values = request.getall(name, ())
     return values[0].encode("utf-8", "surrogateescape") if len(values) == 1 else b""
 
@@ -143,7 +137,6 @@ NamePair = tuple[tuple[str, ...], tuple[str, ...]]
 
 
 def name_pairs(conversion: Conversion, method: str, kind: MessageKind) -> tuple[NamePair, ...]:
-    """Return the names of the header fields that a conversion changes, in its order."""
     up = conversion.direction is Direction.UP
     known = "GET" if method == "HEAD" else method
     return tuple(
@@ -189,8 +182,6 @@ def exposed(names: Sequence[str], pairs: Sequence[NamePair], present: Collection
     """Convert the header names that a service exposes to the names in the client's version.
 
     Args:
-        names: The names that the service exposes.
-        pairs: The changed names, with the service's names first.
         present: The names of the fields in the converted response, in lower case. A header field
             that the conversion made from another part of the response is also exposed.
     """
@@ -245,11 +236,6 @@ class Cors(SectionModel):
     `credentials: include`. This requires named origins instead of "*". The default is false."""
 
     def compile(self, mistakes: Mistakes) -> CorsRules:
-        """Return the compiled section.
-
-        Args:
-            mistakes: Collects the mistakes in this section.
-        """
         for index, origin in enumerate(self.origins):
             here = mistakes.below("origins", index)
             if origin != ANY:
@@ -300,7 +286,6 @@ class ApiCors(Cors):
 
 
 def _all_or_named(values: Sequence[str]) -> bytes:
-    """Return the values as a comma-separated list; empty if they stand for all."""
     return b"" if ANY in values else ", ".join(values).encode()
 
 

@@ -92,7 +92,6 @@ class EndpointModel(SectionModel):
     the version, of the API, or at the top."""
 
     def compile(self, api: ApiParts, mistakes: Mistakes) -> Endpoint | None:
-        """Return the endpoint, or None if its path is invalid."""
         template = mistakes.attempt(partial(parse_template, self.path), "path")
         if template is None:
             return None
@@ -158,7 +157,6 @@ class EndpointModel(SectionModel):
         return mistakes.below("version", *((index,) if several else ()))
 
     def _is_of_one(self, own: Mapping[str, Version]) -> bool:
-        """Return whether the endpoint has only one version, which every request gets."""
         return self.versions is not None and len(own) == 1 and self.version is None
 
     def _own_versions(self, api: ApiParts, mistakes: Mistakes) -> Mapping[str, Version]:
@@ -248,7 +246,6 @@ class EndpointModel(SectionModel):
     def _operations_between(
         self, api: ApiParts, source: Version, target: Version
     ) -> Conversion | None:
-        """Return the conversion between two versions, or None if it does not change operations."""
         try:
             found = api.conversion(source, target, self.path)
         except LookupError:  # two neighbouring versions have no conversion
@@ -264,7 +261,6 @@ class EndpointModel(SectionModel):
         lifecycles: Mapping[Version | None, EndpointLifecycle],
         route: Route,
     ) -> Route:
-        """Adapt the route of a version to this endpoint."""
         here = partial(self._route_here, api, template, readers, upstream, lifecycles)
         choice, version = api.choice, route.version
         response = route.response and route.response.at(self.path)
@@ -390,7 +386,6 @@ class EndpointModel(SectionModel):
 
 
 def asked_paths(endpoint: Endpoint) -> Iterator[Template]:
-    """Yield the path templates of requests to services, one for each route."""
     for route in endpoint.routes.values():
         yield route.upstream_path or endpoint.template
 
@@ -455,7 +450,6 @@ def _stripped(template: Template, upstream: Template, version: Version | None) -
 
 
 def _join(readers: list[Reader], reader: Reader) -> None:
-    """Add a reader, or join it with a reader of the same location in the request."""
     for index, known in enumerate(readers):
         both = known.joined(reader)
         if both is not None:

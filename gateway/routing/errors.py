@@ -62,7 +62,6 @@ class ErrorTemplate:
             codes.
         details: The version's own sentences, by the gateway's codes. A sentence is not used if one
             of its placeholders has no value.
-        statuses: The version's own statuses, by the gateway's codes.
         headers: The version's own header fields, by the gateway's codes and by name. They replace
             the gateway's fields. The value None removes a field.
     """
@@ -76,7 +75,6 @@ class ErrorTemplate:
     headers: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
 
     def dress(self, code: FaultCode, fields: HeaderFields) -> HeaderFields:
-        """Return the header fields of a refusal, with the version's own fields."""
         given = self.headers.get(code)
         if given is None:
             return fields
@@ -95,7 +93,6 @@ class ErrorTemplate:
         """Return the body of a refusal.
 
         Args:
-            problem: The members of the problem detail.
             misfit: Why the request does not fit its version; see PLACEHOLDERS.
             own: The members that the configuration sets for this refusal only. They override all
                 other members.
@@ -118,7 +115,6 @@ class ErrorTemplate:
 
 
 def placeholders(template: object) -> Iterator[str]:
-    """Yield the names of all placeholders in a template."""
     if isinstance(template, str):
         for match in _PLACEHOLDER.finditer(template):
             if match[1] is not None:
@@ -274,7 +270,6 @@ class Errors(SectionModel):
     application/json with a body, and otherwise application/problem+json."""
 
     def compile(self, mistakes: Mistakes) -> ErrorTemplate:
-        """Return the template for a version's errors."""
         if not self.model_fields_set:
             mistakes.add("has nothing in it; add body, such as { code: '{code}' }")
         _check_quotes(self.body, mistakes.below("body"))
@@ -311,7 +306,6 @@ class Errors(SectionModel):
 def _fields_by_code(
     headers: Mapping[str, _Field | dict[str, _Field]],
 ) -> dict[str, dict[str, _Field]]:
-    """Return the header fields by code, without codes that have no header fields."""
     found: dict[str, dict[str, _Field]] = {}
     for name, value in headers.items():
         by_code = value if isinstance(value, dict) else {DEFAULT: value}
@@ -323,7 +317,6 @@ def _fields_by_code(
 
 
 def _check_codes(errors: Errors, mistakes: Mistakes) -> None:
-    """Report unknown codes, and warn about gateway codes for which the version has no code."""
     _check_names(errors.codes, (*_OWN, DEFAULT), mistakes)
     if errors.body is not None and "code" not in placeholders(errors.body):
         mistakes.add("stand nowhere in the body; write '{code}' in it, or remove them")

@@ -112,7 +112,6 @@ class LinkMapper(NamedTuple):
 
     Attributes:
         chosen_by: The mechanism or rule that chose the version; None if the API has no versions.
-        captures: The raw captures in the path of the client's request.
         path: The raw path of the client's request, as the gateway received it.
         target: The raw path of the request to the service.
         authority: The host and port in the request that the gateway received.
@@ -263,10 +262,7 @@ class LinkMapper(NamedTuple):
         return MappedLink(_joined(prefix, path, query, fragment))
 
     def _own(self, scheme: str | None) -> set[str]:
-        """Return the authorities of the request, in lower case and with ports.
-
-        A link to one of them is a link to the service itself.
-        """
+        """Return the authorities of links to the service itself, in lower case and with ports."""
         scheme = (scheme or self.public_scheme).lower()
         names = {self.authority, self.public_authority}
         if self.public_authority != self.authority:  # the service may omit the port
@@ -341,7 +337,6 @@ class LinkMapper(NamedTuple):
 
 
 def _unmapped(link: str, scheme: str | None, authority: str | None) -> MappedLink | None:
-    """Return the link unchanged if it must not be mapped; otherwise None."""
     if browser_authority(link) != authority:
         return MappedLink(link, False)  # browsers and the mapper read different hosts in this link
     if scheme is not None and (authority is None or scheme.lower() not in _HTTP):
@@ -350,7 +345,6 @@ def _unmapped(link: str, scheme: str | None, authority: str | None) -> MappedLin
 
 
 def _without(prefix: str, path: str) -> str:
-    """Remove a prefix of whole segments from a path, if the path begins with the prefix."""
     rest = path.removeprefix(prefix)
     return path if rest and not rest.startswith("/") else rest or "/"
 

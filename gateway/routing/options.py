@@ -40,7 +40,6 @@ def answering(
 
     Args:
         chosen: The selected version and how it was chosen; None if the request names no version.
-        path: Returns the path of the request to a service that implements the version.
         asked: Plans a request by a route. The second element of its result is a Fault if the
             request would be refused.
     """
@@ -71,10 +70,6 @@ class _Ways:
     """Finds the versions that have an operation. Each version is searched only once.
 
     Conversions of the query are not considered here. They are applied when the request is planned.
-
-    Args:
-        about: The head of a request for the operation.
-        path: Returns the path of the request to a service that implements the version.
     """
 
     def __init__(self, about: RequestHead, path: Callable[[Route, Version], str]) -> None:
@@ -146,8 +141,6 @@ def client_methods(
     last.
 
     Args:
-        path: Returns the path of the request to a service that implements the version.
-        query: The query of the client's request.
         asked: The path of the request to the service.
         allowed: The methods that the service allows at that path.
     """
@@ -186,8 +179,6 @@ def methods_elsewhere(
     without GET.
 
     Args:
-        path: Returns the path of the request to a service that implements the version.
-        query: The query of the client's request.
         asked: The path of the request to the service.
     """
     newer = conversions[0].direction is Direction.DOWN

@@ -47,13 +47,11 @@ class Plan(NamedTuple):
         chosen_by: The mechanism or rule that chose the version; None if the API has no versions.
         target: The raw path and query of the request to the service.
         fields: The header fields to add to every response of this version.
-        cutover_route: The side of a cutover that the request takes; None without a cutover.
         shadow: The plan for repeating the request in the background, or the refusal that the
             repeated request would get; None if the request is not repeated.
         operation_path: The operation of the request in each version between the client's and the
             service's version; None if these versions have the same operations.
         content_type: The Content-Type of a JSON response; None keeps the service's Content-Type.
-        rewrite: The rewrite of the version in the request; None if the version is not rewritten.
     """
 
     endpoint: Endpoint
@@ -102,7 +100,6 @@ class Refusal(NamedTuple):
     """The decision to refuse a request with an error.
 
     Attributes:
-        endpoint: The endpoint of the request; None if no endpoint matches the path.
         cutover_route: The side of a cutover for which the request cannot be converted. None without
             a cutover, or if the request is refused for another reason.
     """
@@ -201,7 +198,6 @@ def plan(
 def _unselected(
     endpoint: Endpoint, method: str, fault: Fault, *, allowed: bool
 ) -> Options | Refusal:
-    """Return the decision about a request whose version cannot be selected."""
     if allowed or fault.status == 404:
         return Refusal(endpoint, fault)
     return _other_method(endpoint, method, None, ())
@@ -274,7 +270,6 @@ def _withdrawn(
     captures: Mapping[str, str],
     context: RequestContext,
 ) -> Fault | None:
-    """Return the error if the version has ended or is in a brownout, else None."""
     if _may_be_served(route, head, context):
         return None
     if lifecycle is not None and (route is None or lifecycle.ended(context)):
@@ -341,7 +336,6 @@ def _offered(endpoint: Endpoint, context: RequestContext) -> tuple[str, ...]:
 
 
 def _rewrite(route: Route, chosen_by: str | None) -> VersionRewrite | None:
-    """Return the rewrite that puts the service's version into the request."""
     return route.unnamed_rewrite if chosen_by in UNNAMED else route.request_rewrite
 
 
@@ -369,7 +363,6 @@ def _by_operation(
     captures: Mapping[str, str],
     chosen_by: str | None,
 ) -> tuple[Route, str | Fault, OperationPath | None]:
-    """Return the route, the target and the operation path of a request."""
     request, response = route.request, route.response
     if request is None or response is None or not request.has_operations:
         rewrite = _rewrite(route, chosen_by)
@@ -419,7 +412,6 @@ def _path(
 
 
 def written_target(rewrite: VersionRewrite | None, path: str, query: str | None) -> str:
-    """Return the path and query of a request to a service, with the service's version."""
     # The version is written last, as in `proxy.message_rewriting`: a conversion may rename a
     # parameter to the name of the version parameter.
     if rewrite is not None and rewrite.changes_query:

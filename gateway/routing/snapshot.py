@@ -54,8 +54,6 @@ class SchemaCheck(NamedTuple):
 
 
 class LinkForm(StrEnum):
-    """The form of links for a version: with scheme and host, or only the path."""
-
     ABSOLUTE = "absolute"
     RELATIVE = "relative"
 
@@ -72,10 +70,6 @@ class Route:
             byte.
         stripped: The prefix of the client's path that the path to the service lacks; None without
             such a prefix.
-        request: The conversion of requests from the client's version to the service's version; None
-            if the versions are the same.
-        response: The conversion of responses from the service's version to the client's version;
-            None if the versions are the same.
         request_rewrite: Replaces the client's version with the service's version in requests; None
             if the service does not read the version.
         unnamed_rewrite: Adds the service's version to requests that name no version; None if the
@@ -90,8 +84,6 @@ class Route:
             the service.
         link_form: The form of links to clients; None keeps the form of the service.
         tag_key: The key of entity tags; None if responses are not converted.
-        access: The clients that may send requests; None accepts every request.
-        fields: The header fields of every response, including the gateway's own errors.
         overrules: The lower-case names of the service's header fields that the gateway replaces
             with its own fields.
         steady_fields: `fields`, and the fields of the lifecycle if they do not depend on the
@@ -175,7 +167,6 @@ class Endpoint:
         selector: The selector of the version; None if the API has no versions.
         vary: The names of the request header fields on which responses depend.
         max_body: The maximum size of a request body in bytes; None applies the gateway's limit.
-        retired: The lifecycles of the versions that no longer have a route.
         media_types: The format of converted bodies (`json`, `json_lines`, or `pass` without
             conversion), by media range in lower case or NO_TYPE.
         client_vary: Replaces `vary` for versions whose responses depend on the client.
@@ -207,9 +198,6 @@ class Endpoint:
         """Return the methods that the endpoint allows, for Allow (RFC 9110, section 10.2.1).
 
         If the endpoint lists its methods, OPTIONS is added, since the gateway responds to it.
-
-        Args:
-            methods: The methods of a version.
         """
         if self.methods is None:
             return [*methods]
@@ -217,8 +205,6 @@ class Endpoint:
 
 
 class ServedPath(NamedTuple):
-    """An endpoint, one of its routes, and the path of requests to that route's service."""
-
     endpoint: Endpoint
     route: Route
     path: Template
@@ -254,12 +240,6 @@ class LinkDirectory:
     ) -> tuple[ServedPath, Mapping[str, str]] | None:
         """Return the endpoint and route of a service's path, with the raw captures in the path.
 
-        Args:
-            service: The service to which the path belongs.
-            endpoint: The endpoint of the client's request.
-            route: The route of the client's request.
-            path: The raw path.
-
         Returns:
             None if the path does not belong to an endpoint.
         """
@@ -293,9 +273,6 @@ class LinkDirectory:
         Args:
             endpoint: The endpoint of the client's request. Other endpoints of its API with the same
                 mechanisms are also searched.
-            version: The version of the service.
-            path: The raw path of a request to the service.
-            captures: The raw captures in the path of the client's request.
         """
         mechanisms = mechanisms_of(endpoint)
         key = endpoint.api, version, mechanisms
@@ -371,7 +348,6 @@ def mechanisms_of(endpoint: Endpoint) -> frozenset[str]:
 
 
 def with_port(authority: str, scheme: str = "http") -> str:
-    """Add the default port of the scheme to an authority without a port."""
     host, colon, port = authority.rpartition(":")
     if colon and not port.endswith("]"):
         return authority if port else host + _PORTS[scheme]
@@ -402,7 +378,6 @@ def _all_routes(routes: Iterable[Route]) -> Iterator[Route]:
 def _route_of(
     endpoint: Endpoint, service: Service, route: Route, *, same_api: bool
 ) -> Route | None:
-    """Return an endpoint's route to a service, for a client whose request takes `route`."""
     named = [one for one in (endpoint.routes.get(route.version),) if one is not None]
     for one in _all_routes(named):
         if one.service.name == service.name and (
@@ -429,7 +404,6 @@ class Api(NamedTuple):
     Attributes:
         versions: The versions by label, the oldest first; empty if the API has no versions.
         served: For each version, the version whose service serves its requests.
-        links: The declared changes between adjacent versions, by the older version.
         schemas: The URL or file path of each version's OpenAPI document. A version that is served
             via another version may have no document.
     """
@@ -448,7 +422,6 @@ class Snapshot:
 
     Attributes:
         trusted_proxies: The networks of the proxies whose forwarding fields the gateway trusts.
-        workers: The number of worker processes; None if the number is not configured.
         state: The path of the state file, or the URL of the database; None does not store state
             across restarts.
         compress: Whether converted responses are compressed if the client accepts compression.
@@ -456,15 +429,11 @@ class Snapshot:
             received.
         read: The lower-case names of the request header fields from which the gateway reads
             versions and client names.
-        tracing: Which requests are traced, and where their spans are sent; None disables tracing.
         cors: Which scripts in browsers may read the gateway's own responses, unless the API has its
             own `cors`; None allows no script.
         rate_limits: The rate limits of each version, by API and version; None without rate limits.
         listen: The addresses for client connections; empty uses the address in the environment.
-        files: The files that the configuration names.
         forget_after: The time after which a lost replica of a fleet is removed, in seconds.
-        links: Finds the endpoints to which links of services belong.
-        brownouts: The versions that have a brownout.
         passed: Decides which header fields of unconverted requests are forwarded.
         passed_in_trace: Like `passed`, for requests to which the gateway adds trace fields.
         tolerates_unfit: Whether a change keeps or omits values that it cannot convert.
@@ -527,7 +496,6 @@ class Snapshot:
         object.__setattr__(self, "passed_in_trace", traced)
 
     def trusts(self, peer: str) -> bool:
-        """Return whether an address belongs to a trusted proxy; an empty address is unknown."""
         return trusts(self.trusted_proxies, peer)
 
     def routes(self, key: VersionKey) -> Iterator[Route]:
@@ -538,7 +506,6 @@ class Snapshot:
         return iter(self._routes.get(key, ()))
 
     def terms(self, key: VersionKey) -> VersionLifecycle | None:
-        """Return the lifecycle of a served or retired version, or None without a lifecycle."""
         return self._terms.get(key)
 
     @property

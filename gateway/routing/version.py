@@ -75,10 +75,7 @@ class VersionModel(SectionModel):
 
 
 class ApiVersions(NamedTuple):
-    """Compiles the routes of an API's versions.
-
-    The labels in `versions` are valid. The labels in `models` may be invalid.
-    """
+    """Compiles the routes of an API's versions. The labels in `models` may be invalid."""
 
     api: str
     models: Mapping[str, VersionModel]
@@ -111,7 +108,6 @@ class ApiVersions(NamedTuple):
         return routes, schemas
 
     def _schemas(self, routes: Routes) -> dict[Version, str]:
-        """Return the locations of the OpenAPI documents of the versions that have one."""
         schemas = {}
         for label, version in self.versions.items():
             route, model = routes.get(version), self.models[label]
@@ -134,7 +130,6 @@ class ApiVersions(NamedTuple):
         return schemas
 
     def _with_check(self, label: str, route: Route, schemas: Mapping[Version, str]) -> Route:
-        """Return the route, with validation of responses if `check` or a gate requires it."""
         model, here = self.models[label], self._at(label)
         gates = None if route.cutover is None else route.cutover.rule.gates
         gated = gates is not None and gates.violations is not None
@@ -160,7 +155,6 @@ class ApiVersions(NamedTuple):
         return replace(route, check=check, cutover=cutover)
 
     def _with_document(self, label: str, route: Route, schemas: Mapping[Version, str]) -> Route:
-        """Add the OpenAPI document for the requests that the route's shadow validates."""
         shadow = self.models[label].shadow
         if shadow is None or not shadow.validate_ or route.shadow is None:
             return route
@@ -188,7 +182,6 @@ class ApiVersions(NamedTuple):
         return True
 
     def _is_unserved(self, label: str) -> bool:
-        """Return whether a version has a sunset but neither service nor via."""
         model = self.models[label]
         ends = model.lifecycle is not None and model.lifecycle.sunset is not None
         return ends and model.service is None and model.via is None
@@ -204,7 +197,6 @@ class ApiVersions(NamedTuple):
         return replace(route, brownout=compiled)
 
     def _with_alternatives(self, label: str, route: Route) -> Route:
-        """Return the route with the shadow and the cutover of its version."""
         key, model, here = (self.api, label), self.models[label], self._at(label)
         if model.shadow is not None and self._is_alternative(label, "shadow", model.shadow.via):
             other = self._route(label, model.shadow.via, "shadow", "via")
@@ -235,7 +227,6 @@ class ApiVersions(NamedTuple):
         return here.look_up(via, self.models, "version", "via") is not None
 
     def _route(self, label: str, via: str, *location: str) -> Route | None:
-        """Return the route from a version to the service of `via`, possibly the same version."""
         served = self._served_version(via)
         if served is None or served not in self.versions:
             return None
@@ -267,7 +258,6 @@ class ApiVersions(NamedTuple):
             return None
 
     def _served_version(self, label: str) -> str | None:
-        """Follow `via` to the version that has a service of its own."""
         path = [label]
         while True:
             here, model = self._at(path[-1]), self.models[path[-1]]

@@ -288,8 +288,6 @@ class YamlDocument:
 
 @dataclass(slots=True)
 class _Reader:
-    """Reads the data from nodes, and collects mistakes in keys, tags and variables."""
-
     environment: Mapping[str, str]
     texts: dict[Location, tuple[str, str]] = field(default_factory=dict)
     issues: list[Issue] = field(default_factory=list)

@@ -65,7 +65,6 @@ def check_draft(
 
 
 def _functions(data: Data, at: Location) -> Iterator[tuple[Location, str]]:
-    """Yield the names of Python functions with their locations."""
     if isinstance(data, dict):
         for key, value in data.items():
             if at[-1:] == ("python",) and key in ("up", "down") and isinstance(value, str):

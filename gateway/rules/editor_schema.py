@@ -50,7 +50,6 @@ def _models(base: type[SectionModel]) -> Iterator[type]:
 
 
 def _dataclasses(model: type[SectionModel]) -> Iterator[type]:
-    """Yield the dataclasses in the fields of a model."""
     for field in model.model_fields.values():
         for one in (field.annotation, *get_args(field.annotation)):
             if isinstance(one, type) and is_dataclass(one):
@@ -82,7 +81,6 @@ def descriptions(model: type) -> Iterator[tuple[str, str]]:
 
 @cache
 def _classes(module: str) -> dict[str, ast.ClassDef]:
-    """Return the classes that a module defines, by name."""
     body = ast.parse(inspect.getsource(sys.modules[module])).body
     return {each.name: each for each in body if isinstance(each, ast.ClassDef)}
 

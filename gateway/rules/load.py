@@ -18,16 +18,11 @@ from gateway.verify.schema_files import check_documents
 
 
 def load_file(path: Path, environment: Mapping[str, str]) -> Snapshot:
-    """Return the Snapshot of a file.
-
-    Raises:
-        ConfigError: the file cannot be read or used. The error has every mistake with its line.
-    """
+    """Return the Snapshot of a file; a ConfigError has every mistake with its line."""
     return load(read_rules(path), str(path), environment, path.absolute().parent)
 
 
 def check_file(path: Path, environment: Mapping[str, str]) -> tuple[Snapshot, list[Issue]]:
-    """Return the Snapshot of a file, and the warnings; raises ConfigError."""
     return check(read_rules(path), str(path), environment, path.absolute().parent)
 
 
@@ -56,9 +51,7 @@ def load(
     """Return the Snapshot of a file's content.
 
     Args:
-        source: the name of the file in reports.
         folder: the folder to which paths are relative; without it, files are not checked.
-        documents: whether the OpenAPI documents of versions are checked.
         files: the contents of files that the configuration names, which replace the files on the
             disk.
 
@@ -71,7 +64,6 @@ def load(
 def check(
     content: bytes, source: str, environment: Mapping[str, str], folder: Path | None = None
 ) -> tuple[Snapshot, list[Issue]]:
-    """Return the Snapshot of a file's content, and the warnings; raises ConfigError."""
     snapshot, document, mistakes = _compile(content, source, environment, folder)
     warnings = (document.issue(warning.location, warning.text) for warning in mistakes.warnings)
     return snapshot, in_order(warnings)

@@ -145,7 +145,6 @@ def secret_lines(document: YamlDocument, schema: _Schema) -> list[int]:
 
 
 def comment_lines(content: str) -> list[int]:
-    """Return the numbers of the lines with a comment that may contain a secret."""
     comments = (line.partition("#")[2] for line in content.split("\n"))
     return [at for at, text in enumerate(comments, 1) if any(one.search(text) for one in _TOLD)]
 

@@ -1,8 +1,4 @@
-"""The root model of gateway.yaml, which compiles to the Snapshot.
-
-The JSON Schema for editors is generated from this model. `compile` finds mistakes that involve
-several sections, such as an unknown service.
-"""
+"""The root model of gateway.yaml, which compiles to the Snapshot."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -99,7 +95,6 @@ class Config(SectionModel):
         Args:
             now: the time in seconds since 1970, which determines the versions that have ended. A
                 configuration that is valid now is valid at any later time.
-            files: the files that the configuration names.
         """
         with_versions = {
             name for api in self.apis.values() for name in api.services_told_versions()
@@ -198,7 +193,6 @@ class Config(SectionModel):
 
 
 def _request_fields(endpoints: Iterable[Endpoint]) -> set[str]:
-    """Return the request header fields that name versions."""
     selectors = (endpoint.selector for endpoint in endpoints)
     return {
         name

@@ -100,7 +100,6 @@ def hide(message: str, filled: str, written: str) -> str:
 
 
 def secrets(texts: Iterable[str], environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables in strings, such as `${NAME}`, by their values."""
     names = {name for text in texts for name in _NAME.findall(text)}
     return {
         environment[name]: f"${{{name}}}"

@@ -83,7 +83,6 @@ class ConvertedStream(ABC):
         """Convert the rest of the stream after its last byte, and return it."""
 
     def _bound(self, part: bytes | bytearray) -> None:
-        """Raise DecodedTooLargeError if a complete or incomplete part exceeds the size limit."""
         if len(part) > self._most:
             raise DecodedTooLargeError(f"{self._part} of more than {self._most} bytes")
 
@@ -91,11 +90,7 @@ class ConvertedStream(ABC):
 def converted_within(
     text: bytes, around: bytes, convert: DocumentConversion, step: Step = no_step
 ) -> bytes:
-    """Convert the document in `text`, without its leading and trailing bytes.
-
-    Args:
-        around: The bytes, such as white space, that may surround the document. They are unchanged.
-    """
+    """Convert the document in `text`, without its leading and trailing bytes."""
     document = text.strip(around)
     if not document or (converted := convert(document, step)) == document:
         return text
@@ -135,7 +130,6 @@ _MARK = re.compile(rb'\\.|["\[\]{}\n\x1e]', re.DOTALL)
 _ESCAPE = re.compile(rb"\\.", re.DOTALL)
 _NO_MARKS = bytes(sorted({*range(256)} - {*b'"[]{}\n'}))
 _SEPARATOR, _BACKSLASH = b"\x1e", b"\\"
-# Maximum bytes of one step. Other threads wait during a step.
 _STEP = 64 * 1024
 # The maximum number of rounds. Each round removes the innermost pairs of brackets, so that deeply
 # nested texts would need many rounds.
@@ -161,11 +155,7 @@ class TextEnds:
         self._escaped = False
 
     def find(self, piece: bytes, begin: int = 0, step: Step = no_step) -> int | None:
-        """Return the index in the piece where the current text ends, or None if it continues.
-
-        Args:
-            begin: The index at which the search starts.
-        """
+        """Return the index in the piece where the current text ends, or None if it continues."""
         at = begin
         if self.blank:
             ink = _INK.search(piece, begin)
@@ -188,11 +178,6 @@ class TextEnds:
         return None
 
     def _goes_on(self, window: bytes) -> bool:
-        """Skip a window if a fast check shows that the text continues after it.
-
-        Returns:
-            Whether the window was skipped. If false, the window must be searched.
-        """
         if not self._depth or _SEPARATOR in window or window.endswith(_BACKSLASH):
             return False
         if _BACKSLASH in window:
@@ -274,7 +259,7 @@ class SeriesSearch:
         self._ended = False
 
     def ends_text(self, piece: bytes) -> bool:
-        """Add a piece; return whether a text has ended and no data has followed it so far."""
+        """Return whether a text has ended and no data has followed it so far."""
         begin = 0
         if b"\0" in piece:  # UTF-16 or UTF-32, in which TextEnds cannot find texts
             self._ends = None
@@ -342,7 +327,6 @@ class TextSearch:
         return bool(whole)
 
     def _look(self, text: bytes) -> bool | None:
-        """Return whether a text is complete JSON, or None if it cannot become JSON."""
         encoding = self._encoding
         if encoding is None:
             if len(text) < 4 and _OF_ENCODINGS.search(text):
@@ -380,9 +364,6 @@ class EventStream(ConvertedStream):
     """Converts each event of an event stream as soon as it is complete.
 
     Args:
-        convert: Converts the data of one event.
-        most: The maximum number of bytes of an event.
-        lines: The maximum number of lines of an event.
         conversion: The conversion that renames events; None if event names are not converted.
     """
 
@@ -449,7 +430,6 @@ class EventStream(ConvertedStream):
 
 
 def events(body: bytes) -> list[dict[str, bytes]]:
-    """Return the complete events of an event stream, each as field values by field name."""
     found: list[dict[str, bytes]] = []
     event: dict[str, bytes] = {}
     for line, end in _LINES.findall(body):
@@ -481,7 +461,6 @@ def _count_lines(text: bytes) -> int:
 
 
 def _written(event: bytes, converted: bytes, step: Step) -> bytes:
-    """Return an event with other data, at the position of the first data line."""
     written = BytesIO()
     pending: bytes | None = converted
     for line in _LINES.finditer(event):

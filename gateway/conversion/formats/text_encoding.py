@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 from gateway.http.cooperative import Step
 
-# Maximum bytes of one step. Other threads wait during a step.
 _STEP = 64 * 1024
 _MARKS = (  # UTF-32 before UTF-16: its little-endian mark begins with the mark of UTF-16
     (codecs.BOM_UTF8, "utf-8"),
@@ -40,12 +39,7 @@ _ESCAPES = "json-escapes"
 
 
 class TextEncoding(NamedTuple):
-    """The encoding of a text.
-
-    Attributes:
-        codec: The name of Python's codec.
-        mark: The byte order mark of the text; may be empty.
-    """
+    """The encoding of a text: the name of Python's codec, and the byte order mark of the text."""
 
     codec: str
     mark: bytes = b""
@@ -74,10 +68,7 @@ class TextEncoding(NamedTuple):
 
 
 def detected(body: bytes) -> TextEncoding | None:
-    """Detect the encoding of a JSON text from its first bytes.
-
-    Returns None for UTF-8 without a byte order mark.
-    """
+    """Detect the encoding of a JSON text; None for UTF-8 without a byte order mark."""
     for mark, codec in _MARKS:
         if body.startswith(mark):
             return TextEncoding(codec, mark)

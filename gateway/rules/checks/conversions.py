@@ -69,7 +69,6 @@ def _look_up_fields(
 
 
 def _warn_of_large(snapshot: Snapshot, documents: DocumentFolder, mistakes: Mistakes) -> None:
-    """Warn about documents that are too large for the validation of live messages."""
     for api in snapshot.apis:
         used = set()
         for version in api.versions.values():
@@ -126,7 +125,6 @@ class _Applied(NamedTuple):
     """The conversions that apply to an example.
 
     Attributes:
-        conversion: the upgrade.
         method: the method in the newer version; None for an example without an operation, to which
             all changes apply.
         status: the status in the newer version; None for a request.
@@ -184,7 +182,6 @@ def _applied(
 
 
 def _complaint(example: ExampleConfig, applied: _Applied, direction: Direction) -> str | None:
-    """Return the first difference between a converted example and the expected result, or None."""
     given, wanted = (example.older, example.older_message), (example.newer, example.newer_message)
     if direction is Direction.DOWN:
         given, wanted = wanted, given
@@ -213,7 +210,6 @@ def _fields(given: ExampleMessageConfig) -> ParameterLines:
 
 
 def _beside(message: Message, wanted: ExampleMessageConfig) -> str | None:
-    """Return the first difference in header fields or the query, or None."""
     named = {line.key: line.value for line in _fields(wanted)}
     found = {line.key: line.value for line in message.headers}
     for name in {**named, **found}:
@@ -228,7 +224,6 @@ def _beside(message: Message, wanted: ExampleMessageConfig) -> str | None:
 
 
 def _different(body: bytes, wanted: object) -> str | None:
-    """Return the first difference between a converted body and the expected body, or None."""
     found, expected = (
         ComparedAnswer(200, {}, json_body.parse(one)) for one in (body, msgspec.json.encode(wanted))
     )

@@ -33,7 +33,6 @@ from gateway.versions.version import Version
 
 # The maximum number of fields that are considered for a suggestion.
 _MANY = 10_000
-# The number of operations that a warning lists.
 _LISTED = 5
 
 
@@ -51,7 +50,6 @@ class AskedOperation:
     mapped: frozenset[MappedOperation] = frozenset()
 
     def is_changed_by(self, link: VersionLink, status: int | None) -> bool:
-        """Whether a version step applies to the request, or to the response with a status."""
         if link.operations is not None:
             if self.mapped.isdisjoint(link.operations):
                 return False
@@ -63,7 +61,6 @@ class AskedOperation:
 def asked_operations(
     api: Api, version: Version, located: Iterable[LocatedOperation]
 ) -> Iterator[AskedOperation]:
-    """Yield each operation of a version's document, once for each endpoint that routes to it."""
     ladder = list(api.versions.values())
     place = ladder.index(version)
     ways = [
@@ -125,14 +122,12 @@ def presence_of(one: SoughtField, fields: BodyFields) -> Presence | None:
 
 
 def assume(one: SoughtField, fields: BodyFields) -> None:
-    """Add a field to bodies, so that later changes do not report the field as missing again."""
     path = _path(one.name)
     if path is not None and one.prefix is None and not one.anywhere:
         fields.assume(path)
 
 
 def sought(use: FieldUse, *, upwards: bool) -> Iterator[SoughtField]:
-    """Yield the fields that a change needs in an upgrade or a downgrade, without duplicates."""
     names = (*use.takes, *use.moves.values()) if upwards else (*use.makes, *use.moves)
     # A list or map is not looked up itself if its elements or members are looked up.
     holders = {name[:-2] for name in names if name.endswith(("[]", ".*"))}
@@ -161,7 +156,6 @@ def lost(fields: BodyFields, use: FieldUse, *, upwards: bool) -> Iterator[LostFi
 
 
 def _path(name: str) -> FieldPath | None:
-    """Return the path of a field, or of the objects of a group; None for the whole body."""
     inner = _OBJECTS.sub("", name)
     if inner in (WHOLE, "*"):
         return None
@@ -178,7 +172,6 @@ def renamed(use: FieldUse, *, upwards: bool) -> str:
 
 
 def swapped(missing: str, there: str, *, upwards: bool) -> str:
-    """Return the remedy for a change in which `field` and `to` are swapped."""
     other = "newer" if upwards else "older"
     return f"it has '{there}', and the {other} version has '{missing}': swap 'field' and 'to'"
 
@@ -203,9 +196,7 @@ def look_up_parameters(
     Args:
         parts: the parts of the conversions to a neighbouring version, in the order in which they
             apply.
-        asked: the operations of this version's document.
         beside: the operations of the neighbouring version's document; empty without a document.
-        upwards: whether the neighbouring version is the newer version.
     """
     for key, place in (("query", "query"), ("headers", "header")):
         made: set[str] = set()
@@ -235,8 +226,6 @@ def look_up_parameters(
 
 @dataclass(frozen=True, slots=True)
 class _ParameterLookUp:
-    """The parameters that one change needs (`wanted`) and produces (`left`)."""
-
     at: Location
     wanted: tuple[str, ...]
     left: tuple[str, ...] = ()
@@ -246,8 +235,6 @@ class _ParameterLookUp:
 
 @dataclass(frozen=True, slots=True)
 class _Declared:
-    """The parameter names in a document; empty if the document does not describe parameters."""
-
     messages: str
     names: set[str]
 
@@ -265,7 +252,6 @@ def _listed(part: Part, key: str, *, upwards: bool) -> Iterator[_ParameterLookUp
 
 
 def _carried(part: Part, place: str, *, upwards: bool) -> Iterator[_ParameterLookUp]:
-    """Yield the changes of bodies that move a value from a parameter of this version."""
     for change in part.changes():
         compiled = change.change(part.link)
         carried = None if compiled is None else compiled.carried
@@ -339,9 +325,7 @@ class DescribedVersion:
     """A version with its OpenAPI document.
 
     Attributes:
-        located: all operations of the document.
         asked: the operations to which endpoints route, once for each endpoint.
-        bodies: the bodies of these operations.
     """
 
     version: Version
@@ -360,7 +344,6 @@ class DescribedVersion:
         """Report fields and parameters that changes name but no message of the version has.
 
         Args:
-            parts: the parts of the conversions of the API, in the order of their declarations.
             described: the versions with documents. They are needed to suggest a remedy if a name
                 belongs to the other version.
         """
@@ -430,15 +413,8 @@ def _bodies(asked: AskedOperation) -> Iterator[_Body]:
 class _LookUp:
     """The search for one field of one change in many bodies.
 
-    Attributes:
-        inner: the id of the change, and the name of the field within the group of the change.
-        place: where the group is used, or where the change is declared if it is not in a group.
-        at: where the change is declared.
-        use: the end of the message, which names the use of the group.
-        other: the name of the field in the other version if the change renames the field; otherwise
-            empty.
-        taken: whether a body has the field before the earlier changes are applied.
-        bodies: the bodies that do not declare the field when the change is applied.
+    `taken` is true if a body has the field before the earlier changes are applied; `bodies` lack it
+    when the change is applied.
     """
 
     inner: tuple[int, str]
@@ -451,7 +427,6 @@ class _LookUp:
     bodies: list[BodyFields] = field(default_factory=list)
 
     def names(self) -> set[str]:
-        """Return the names of the fields in these bodies, up to about `_MANY` names."""
         names: set[str] = set()
         for body in self.bodies:
             names.update(body.names())
@@ -473,7 +448,6 @@ class _Walk:
     )
 
     def run(self, parts: Sequence[Part], bodies: Sequence[_Body], mistakes: Mistakes) -> None:
-        """Report the fields that no body has; `parts` are in the order in which they apply."""
         walked: set[object] = set()
         for body in bodies:
             applied = [part for part in parts if body.is_changed_by(part.link)]
@@ -545,7 +519,6 @@ class _Walk:
             mistakes.warn(f"warning: {text}", *found.at)
 
     def _is_beside(self, path: str) -> bool:
-        """Return whether a body of the neighbouring version has a field."""
         return _is_in(path, (BodyFields(body.schema) for body in self.neighbours))
 
     def _report_clash(self, change: DeclaredChange, lost: LostField, mistakes: Mistakes) -> None:

@@ -20,7 +20,6 @@ def warn_of_left_out(
     documents: Mapping[Version, Sequence[LocatedOperation]],
     mistakes: Mistakes,
 ) -> None:
-    """Warn about undeclared operations at paths whose other operations have moved."""
     for older, (link, *_) in api.links.items():
         for version, other in ((older, link.newer), (link.newer, older)):
             # Clients of a newer version are rarely served by an older version.
@@ -80,10 +79,6 @@ def _remedy(
     other: Version,
     theirs: Sequence[LocatedOperation] | None,
 ) -> str:
-    """Return the suggested declaration.
-
-    The declaration moves the operation too, or refuses it if the other version lacks it.
-    """
     own, their = (side._replace(method=method).text for side in (here, there))
     keys = ("older", "newer") if version < other else ("newer", "older")
     moves = f"{{ {keys[0]}: {_quoted(own)}, {keys[1]}: {_quoted(their)} }}"
@@ -103,7 +98,6 @@ def _quoted(operation: str) -> str:
 def _way(
     operation: MappedOperation | None, *, newer: bool
 ) -> tuple[OperationPattern, OperationPattern] | None:
-    """Return the patterns of an operation in both versions, or None if its path is unchanged."""
     if operation is None:
         return None
     here, there = operation.side(newer=newer), operation.side(newer=not newer)

@@ -1,7 +1,7 @@
 """A check for writes that lose data.
 
 If a conversion removes data from a response, a client that writes the resource back with PUT or
-PATCH does not send this data. The service then stores the resource without the data.
+PATCH does not send this data.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,7 +21,6 @@ from gateway.verify.openapi.body_fields import BodyFields, Presence
 from gateway.versions.version import Version
 
 _OVERWRITING = ("PUT", "PATCH")
-# The maximum number of losses that a warning lists.
 _LISTED = 5
 
 
@@ -60,7 +59,6 @@ def warn_of_overwriting(
 
 
 def _pairs(endpoint: Endpoint) -> Iterable[tuple[Version, Version]]:
-    """Return pairs of a client's version and the service's version at this endpoint."""
     found: dict[tuple[Version, Version], None] = {}
     for route in endpoint.routes.values():
         for one in (route, *([] if route.cutover is None else [route.cutover.route])):
@@ -70,8 +68,6 @@ def _pairs(endpoint: Endpoint) -> Iterable[tuple[Version, Version]]:
 
 
 class _Check(NamedTuple):
-    """The check of an endpoint for clients of one version and a service of another version."""
-
     api: Api
     endpoint: Endpoint
     client: Version
@@ -108,7 +104,6 @@ class _Check(NamedTuple):
 
     @property
     def _between(self) -> list[Part]:
-        """The parts of the conversion from the service to the client, in order."""
         low, high = sorted((self.client, self.service))
         found = [part for part in self.parts if low <= part.link.older < high]
         found.sort(key=lambda part: part.link.older)
@@ -174,6 +169,5 @@ class _Check(NamedTuple):
 
 
 def _is_there(use: FieldUse, body: BodyFields, *, upwards: bool) -> bool:
-    """Return whether bodies may have one of the fields that a change reads."""
     fields = list(sought(use, upwards=upwards))
     return not fields or any(presence_of(one, body) in (None, Presence.DECLARED) for one in fields)
