@@ -36,7 +36,6 @@ def person(first: str, last: str) -> Person:
 
 
 def application(first: str, last: str) -> web.Application:
-    """Return the application that serves one person."""
     app = web.Application(middlewares=[_refuse_and_log])
     health = {"/healthz": {"status": "ok"}, "/readyz": {"status": "ready"}}
     resources = {"/person": person(first, last).model_dump(), "/openapi.json": _openapi(), **health}

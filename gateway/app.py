@@ -302,7 +302,6 @@ def _page() -> Callable[[Operator], object]:
 
 
 async def _notify(operator: Operator) -> None:
-    """Send notifications while webhooks are configured."""
     while True:
         if operator.rules.notify.webhooks:
             # Imported only if needed, since its HTTP client takes memory.

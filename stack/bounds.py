@@ -28,7 +28,6 @@ class Bound(NamedTuple):
     metric: str
 
     def row(self) -> tuple[str, ...]:
-        """Return the cells of the row, with placeholders in the default replaced."""
         return self._replace(default=_VALUE.sub(_value, self.default))
 
 

@@ -34,7 +34,6 @@ setup(name="gateway", packages=[], ext_modules=modules, script_args=["build_ext"
 
 
 def modules() -> list[str]:
-    """Return the names of the modules to compile."""
     listed: list[str] = tomllib.loads(PROJECT.read_text())["tool"]["compile"]["modules"]
     return listed
 

@@ -20,7 +20,6 @@ GENERATED = {
 
 
 def main() -> None:
-    """Write all generated files."""
     for path, text in GENERATED.items():
         (ROOT / path).write_text(text())
 

@@ -73,12 +73,10 @@ def _schema() -> SchemaKeys:
 
 
 def schema() -> str:
-    """Return the JSON Schema of gateway.yaml."""
     return json.dumps(_schema().schema, indent=2) + "\n"
 
 
 def keys_page() -> str:
-    """Return the page with tables of all keys in gateway.yaml."""
     tables: dict[str, list[Key]] = {"": [], **{section: [] for section in SECTIONS}}
     for key in _schema().keys():  # noqa: SIM118  not a dict
         around = (one for one in SECTIONS if key.path.startswith(f"{one}."))
@@ -113,7 +111,6 @@ _MECHANISMS = "The place of the version in a request. [Select a version](selecti
 
 
 def changes_page() -> str:
-    """Return the page that describes every change and its keys."""
     parts = [
         _heading(
             "Changes between versions",
@@ -146,7 +143,6 @@ def _rows_of_options() -> list[tuple[str, str, str]]:
 
 
 def bounds_page() -> str:
-    """Return the page with the bounds on clients."""
     return f"""\
 {
         _heading(
@@ -172,7 +168,6 @@ needed.
 
 
 def services_bounds_page() -> str:
-    """Return the page with the bounds on services and background work."""
     return f"""\
 {
         _heading(
@@ -197,7 +192,6 @@ def _bounds(sections: Mapping[str, Sequence[bounds.Bound]]) -> str:
 
 
 def errors_page() -> str:
-    """Return the page with the table of the gateway's error responses."""
     rows = "\n".join(
         f"| {code.usual_status} | `{code}` | {code.problem_title} | {code.blame.value} | {code.when} |"
         for code in sorted(FaultCode, key=lambda one: (one.usual_status, one))
@@ -260,7 +254,6 @@ _PERSON = (
 
 
 def environment_page() -> str:
-    """Return the page with the environment variables of all programs."""
     rows = [*_variables("GATEWAY"), *_PERSON, *_variables("USERS")]
     lines = "\n".join(
         f"| `{name}` | {text} | {f'`{value}`' if value else ''} |" for name, text, value in rows
@@ -291,7 +284,6 @@ def _variables(program: str) -> Iterator[tuple[str, str, str]]:
 
 
 def commands_page() -> str:
-    """Return the page with all commands, their options and their exit statuses."""
     parts = [
         _heading(
             "Commands",

@@ -77,7 +77,6 @@ Ctrl-C ends all four.
 
 
 def read_procfile(text: str) -> dict[str, list[str]]:
-    """Return the command of each program as a list of arguments, in the order of the file."""
     lines = (line.split(":", 1) for line in text.splitlines() if line)
     return {name: shlex.split(command) for name, command in lines}
 
@@ -262,7 +261,6 @@ def _complain(text: str) -> None:
 
 
 def main() -> int:
-    """Run the stack; return the exit status."""
     try:
         return asyncio.run(run(os.environ))
     except RefusedError as refusal:

@@ -112,9 +112,7 @@ class AccessRule:
     """The compiled `access` of a version at an endpoint.
 
     Attributes:
-        by: The accepted kinds of credentials.
         clients: The names of the accepted clients; None accepts every proven client.
-        scopes: The scopes that a credential must have.
         challenges: The values of WWW-Authenticate by the kind of credential.
         vary: The request header fields that contain accepted credentials; `*` for a certificate.
         withheld: The lower-case names of the header fields that services do not get.
@@ -134,7 +132,6 @@ class AccessRule:
         object.__setattr__(self, "_needed", " ".join(sorted(self.scopes)))
 
     def refusal(self, identity: Identity) -> Fault | None:
-        """Return the fault of a request of a client, or None if the client may send it."""
         assumed, rejection = identity.proof == ASSUMED, identity.rejection
         # An invalid credential of another kind may be meant for the service.
         invalid = rejection is not None and rejection.credential in self.by

@@ -155,7 +155,6 @@ class TrustedSignOn(NamedTuple):
     readers: frozenset[str] | None
 
     def right(self, groups: str) -> Right | None:
-        """Return the right of a user from a comma-separated list of groups; None for no right."""
         names = {name.strip() for name in groups.split(",")}
         if names & self.operators:
             return Right.OPERATE

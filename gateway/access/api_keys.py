@@ -213,7 +213,6 @@ def _rejected(at: str, reason: str) -> Identity:
 
 
 def _basic_pair(encoded: str) -> tuple[str, str] | None:
-    """Return the user name and the password of Basic credentials, or None if they are malformed."""
     try:
         text = b64decode(encoded.strip(" "), validate=True).decode()
     except (binascii.Error, ValueError):

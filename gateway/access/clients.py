@@ -259,7 +259,6 @@ class ClientNaming:
 
     Attributes:
         key: The key by which every name is replaced by its hash; empty keeps plain names.
-        verifies: Whether any source verifies credentials.
         verified: The clients that each kind of credential can prove; None if they are not known.
         fields: The lower-case names of the header fields that contain credentials.
         parameters: The names of the query parameters that contain credentials.
@@ -329,7 +328,6 @@ class ClientNaming:
 
     @property
     def key_sets(self) -> list[KeySet]:
-        """The key sets that are fetched from issuers."""
         return [source.key_set for source in self.sources if source.key_set is not None]
 
     def challenges(
@@ -349,7 +347,6 @@ class ClientNaming:
         return tuple(dict.fromkeys(source.field or "*" for source in found))
 
     def redacted(self, query: str | None) -> str | None:
-        """Return a query without the values of credentials."""
         for name in self.parameters:
             query = with_hidden(query, name)
         return query

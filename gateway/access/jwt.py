@@ -180,7 +180,6 @@ class TokenVerifier:
     def identify(
         self, head: RequestHead, peer: str, certificate: Certificate | None
     ) -> Identity | None:
-        """Return the client of the token of a request; None without a token."""
         values = head.fields.getall(self._header, ())
         if not values:
             return None
@@ -324,7 +323,6 @@ def _claimed_name(
 
 @lru_cache(maxsize=_CACHED)
 def _unverified_claims(token: str) -> Claims | None:
-    """Return the unverified claims of a token, or None if the text is not a token."""
     parts = token.split(".")
     if len(parts) != 3 or not token.isascii():
         return None

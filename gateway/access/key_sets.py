@@ -38,8 +38,6 @@ _PUBLIC = ("kty", "n", "e", "crv", "x", "y")
 
 
 class VerificationKey(NamedTuple):
-    """A public key, and the algorithms that it fits."""
-
     key: Any
     algorithms: frozenset[str]
 
@@ -53,7 +51,6 @@ def read_key_set(library: ModuleType, text: str | bytes, algorithms: Collection[
 
     Args:
         library: PyJWT.
-        algorithms: the accepted algorithms.
 
     Raises:
         ValueError: the document has no usable keys, or too many keys.
@@ -108,7 +105,6 @@ class KeySet:
     Args:
         library: PyJWT.
         url: the URL of the key set or, with `discover`, the issuer.
-        algorithms: the accepted algorithms.
         discover: whether the URL of the key set comes from OpenID Connect Discovery.
 
     Attributes:

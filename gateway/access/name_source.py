@@ -25,8 +25,6 @@ class NameSource(NamedTuple):
         credential: The kind of credential that the source verifies; None if it verifies none.
         place: The place of the credential in the request, for messages.
         claimed: Whether a name is nothing but the claim of the client.
-        field: The name of the header field that is read; None without one.
-        parameter: The name of the query parameter that is read; None without one.
         challenge: The scheme and the parameters of WWW-Authenticate, without a realm.
         owners: The clients that the source can prove; None if they are not known.
         key_set: The keys of the issuer of tokens; None unless they are fetched.

@@ -100,7 +100,6 @@ class AppliedLimit(NamedTuple):
         return self.clients is None or client in self.clients
 
     def key(self, api: str, identity: Identity, address: Callable[[], str | None]) -> str:
-        """Return the key of the bucket for a request."""
         if self.by == "api":
             return api
         # An unproven name would give a client a new bucket for each name that it invents.
@@ -147,9 +146,7 @@ class RateLimiter:
     """Admits requests within the limits.
 
     Args:
-        buckets: the buckets of all processes of the gateway.
         clock: returns monotonic seconds.
-        count: counts refused requests by a kind of counter and its labels.
         report: receives a limit and a bucket number for each admitted request of a shared limit.
     """
 

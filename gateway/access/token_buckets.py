@@ -61,8 +61,6 @@ def bucket_number(limit: str, key: str) -> int:
 
 
 class TokenBuckets:
-    """The buckets of all limits, in the shared memory of a descriptor."""
-
     def __init__(self, descriptor: int) -> None:
         memory = memoryview(mmap.mmap(descriptor, _BYTES))
         self._numbers, self._times = memory.cast("Q"), memory.cast("d")

@@ -70,7 +70,6 @@ _NEEDS = {"static": None, "check_draft": Right.READ}
 async def start_admin(
     operator: Operator, parts: Mapping[str, Load], hosts: Collection[str] = ()
 ) -> web.AppRunner:
-    """Create the runner of the admin application; see `admin_app` for the arguments."""
     runner = web.AppRunner(admin_app(operator, parts, hosts))
     await runner.setup()
     assert runner.server is not None

@@ -50,7 +50,6 @@ async def _each(pieces: Iterable[bytes]) -> AsyncIterator[bytes]:
 
 
 def batches(items: Iterable[_T], most: int) -> Iterator[list[_T]]:
-    """Yield lists of at most `most` items."""
     rest = iter(items)
     while batch := list(islice(rest, most)):
         yield batch

@@ -108,12 +108,7 @@ async def usage_json(
 
 
 def used_versions(view: StateView, api: str | None, version: str | None) -> Sequence[VersionKey]:
-    """Return the versions that clients have called, sorted.
-
-    Args:
-        api: an API to which the result is limited; None for all APIs.
-        version: a label to which the result is limited; None for all labels.
-    """
+    """Return the versions that clients have called, sorted; None does not limit the result."""
     asked = (
         key for key in view.totals.clients if api in (None, key[0]) and version in (None, key[1])
     )
@@ -377,7 +372,6 @@ def audit_report(entries: list[AuditEntry]) -> list[AuditReport]:
 
 
 def fleet_table(found: FleetReport) -> str:
-    """Format the report as a table, followed by the warnings."""
     rows = [
         (
             each.replica,
@@ -456,8 +450,6 @@ class CutoverReport(msgspec.Struct):
         state: what set the percentage; see `DecidedBy`.
         since: when the percentage was set.
         next: what will happen next, as the end of a sentence.
-        old: request outcomes on the old route.
-        new: request outcomes on the new route.
         gates: the gates' current comparisons and results; after a rollback, the results that caused
             it.
         then: the action if a gate is exceeded; None without gates or if the gates are a dry run.
@@ -526,7 +518,6 @@ def _route(outcomes: RouteOutcomes) -> RouteReport:
 
 
 def cutover_table(found: CutoverReport) -> str:
-    """Format the report for a terminal."""
     state = found.state.replace("_", " ")
     facts = {
         "since": f"{found.since}: {found.why}"
@@ -568,7 +559,6 @@ def adds(gate: GateResult) -> bool:
 
 
 def gate_name(gate: GateResult) -> str:
-    """Return the display name of a gate's comparison."""
     return f"{gate.gate} {gate.measure}" if adds(gate) else gate.gate
 
 

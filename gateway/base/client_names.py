@@ -67,7 +67,6 @@ class Identity(NamedTuple):
 
 
 NOBODY = Identity()
-"""The identity of a client without a name."""
 
 
 def digest(text: str, key: bytes = b"") -> str:

@@ -37,11 +37,7 @@ def format_date(seconds: float) -> str:
 
 
 def time_zone(name: str) -> tzinfo:
-    """Return the time zone with this name.
-
-    Raises:
-        ValueError: there is no such time zone.
-    """
+    """Return the time zone with this name; raises ValueError if there is none."""
     if name == "UTC":
         return UTC
     try:

@@ -42,7 +42,6 @@ def max_clients() -> int:
 
 
 def max_admin_connections() -> int:
-    """Return the maximum number of admin connections, and of their TLS handshakes."""
     return max(1, min(_MOST_ADMIN, _limit() // _ADMIN_SHARE))
 
 

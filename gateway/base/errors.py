@@ -275,19 +275,16 @@ def operation_missing(
 
 
 def method_not_allowed(allow: str) -> Fault:
-    """Return the fault for a method that is not in `allow` (RFC 9110, section 15.5.6)."""
     fields = ((b"Allow", allow.encode()),)
     return Fault(FaultCode.METHOD_NOT_ALLOWED, f"This endpoint answers {allow}.", fields=fields)
 
 
 def unconvertible(error: object, misfit: Mapping[str, str] | None = None) -> Fault:
-    """Return the fault for a request that does not fit its version."""
     detail = f"The request does not fit this version: {error}."
     return Fault(FaultCode.UNCONVERTIBLE_REQUEST, detail, misfit=misfit)
 
 
 def conversion_failed(error: object) -> Fault:
-    """Return the fault for a response that cannot be converted."""
     detail = f"The backend's response cannot be converted to this version: {error}."
     return Fault(FaultCode.CONVERSION_FAILED, detail)
 
@@ -296,7 +293,6 @@ class FaultError(Exception):
     """The exception that carries a Fault to the pipeline.
 
     Attributes:
-        fault: The fault that the response describes.
         cause: Details for the log only, such as the address that failed.
         target: The address of the failed target; None if no target failed.
     """

@@ -66,14 +66,9 @@ class ConfigFiles:
         self.names: dict[str, str] = {}
 
     def read(self, written: str, name: str) -> bytes:
-        """Return the content of a file.
+        """Return the content of a file; raises ValueError if it cannot be read.
 
-        Args:
-            written: the path of the file in the configuration.
-            name: what the file contains, for the error message.
-
-        Raises:
-            ValueError: the file cannot be read.
+        `name` says what the file contains, for the error message.
         """
         path = self._folder / written
         known = self._given.get(str(path), self.contents.get(str(path)))

@@ -188,7 +188,6 @@ def wake() -> None:
 
 
 def release() -> None:
-    """Release the child that this thread has reserved, if any."""
     with _change:
         process = _reserved.get(get_ident())
         if process is None:

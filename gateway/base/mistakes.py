@@ -59,7 +59,6 @@ class ConfigError(Exception):
         super().__init__(self.report())
 
     def report(self) -> str:
-        """Return one line per mistake up to the maximum, and the number of further mistakes."""
         lines = list(report(self.source, self.issues[:_MAX_SHOWN]))
         if len(self.issues) > _MAX_SHOWN:
             lines.append(f"{self.source}: and {len(self.issues) - _MAX_SHOWN} more")
@@ -117,7 +116,6 @@ class Mistakes:
 
     @property
     def root(self) -> "Mistakes":
-        """A view on the same lists whose locations start from the root."""
         return replace(self, at=())
 
     def add(self, text: str, *location: str | int) -> None:

@@ -95,15 +95,10 @@ class Template(NamedTuple):
 
     @property
     def literal(self) -> int:
-        """The length of the text that is not captured."""
         return sum(len(part.prefix) + len(part.suffix) for part in self.segments)
 
     def fill(self, captures: Mapping[str, str]) -> str:
-        """Return the path with every capture replaced by its raw value.
-
-        Raises:
-            KeyError: a capture of this template is not in `captures`.
-        """
+        """Replace every capture by its raw value; raises KeyError if a value is missing."""
         if not self.captures:
             return self.text
         path = "".join(
@@ -118,11 +113,7 @@ class Template(NamedTuple):
 
 
 def parse_template(text: str) -> Template:
-    """Parse a path template.
-
-    Raises:
-        ValueError: `text` is not a valid template; the message is a sentence for the operator.
-    """
+    """Parse a path template; raises ValueError, whose message is a sentence for the operator."""
     if not text.startswith("/"):
         raise ValueError(f"a path starts with a slash; write '/{text}'")
     parts = text[1:].split("/")

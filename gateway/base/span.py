@@ -17,7 +17,6 @@ class Span(NamedTuple):
     Attributes:
         parent_id: The id of the parent span; empty for the first span of a trace.
         name: The operation, such as `GET /v{version}/person`.
-        kind: One of SpanKind.
         began: The start, in nanoseconds since 1970.
         ended: The end, in nanoseconds since 1970.
         attributes: The attributes, with names from the OpenTelemetry conventions.

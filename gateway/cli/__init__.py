@@ -26,7 +26,6 @@ from gateway.store.state import StateError
 
 _NAME = "version-gateway"
 COMMANDS = sorted(module.name for module in iter_modules(__path__) if not module.ispkg)
-"""The names of the commands."""
 # The error numbers of writes to a full disk.
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
@@ -104,7 +103,6 @@ def _run(command: Command, arguments: argparse.Namespace) -> int:
 
 
 def _discard_output() -> None:
-    """Discard the rest of the output, so that the flush at exit succeeds."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

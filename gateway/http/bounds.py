@@ -37,9 +37,6 @@ class Deadline:
 
     Postponing the deadline costs one assignment: the timer is rescheduled only when it fires too
     early.
-
-    Args:
-        missed: called when the deadline passes.
     """
 
     __slots__ = ("_alarm", "_at", "_last", "_loop", "_missed", "_rings_at")
@@ -72,7 +69,7 @@ class Deadline:
 
     def clear(self) -> None:
         """Remove the movable deadline but not the final one."""
-        self._at = self._last  # the timer set earlier fires no later than the final deadline
+        self._at = self._last
 
     def cancel(self) -> None:
         """Remove both deadlines and the reference to `missed`, so that its owner can be freed."""
@@ -148,12 +145,6 @@ async def pass_on(
     The next piece is read only after the receiver has accepted the previous one, so at most one
     piece is buffered in each direction. If the pieces of all tunnels together exceed the budget,
     the tunnel whose piece has waited longest is closed.
-
-    Args:
-        budget: the budget of all tunnels.
-        read: returns the next piece; empty at the end.
-        write: writes a piece and returns once the receiver has accepted it.
-        give_way: closes the tunnel.
     """
     direction = partial(give_way)  # both directions of a tunnel get the same function
     while piece := await read():
@@ -185,14 +176,12 @@ class FairQueue(Generic[_T]):
         return self.size
 
     def join(self, network: str) -> asyncio.Future[_T]:
-        """Add a request to the queue; return a future that is resolved when it is its turn."""
         place: asyncio.Future[_T] = asyncio.get_running_loop().create_future()
         self._networks.setdefault(network, deque()).append(place)
         self.size += 1
         return place
 
     def pop(self) -> asyncio.Future[_T] | None:
-        """Remove and return the next future; None if the queue is empty."""
         while self._networks:
             network = next(iter(self._networks))
             places = self._networks.pop(network)
@@ -228,7 +217,6 @@ class FairQueue(Generic[_T]):
         return True
 
     def leave(self, network: str, place: asyncio.Future[_T]) -> None:
-        """Remove a request that is no longer waiting from the queue, if it is there."""
         places = self._networks.get(network)
         if places is not None and place in places:
             places.remove(place)
@@ -238,20 +226,16 @@ class FairQueue(Generic[_T]):
 
 
 class FairLock:
-    """A fair lock: the client networks take turns."""
-
     def __init__(self) -> None:
         self._taken = False
         self._waiting = FairQueue[None]()
 
     def took(self) -> bool:
-        """Acquire the lock if it is free; return whether the lock was acquired."""
         free = not self._taken
         self._taken = True
         return free
 
     async def take(self, network: str) -> None:
-        """Wait for the lock and acquire it; `end` releases it."""
         if self.took():
             return
         turn = self._waiting.join(network)
@@ -263,7 +247,6 @@ class FairLock:
             raise
 
     def end(self) -> None:
-        """Release the lock, or pass it to the next waiting network."""
         turn = self._waiting.pop()
         if turn is None:
             self._taken = False
@@ -298,7 +281,6 @@ class SlowClients:
             self.make_way()
 
     def remove(self, give_way: Callable[[], None]) -> None:
-        """Remove a client that is no longer slow or has disconnected."""
         self._slow.pop(give_way, None)
         self._ending.discard(give_way)
 
@@ -317,8 +299,6 @@ class SlowBody:
     Only the time spent waiting for pieces counts, not the time spent processing them.
 
     Args:
-        pieces: the pieces of the body.
-        holders: the slow clients that hold the same resource.
         had_to_end: returns the error that is raised if the exchange ends in favour of other
             clients.
     """
@@ -398,7 +378,6 @@ class SlowReadDetector:
 
 
 def overloaded() -> FaultError:
-    """Return the error for a request that could not get a place at its service in time."""
     fault = Fault(
         FaultCode.OVERLOADED,
         "The backend has as many requests as it can take; try again.",
@@ -416,8 +395,6 @@ class ConcurrencyLimiter:
     """Bounds the requests in flight to one service; the networks of clients take turns.
 
     Args:
-        limit: the maximum number of requests in flight.
-        line: the maximum number of waiting requests.
         patience: the longest wait in seconds.
 
     Attributes:
@@ -436,11 +413,9 @@ class ConcurrencyLimiter:
 
     @property
     def half_full(self) -> bool:
-        """Whether half of the limit is used, which leaves no room for background requests."""
         return self.free * 2 <= self._limit
 
     def entered(self) -> bool:
-        """Take a place if one is free; return whether one was."""
         if not self.free:
             return False
         self.free -= 1
@@ -472,7 +447,6 @@ class ConcurrencyLimiter:
             raise
 
     def leave(self) -> None:
-        """Release a place, or pass it to the next waiting request."""
         place = self.waiting.pop() if self.waiting.size else None
         if place is None:
             self.free += 1

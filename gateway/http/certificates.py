@@ -23,14 +23,11 @@ _HTTP_1_1: Final = ["http/1.1"]
 
 
 class KeyPair(NamedTuple):
-    """A certificate with its chain, and its private key, both in PEM format."""
-
     certificate: bytes
     key: bytes
 
 
 def read_pair(files: ConfigFiles, certificate: str, key: str) -> KeyPair:
-    """Read the certificate and the key at two paths; raises ValueError."""
     return KeyPair(files.read(certificate, "certificate"), files.read(key, "key"))
 
 
@@ -50,7 +47,6 @@ class CertificateDetails(NamedTuple):
 
 
 def certificate_details(pem: bytes) -> CertificateDetails:
-    """Parse the host names and the expiry of a PEM certificate; raises ValueError."""
     # The cryptography package is needed because `ssl` shows only the certificate of a peer. It is
     # imported only if certificates are configured, since it takes 8 MB.
     from cryptography import x509

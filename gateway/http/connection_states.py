@@ -79,7 +79,6 @@ class Transition(dict[S, S], Generic[S, E]):
         self._event = event
 
     def __missing__(self, state: S) -> NoReturn:
-        """Raise IllegalTransitionError with the names of the state and the event."""
         raise IllegalTransitionError(f"{self._event.name} cannot happen in {state.name}")
 
 
@@ -91,12 +90,10 @@ class TransitionTable(dict[tuple[S, E], S]):
     """
 
     def __missing__(self, key: tuple[S, E]) -> NoReturn:
-        """Raise IllegalTransitionError with the names of the state and the event."""
         state, event = key
         raise IllegalTransitionError(f"{event.name} cannot happen in {state.name}")
 
     def after(self, event: E) -> Transition[S, E]:
-        """Return the column of an event: the next state by current state."""
         states = {state: to for (state, each), to in self.items() if each is event}
         return Transition(event, states)
 
@@ -125,8 +122,6 @@ class ClientState(IntEnum):
 
 
 class ClientEvent(IntEnum):
-    """An event on a client's connection."""
-
     BYTES = auto()
     """Bytes of a head arrived, but not its end."""
     REQUEST = auto()
@@ -227,8 +222,6 @@ class UpstreamState(IntEnum):
 
 
 class UpstreamEvent(IntEnum):
-    """An event on a connection to a service."""
-
     SEND_ALL = auto()
     """A complete request is sent, including any body."""
     SEND_HEAD = auto()
@@ -275,7 +268,6 @@ class ConnectionEnd(Enum):
 _S, _E = UpstreamState, UpstreamEvent
 _Rows = dict[tuple[UpstreamState, UpstreamEvent], UpstreamState]
 _TRAFFIC: _Rows = {
-    # The request is sent.
     (_S.FRESH, _E.SEND_ALL): _S.WAITING,
     (_S.FRESH, _E.SEND_HEAD): _S.SENDING,
     (_S.KEPT, _E.SEND_ALL): _S.WAITING_KEPT,
@@ -286,7 +278,6 @@ _TRAFFIC: _Rows = {
     (_S.EARLY_BODY, _E.SENT): _S.BODY,
     (_S.LAST_BODY, _E.SENT): _S.LAST_BODY,
     (_S.ENDLESS_BODY, _E.SENT): _S.ENDLESS_BODY,
-    # The response begins, possibly with interim responses.
     (_S.SENDING, _E.BEGIN): _S.EARLY_HEAD,
     (_S.SENDING_KEPT, _E.BEGIN): _S.EARLY_HEAD,
     (_S.WAITING, _E.BEGIN): _S.HEAD,
@@ -295,14 +286,12 @@ _TRAFFIC: _Rows = {
     (_S.HEAD, _E.BEGIN): _S.HEAD,
     (_S.EARLY_HEAD, _E.END): _S.EARLY_HEAD,
     (_S.HEAD, _E.END): _S.HEAD,
-    # The final head arrives, which determines how the body ends.
     (_S.EARLY_HEAD, _E.FINAL_HEAD): _S.EARLY_BODY,
     (_S.HEAD, _E.FINAL_HEAD): _S.BODY,
     (_S.EARLY_HEAD, _E.FINAL_LAST_HEAD): _S.LAST_BODY,
     (_S.HEAD, _E.FINAL_LAST_HEAD): _S.LAST_BODY,
     (_S.EARLY_HEAD, _E.FINAL_ENDLESS_HEAD): _S.ENDLESS_BODY,
     (_S.HEAD, _E.FINAL_ENDLESS_HEAD): _S.ENDLESS_BODY,
-    # The body, if any, arrives and ends.
     (_S.EARLY_BODY, _E.PIECE): _S.EARLY_BODY,
     (_S.BODY, _E.PIECE): _S.BODY,
     (_S.LAST_BODY, _E.PIECE): _S.LAST_BODY,
@@ -343,6 +332,4 @@ AT_END = {
     _S.SPENT: ConnectionEnd.NOTHING,
 }
 FREE: Final = frozenset({_S.FRESH, _S.KEPT})
-"""The states in which an exchange can begin."""
 OVER: Final = frozenset({_S.COMPLETE, _S.SPENT})
-"""The states in which the response is complete."""

@@ -54,7 +54,6 @@ def decode(body: bytes, applied: Sequence[str], limit: int, take: Take = _take) 
     """Return the decoded body.
 
     Args:
-        body: the encoded bytes.
         applied: the codings, in the order in which they were applied.
         limit: the maximum size in bytes of the result and of every intermediate result.
         take: receives each piece of the result as it is decoded, and may stop the decoding.
@@ -84,7 +83,6 @@ def decode(body: bytes, applied: Sequence[str], limit: int, take: Take = _take) 
 
 
 def known(applied: Sequence[str]) -> bool:
-    """Return whether a body with these codings can be decoded."""
     return len(applied) <= _MOST_CODINGS and all(name in _MEMBERS for name in applied)
 
 
@@ -99,9 +97,6 @@ def _check_known(applied: Sequence[str]) -> None:
 class StreamDecoder:
     """Decodes a body while it arrives.
 
-    Args:
-        applied: the codings, in the order in which they were applied.
-
     Raises:
         ContentCodingError: a coding is unknown, or there are too many codings.
     """
@@ -113,8 +108,6 @@ class StreamDecoder:
     def pieces(self, data: bytes, left: int = 0) -> Iterator[bytes]:
         """Yield the decoded data in pieces of limited size; some pieces are empty.
 
-        Args:
-            data: the next bytes of the body.
             left: the number of codings that are already removed from `data`.
 
         Raises:
@@ -133,8 +126,6 @@ class StreamDecoder:
 
 
 class _Decoder(Protocol):
-    """Decodes one member and buffers the input that is not decoded yet."""
-
     @property
     def eof(self) -> bool: ...
     @property
@@ -167,8 +158,6 @@ class _Inflater:
 
 
 class _BrotliDecoder:
-    """Brotli's decoder, with the method names of the other decoders."""
-
     unused_data = b""  # brotli itself refuses data after its end
 
     def __init__(self) -> None:
@@ -204,13 +193,6 @@ _MEMBERS: Mapping[str, Callable[[bytes], _Decoder]] = {
 
 
 class _CodingDecoder:
-    """Decodes a body with one content coding, piece by piece.
-
-    Args:
-        name: the coding.
-        most: the maximum number of members; None for no maximum.
-    """
-
     def __init__(self, name: str, most: int | None = None) -> None:
         self._name = name
         self._most = most

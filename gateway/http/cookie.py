@@ -11,7 +11,6 @@ def map_cookie(value: str, path: Callable[[str], str], keeps: Callable[[str], bo
     """Return the value of a Set-Cookie field, rewritten for the client.
 
     Args:
-        value: The value, as the service sent it.
         path: Maps a path of the service to the public path.
         keeps: Returns whether to keep a Domain attribute. Without one, the client returns the
             cookie only to the host that it requested.
@@ -29,13 +28,7 @@ def map_cookie(value: str, path: Callable[[str], str], keeps: Callable[[str], bo
 
 
 def path_above(public: str, served: str, prefix: str) -> str | None:
-    """Return the public path that corresponds to a prefix of a service's path; None if unknown.
-
-    Args:
-        public: The public path of a request.
-        served: The service's path for the same request.
-        prefix: A path without a trailing slash.
-    """
+    """Return the public path that corresponds to a prefix of a service's path; None if unknown."""
     if served != prefix and not served.startswith(f"{prefix}/"):
         return None
     rest = served[len(prefix) :]
@@ -45,10 +38,7 @@ def path_above(public: str, served: str, prefix: str) -> str | None:
 def leaves(domain: str, public: str, others: Iterable[str]) -> bool:
     """Return whether a cookie's domain covers a service's host but not the public host.
 
-    Args:
-        domain: The Domain attribute of the cookie, with or without a leading dot.
-        public: The host that the client requested, in lower case.
-        others: The hosts of services, in lower case.
+    All hosts are in lower case. `domain` is the Domain attribute, with or without a leading dot.
     """
     domain = domain.removeprefix(".").lower()
     return not _within(public, domain) and any(_within(host, domain) for host in others)

@@ -100,7 +100,6 @@ class CooperativeRunner:
         """Make a call when its turn comes, and return its result.
 
         Args:
-            call: the function to call.
             network: returns the network of the client; used only if the call has to wait.
 
         Raises:
@@ -148,11 +147,7 @@ async def turn(address: str) -> None:
 
 
 async def turns(items: Iterable[_T]) -> AsyncIterator[_T]:
-    """Yield items; before the first item, and after each millisecond, let the event loop continue.
-
-    Args:
-        items: the items; each one must be quick to compute.
-    """
+    """Yield items; let the event loop continue before the first and after each millisecond."""
     await turn("")
     until = perf_counter() + _PIECE
     for item in items:

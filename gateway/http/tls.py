@@ -38,16 +38,11 @@ class TlsConnection:  # mypyc compiles no subclass of asyncio.Protocol
     """A protocol for the TCP transport, and a transport for the protocol of the connection.
 
     Args:
-        protocol: the connection, which receives decrypted bytes.
         context: a server context, or a client context together with `server_name`.
         seconds: the maximum duration of the handshake.
-        shaken: called at the end of the handshake, with the error if it failed.
         server_name: the name that the server's certificate must contain; None on the server side.
         session: an earlier session with the same server, to be resumed.
         plain_response: what a server responds to a client that begins with HTTP instead of TLS.
-
-    Attributes:
-        tls: the TLS state.
     """
 
     def __init__(
@@ -86,10 +81,7 @@ class TlsConnection:  # mypyc compiles no subclass of asyncio.Protocol
         self._tcp_ended = False
         self._error: Exception | None = None  # passed to `connection_lost` of the connection
 
-    # Methods of the protocol, called by the TCP transport.
-
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Start the handshake."""
         self._tcp = cast(asyncio.Transport, transport)
         self._timer = self._loop.call_later(self._seconds, self.fail, TlsError("slow"))
         if self.tls.server_side:
@@ -97,7 +89,6 @@ class TlsConnection:  # mypyc compiles no subclass of asyncio.Protocol
         self._shake()
 
     def data_received(self, data: bytes) -> None:
-        """Decrypt received bytes, or continue the handshake."""
         self._incoming.write(data)
         if self._open or self._shake(data):
             self._read()
@@ -121,7 +112,6 @@ class TlsConnection:  # mypyc compiles no subclass of asyncio.Protocol
         return self._protocol is not None and self._protocol.eof_received()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forward the end of the connection."""
         if self._timer is not None:
             self._timer.cancel()
         protocol, self._protocol = self._protocol, None
@@ -133,17 +123,14 @@ class TlsConnection:  # mypyc compiles no subclass of asyncio.Protocol
             self._shaken(self, TlsError("closed"))
 
     def pause_writing(self) -> None:
-        """Forward the request to pause writing."""
         if self._open and self._protocol is not None:
             self._protocol.pause_writing()
 
     def resume_writing(self) -> None:
-        """Forward the request to resume writing."""
         if self._open and self._protocol is not None:
             self._protocol.resume_writing()
 
     def _shake(self, data: bytes = b"") -> bool:
-        """Continue the handshake after these bytes; return whether it is complete."""
         if self._ended or self._tcp is None:
             return False
         try:
@@ -197,7 +184,6 @@ class TlsConnection:  # mypyc compiles no subclass of asyncio.Protocol
             self._continue_tcp()
 
     def _continue_tcp(self) -> None:
-        """Resume TCP, or pass on its end, now that all received records are read."""
         self._stalled = False
         if self._tcp is None or self._tcp.is_closing():
             return
@@ -220,7 +206,6 @@ class TlsConnection:  # mypyc compiles no subclass of asyncio.Protocol
             self._tcp.write(data)
 
     def fail(self, error: TlsError) -> None:
-        """Abort the handshake and close the connection."""
         if self._ended:
             return
         self._ended = True
@@ -231,17 +216,13 @@ class TlsConnection:  # mypyc compiles no subclass of asyncio.Protocol
         self._shaken(self, error)
 
     def _break(self, error: TlsError) -> None:
-        """End the connection after a TLS error in either direction."""
         self._ended = self._shut = self._paused = True
         self._error = error
         self._send()
         if self._tcp is not None:
             self._tcp.close()
 
-    # Methods of the transport, called by the connection.
-
     def write(self, data: bytes) -> None:
-        """Encrypt and send bytes."""
         if self._shut:
             return
         try:
@@ -256,7 +237,6 @@ class TlsConnection:  # mypyc compiles no subclass of asyncio.Protocol
         self._send()
 
     def write_eof(self) -> None:
-        """Close the sending side: send a close_notify, then end the TCP stream."""
         if self._shut:
             return
         self._notify()
@@ -264,7 +244,6 @@ class TlsConnection:  # mypyc compiles no subclass of asyncio.Protocol
             self._tcp.write_eof()
 
     def close(self) -> None:
-        """Close the connection after all bytes are sent."""
         if self._open and not self._shut:
             self._notify()
         self._shut = self._paused = True  # no more records are delivered
@@ -272,7 +251,6 @@ class TlsConnection:  # mypyc compiles no subclass of asyncio.Protocol
             self._tcp.close()
 
     def abort(self) -> None:
-        """Close the connection immediately, and discard unsent bytes."""
         self._shut = self._paused = True
         if self._tcp is not None:
             self._tcp.abort()
@@ -284,7 +262,6 @@ class TlsConnection:  # mypyc compiles no subclass of asyncio.Protocol
         self._send()
 
     def pause_reading(self) -> None:
-        """Stop reading."""
         self._paused = self._stalled = True
         if self._tcp is not None:
             self._tcp.pause_reading()
@@ -300,15 +277,12 @@ class TlsConnection:  # mypyc compiles no subclass of asyncio.Protocol
             self._continue_tcp()
 
     def is_closing(self) -> bool:
-        """Return whether the connection is closing, or closed."""
         return self._tcp is None or self._tcp.is_closing()
 
     def get_write_buffer_size(self) -> int:
-        """Return the number of unsent bytes."""
         return 0 if self._tcp is None else self._tcp.get_write_buffer_size()
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        """Set the numbers of unsent bytes at which the protocol pauses and resumes writing."""
         if self._tcp is not None:
             self._tcp.set_write_buffer_limits(high, low)
 

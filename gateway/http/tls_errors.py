@@ -74,7 +74,6 @@ _OPENSSL: Final = {
 
 
 def tls_error(error: ssl.SSLError) -> TlsError:
-    """Convert an OpenSSL error to a TlsError."""
     if isinstance(error, ssl.SSLCertVerificationError):
         reason = _VERIFY_CODES.get(error.verify_code, "bad_certificate")
         text = REASONS[reason]

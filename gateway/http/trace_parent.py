@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 TRACE_FIELDS = frozenset({b"traceparent", b"tracestate"})
-"""The names of the header fields that carry a trace."""
 # Section 3.2: later versions may append fields, and an id of zeros is invalid.
 _TRACEPARENT = re.compile(
     r"(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(?:\Z|-)"
@@ -25,7 +24,6 @@ class Tracing:
     """The collector of spans, and the share of requests to trace.
 
     Attributes:
-        endpoint: The URL of a collector that accepts OTLP over HTTP.
         ratio: The share of requests to trace among those without a caller's trace, from 0 to 1.
     """
 
@@ -48,12 +46,10 @@ class TraceParent(NamedTuple):
 
     @property
     def field(self) -> bytes:
-        """The value of the field `traceparent`."""
         return f"00-{self.trace_id}-{self.span_id}-{self.sampled:02d}".encode()
 
 
 def parse_traceparent(text: str) -> TraceParent | None:
-    """Parse a `traceparent` field; return None if it is not valid."""
     found = _TRACEPARENT.match(text)
     if found is None or (found[1] == "00" and len(text) != _LENGTH):
         return None

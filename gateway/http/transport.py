@@ -28,9 +28,6 @@ class BatchingTransport:
     Args:
         own: the transport that sends.
         batch: the transports with delayed bytes; all connections of a process share the list.
-
-    Attributes:
-        kept: the bytes to send at the end of the iteration.
     """
 
     __slots__ = ("_batch", "kept", "own")
@@ -58,7 +55,6 @@ class BatchingTransport:
             _send_batch(batch)
 
     def flush(self) -> None:
-        """Send the delayed bytes, unless the transport is closing."""
         kept, self.kept = self.kept, b""
         if kept and not self.own.is_closing():
             self.own.write(kept)
@@ -124,14 +120,8 @@ class PacedReader:
     After a costly slice, other connections are served first. The transport is paused until all
     bytes are parsed.
 
-    Args:
-        loop: the event loop.
-        parse: parses a slice.
-        costly: returns whether the slices since the last pause were expensive to parse.
-
     Attributes:
         transport: the transport; None before the connection is made, and after its end.
-        active: whether a slice is being parsed.
         more: whether bytes after the current slice have arrived.
         paused: whether `pause` was called and `resume` was not yet.
         rest: the received bytes that are not parsed yet.
@@ -163,7 +153,6 @@ class PacedReader:
         self._parse, self._costly = _ignore, bool
 
     def feed(self, data: bytes) -> None:
-        """Parse received bytes, after any earlier ones."""
         if self.rest:
             self.rest += data
             self._stop()

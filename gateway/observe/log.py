@@ -97,7 +97,6 @@ class LogOutput:
         self.flush()
 
     def flush(self) -> None:
-        """Write the lines passed to `write_soon`."""
         text, lines = bytes(self._buffer), self._lines
         self._buffer, self._lines = bytearray(), 0
         if lines:
@@ -237,7 +236,6 @@ class _JsonLines(logging.Handler):
 
 
 def _log_unraisable(error: "sys.UnraisableHookArgs") -> None:
-    """Log an error that Python cannot raise, such as one in a destructor."""
     if isinstance(error.exc_value, UnicodeDecodeError) and isinstance(error.object, bytes):
         return  # a server name outside ASCII: `ssl` fails the handshake, which is logged
     what = error.err_msg or "Exception ignored in"

@@ -75,12 +75,10 @@ class OtlpSender:
         self._resource = Resource.create(named)
 
     def send(self, spans: Sequence[Span]) -> None:
-        """Queue spans; the caller keeps their number below MOST."""
         for span in spans:
             self._processor.on_end(self._readable(span))
 
     def end(self) -> None:
-        """Send all queued spans; blocks."""
         self._processor.force_flush()
         self._processor.shutdown()  # type: ignore[no-untyped-call]  # the SDK has no annotation
 

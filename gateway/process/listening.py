@@ -62,7 +62,6 @@ def open_listeners(
     Args:
         host: the host to listen on if there are no listeners.
         port: the port to listen on if there are no listeners.
-        count: the number of workers.
 
     Raises:
         ListenError: an address cannot be listened on.

@@ -67,7 +67,6 @@ class Reloader:
         given: the configuration to load instead of the files on disk.
 
     Attributes:
-        environment: the variables that the configuration may use.
         content: the text of the configuration in force.
         former: the text of the previous configuration; None if there was none.
         since: when the configuration took effect, in seconds since 1970.
@@ -185,7 +184,6 @@ class Reloader:
         self.since, self.refused = time.time(), None
 
     def _read(self) -> bytes:
-        """Return the text of the file; read it again if it changed in the meantime."""
         self._unread = True
         for _ in range(_MAX_LOOKS):
             before, content = stamp(self._path), read_rules(self._path)
@@ -203,7 +201,6 @@ class Reloader:
             log.event("config_rejected", "error", issue=issue)
 
     async def _wait(self) -> None:
-        """Wait until the files, or the given configuration, must be loaded."""
         if self._interval is not None and self._watcher is None:
             call = partial(self._watch, self._interval, asyncio.get_running_loop())
             self._watcher = threading.Thread(target=call, daemon=True)

@@ -47,7 +47,6 @@ class LongTask:
         self._start()
 
     def stop(self) -> None:
-        """Cancel the task and do not restart it."""
         self.done.set()
         self._task.cancel()
 
@@ -79,8 +78,6 @@ class LongTask:
 
 
 class Tasks:
-    """Starts the long-lived tasks of a process, and counts their failures."""
-
     def __init__(self, deliver: Deliver) -> None:
         self._deliver = deliver
         self._tasks: set[LongTask] = set()

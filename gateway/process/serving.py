@@ -185,7 +185,6 @@ class Serving:
             key_set.report = self._fetched_keys
 
     def _fetched_keys(self, keys: KeySet) -> None:
-        """Count and log a fetch of keys that verify tokens."""
         if not keys.failure:
             self._recorder.count("key_fetches", keys.url, "fetched")
             return
@@ -214,7 +213,6 @@ class Serving:
             log.event("config_loaded", rules=rules_hash(self._reloader.content))
 
     def _observe(self, exchanges: Sequence[Exchange]) -> None:
-        """Collect the spans of finished exchanges, and validate the responses that were sampled."""
         traced: list[Span] = []
         for exchange in exchanges:
             try:

@@ -87,7 +87,6 @@ class _RunningWorker:
             self.changed.notify_all()
 
     async def wait_applied(self, number: int) -> None:
-        """Wait until the overrides with this number, or later ones, are in force."""
         async with self.changed:
             await self.changed.wait_for(lambda: self.applied >= number)
 
@@ -97,7 +96,6 @@ class Supervisor:
 
     Args:
         listeners: the listening sockets of each worker.
-        rules: the configuration in force.
         unheard: the file that workers create while this process hangs and cannot store their
             counts; None if the state is only in memory.
         buckets: the descriptor of the memory with the token buckets.
@@ -190,7 +188,6 @@ class Supervisor:
             await asyncio.gather(*(slot.done.wait() for slot in self._slots))
 
     async def _fill(self, index: int, first: asyncio.Event) -> None:
-        """Run a worker in this slot and replace it when it ends, until the gateway stops."""
         wait = _FIRST_WAIT
         while not self._stopping.is_set():
             began = time.monotonic()

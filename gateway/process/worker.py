@@ -135,7 +135,6 @@ class Worker:
         self._channel.send(Counted(delta))
 
     def trace(self, spans: Sequence[Span]) -> bool:
-        """Send spans for export; return False if the supervisor reads too slowly."""
         return self._channel.send(Traced([*spans]))
 
     def report_targets(self, failing: list[FailingTarget]) -> None:
@@ -151,8 +150,6 @@ class Worker:
         """Dispatch the supervisor's messages; return when the supervisor has ended.
 
         Args:
-            load: called with a new configuration.
-            apply: called with new overrides.
             set_ahead: called with the seconds by which the store's clock is ahead of this
                 machine's.
             stand_in: called with the descriptors of the listening sockets whose worker is not
@@ -180,12 +177,10 @@ class Worker:
 
 
 def run() -> int:
-    """Serve as one of several workers; return the exit status of `run_with`."""
     return run_with(work)
 
 
 async def work(settings: Settings) -> None:
-    """Serve as one of several workers, until stopped or until the supervisor has ended."""
     stop = stop_on_signals()
     on_hangup(lambda: None)  # the supervisor reloads the configuration
     worker = Worker(os.environ)

@@ -14,14 +14,12 @@ class CaptureBudget:
         self._left = most
 
     def take(self, size: int) -> bool:
-        """Reserve `size` bytes if they are free, and return whether they were."""
         if size > self._left:
             return False
         self._left -= size
         return True
 
     def give_back(self, size: int) -> None:
-        """Return `size` bytes to the budget."""
         self._left += size
 
 
@@ -55,7 +53,6 @@ class CapturedBody:
             self._size += len(piece)
 
     def whole(self) -> bytes:
-        """Return the copied body."""
         return self._copy.getvalue()
 
     def drop(self, why: str) -> None:
@@ -65,7 +62,6 @@ class CapturedBody:
         self._copy, self._size = BytesIO(), 0
 
     async def of(self, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        """Copy and yield the pieces of a request body."""
         async for piece in pieces:
             self.keep(piece)
             yield piece
@@ -75,8 +71,6 @@ class CapturingResponse:
     """A response whose body is copied while it is read; see `UpstreamResponse`.
 
     Args:
-        response: The response to read.
-        copy: Collects the copy of the body; None to copy nothing.
         over: A function that is called at the end. Its argument is whether the whole body was read.
     """
 
@@ -118,16 +112,13 @@ class CapturingResponse:
 
     @property
     def complete(self) -> bool:
-        """Whether the whole body has arrived."""
         return self._response.complete
 
     @property
     def trailers(self) -> HeaderFields:
-        """The trailer fields."""
         return self._response.trailers
 
     async def read(self) -> bytes:
-        """Return the next bytes of the body, and copy them."""
         piece = await self._response.read()
         if self._copy is not None:
             self._copy.keep(piece[self._unread :])
@@ -143,14 +134,11 @@ class CapturingResponse:
         self._unread += len(data)
 
     async def write(self, data: bytes) -> None:
-        """Send bytes of the protocol that the connection switched to."""
         await self._response.write(data)
 
     def release(self) -> None:
-        """Stop counting the request as in flight; see `UpstreamResponse`."""
         self._response.release()
 
     def abandon(self) -> None:
-        """Stop reading the response, and call `over`."""
         self._response.abandon()
         self._over(self._whole)

@@ -131,7 +131,6 @@ async def _converted_body(
     room: ConversionShare,
     message: Message | None,
 ) -> bytes:
-    """Convert a whole body. If the result is large, reserve its size in the memory budget."""
     body_format, codings, _ = kind
     if len(body) <= _NO_TURN and not codings and conversion.timeout is None:
         converted = convert(body, conversion, message, no_step)
@@ -267,9 +266,6 @@ async def _converted_whole(
 ) -> bytes | AsyncIterator[bytes] | None:
     """Convert the complete body of a response.
 
-    Args:
-        known: Whether the content codings of the body are known.
-
     Returns:
         The same object if the conversion does not alter the body. An iterator if the body has
         several JSON documents. None for a body that is not JSON and is not converted.
@@ -314,7 +310,6 @@ def _give_back(response: UpstreamHead, body: bytes, room: ConversionShare) -> No
 
 
 def _is_larger(response: UpstreamHead, begun: bytes, room: ConversionShare) -> bool:
-    """Return whether the declared length or the received part of a body exceeds the size limit."""
     lengths = [value for name, value in response.fields if name.lower() == b"content-length"]
     return len(begun) > room.limit or any(int(value) > room.limit for value in lengths)
 
@@ -329,7 +324,6 @@ def _search(
     encoding: TextEncoding | None,
     conversion: BodyConversion,
 ) -> SeriesSearch | TextSearch | None:
-    """Return the detector for documents in a body that is still arriving, or None if not needed."""
     # If a change needs the message or the whole body, a document in a series is converted
     # differently from a single document. A pause is then not sufficient: a second document must
     # follow.
@@ -365,7 +359,6 @@ async def _late(
 
 
 async def _followed(response: UpstreamHead, converted: bytes) -> AsyncIterator[bytes]:
-    """Yield the converted beginning of a body, and then the unchanged rest of the response."""
     if converted:
         yield converted
     while piece := await response.read():
@@ -384,11 +377,6 @@ async def _series(
     """Convert a body of several JSON documents, such as the events of a Kubernetes watch.
 
     Args:
-        response: The response with the body.
-        begun: The part of the body that has arrived.
-        conversion: The conversion of each document.
-        room: The share of the memory budget for the body.
-        message: The message with the body; None if it is unknown.
         more: Whether the body may continue after `begun`.
 
     Raises:
@@ -430,11 +418,7 @@ def convert_made(
 
 
 def _length(response: UpstreamHead, room: ConversionShare) -> int:
-    """Return the declared length of the body of a response, or 0 if no length is declared.
-
-    Raises:
-        FaultError: The length exceeds the size limit.
-    """
+    """Return the declared length, or 0 if there is none; raises FaultError if it is too large."""
     for name, value in response.fields:
         if name.lower() == b"content-length":
             if int(value) > room.limit:
@@ -455,10 +439,6 @@ async def _collected(
     search: SeriesSearch | TextSearch | None = None,
 ) -> AsyncIterator[bytes]:
     """Yield the pieces of a body until its end, or until `search` finds a stream.
-
-    Args:
-        piece: The first piece.
-        last: Whether the first piece is also the last.
 
     Raises:
         FaultError: The body is too large.
@@ -611,7 +591,6 @@ async def _hold_made(made: bytes, room: ConversionShare) -> None:
 
 
 async def _in_turn(convert: Callable[[], bytes], room: ConversionShare) -> bytes:
-    """Call a function on the event loop when it is the turn of its client's network."""
     return await _turns.run(convert, lambda: room.network)
 
 
@@ -622,7 +601,6 @@ async def _beside(
     *,
     light: bool = False,
 ) -> bytes:
-    """Call a function in a thread, in parallel with the event loop."""
     if conversion.timeout is None:
         return await conversion_threads.run(convert, room.network, light=light)
     from gateway.proxy import timed_conversion
@@ -661,7 +639,6 @@ def failed(response: UpstreamHead, what: object, cause: str = "") -> FaultError:
     """Return the error for a response that cannot be converted.
 
     Args:
-        response: The response of the service.
         what: The reason as shown to the client.
         cause: The reason as written to the log, if it has more details.
     """
@@ -679,10 +656,6 @@ def _converted_stream(
     """Return the converter of a stream of documents.
 
     Args:
-        body_format: The format of the stream.
-        conversion: The conversion of each document.
-        room: Contains the limits for each document.
-        message: The message that contains the stream; None if it is unknown.
         strict: Whether a document that is not JSON is an error. If false, such a document, for
             example `[DONE]`, is forwarded unchanged.
     """
@@ -710,11 +683,6 @@ def _converted_stream(
 
 
 def _converter(body_format: BodyFormat, room: ConversionShare) -> WholeConversion | None:
-    """Return the function that converts whole bodies of a format, or None if there is none.
-
-    Args:
-        room: Contains the limits for each document in a stream.
-    """
     if body_format in STREAMS:
         return partial(_convert_documents, body_format, room)
     return CONVERSIONS.get(body_format)
@@ -757,9 +725,7 @@ class _DecodedResponse:
     """A response without its content codings; implements `UpstreamHead`.
 
     Args:
-        response: The response of the service.
         applied: The codings of the response, in the order in which they were applied.
-        failed: Returns the error for a body that cannot be decoded.
         most: The maximum number of received bytes to keep for `unread`; None to keep none.
 
     Attributes:
@@ -789,11 +755,6 @@ class _DecodedResponse:
         self.complete = self._ended = False
 
     async def read(self) -> bytes:
-        """Return the next bytes of the decoded body; empty at its end.
-
-        Raises:
-            FaultError: The body cannot be decoded, or is too large.
-        """
         try:
             while True:
                 for piece in self._pieces:

@@ -38,11 +38,6 @@ def takes(method: str, fields: HeaderFields, body: object) -> bool:
     """Return whether a response has a body and a media type that may be compressed.
 
     A response to HEAD is treated as the response to GET would be.
-
-    Args:
-        method: The method of the request.
-        fields: The header fields of the response.
-        body: The body or stream; None without a body.
     """
     return (body is not None or method == "HEAD") and format_of(fields) not in _AS_THEY_ARE
 
@@ -54,8 +49,6 @@ async def compressed(
 
     Args:
         fields: The header fields, including Content-Length.
-        body: The body without a coding.
-        coding: The name of the coding.
     """
     if len(body) < LEAST or _must_stay(fields):
         return None
@@ -75,11 +68,6 @@ def compressed_stream(
 
     Each piece is flushed, so that the client can read it immediately. Event streams are not
     compressed.
-
-    Args:
-        fields: The header fields.
-        pieces: The body without a coding, piece by piece.
-        coding: The name of the coding.
     """
     if format_of(fields) in _AS_THEY_ARE or _must_stay(fields):
         return fields, pieces

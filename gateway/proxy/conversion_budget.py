@@ -116,7 +116,6 @@ class ConversionBudget:
         self._grant()
 
     def _grant(self) -> None:
-        """Grant free bytes to waiting holders, beginning with networks that hold the fewest."""
         kept_free = False
         for each in sorted(self._waiting, key=lambda each: self._share(each.holder)):
             small = each.holder.held + each.more <= AT_ONCE
@@ -159,7 +158,6 @@ class ConversionBudget:
 
 
 def overloaded() -> FaultError:
-    """Return the error for a body that cannot be converted because other bodies use the budget."""
     detail = "As many bodies as possible are being converted; try again."
     again = ((b"Retry-After", b"1"),)
     return FaultError(Fault(FaultCode.OVERLOADED, detail, fields=again))
@@ -193,14 +191,12 @@ class ConversionShare(msgspec.Struct):
 
     @property
     def holders(self) -> SlowClients:
-        """The exchanges that hold bytes of the budget because a client or service is slow."""
         return _budget.slow
 
     async def gather(self, pieces: AsyncIterator[bytes], length: int = 0) -> bytes:
         """Collect a whole body, and reserve bytes for each piece when it arrives.
 
         Args:
-            pieces: The pieces of the body.
             length: The declared length in bytes. For a large body, all these bytes are reserved at
                 once. Otherwise, several incomplete bodies could wait for each other.
 
@@ -222,7 +218,6 @@ class ConversionShare(msgspec.Struct):
         return body.bytes.getvalue()
 
     async def _gather_rest(self, pieces: AsyncIterator[bytes], body: "_Gathered") -> None:
-        """Collect the rest of a large body, unless it has to make room for other bodies."""
         async for piece in SlowBody(pieces, _budget.slow, overloaded):
             if more := body.add(piece, self.held):
                 await self._hold(more)
@@ -242,7 +237,6 @@ class ConversionShare(msgspec.Struct):
             await self._hold(more)
 
     def release(self) -> None:
-        """Release all reserved bytes."""
         _budget.give_back(self)
 
 

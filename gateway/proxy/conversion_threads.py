@@ -37,7 +37,6 @@ async def run(convert: Callable[[Step], _T], network: str = "", *, light: bool =
 
     Args:
         convert: The function. It must call its argument between its steps.
-        network: The network of the client.
         light: Whether the function takes little time and memory.
 
     Raises:

@@ -69,7 +69,6 @@ class CutoverCounts:
         return any(self._waiting.values())
 
     def begin(self, exchange: CutoverRequest) -> None:
-        """Add a request of a cutover that has begun."""
         self._waiting.setdefault(_key(exchange), {})[exchange] = None
 
     def fall(self, key: VersionKey, now: float) -> None:
@@ -79,7 +78,6 @@ class CutoverCounts:
         judged again. Old requests that still hang must not cause another rollback.
 
         Args:
-            key: The API and the version of the cutover.
             now: The time by the clock of `Exchange.began`.
         """
         self._fell[key] = now
@@ -110,8 +108,6 @@ class CutoverCounts:
         """Count a response that was validated against the OpenAPI document of its version.
 
         Args:
-            place: The key of the counts.
-            operation: The requested operation.
             fields: The fields of the response that violate the document.
         """
         sums, of_it = self._at(place, operation)
@@ -176,7 +172,6 @@ class CutoverCounts:
 
 
 def _count(sums: CutoverDelta, seconds: float, limit: float) -> None:
-    """Count a request that ended or is overdue."""
     if seconds >= limit:
         seconds = limit
         sums.overdue += 1
@@ -186,7 +181,6 @@ def _count(sums: CutoverDelta, seconds: float, limit: float) -> None:
 
 
 def place_of(exchange: CutoverRequest) -> CutoverPlace:
-    """Return the key under which a request of a cutover is counted."""
     key, route = _key(exchange), exchange.cutover_route
     assert route is not None  # the caller passes only requests of cutovers
     return *key, route.value, exchange.snapshot.cutovers[key].cell_of(exchange.client)

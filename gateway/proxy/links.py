@@ -70,7 +70,6 @@ def map_offline_fields(
 
     Args:
         mapper: Maps URLs; None leaves them unchanged.
-        fields: The header fields of the message.
         status: The status of a response; None for a request, whose fields are not mapped.
         link: The function that maps URLs in the body. It leaves a URL unchanged that it has already
             mapped, and that a conversion has then moved from the body to a Link field.
@@ -234,7 +233,6 @@ def _once(map_link: Callable[[str], str], made: set[str]) -> Callable[[str], str
 
 
 def link_mapper(exchange: Exchange, plan: Plan) -> LinkMapper:
-    """Return the mapper for the URLs in a request and in its response."""
     path, captures = _path(exchange)
     public = public_prefix(exchange)
     scheme, authority = public_origin(exchange)
@@ -255,7 +253,6 @@ def link_mapper(exchange: Exchange, plan: Plan) -> LinkMapper:
 
 
 def _path(exchange: Exchange) -> tuple[str, Mapping[str, str]]:
-    """Return the path of a request, and the values of the captures in the endpoint's path."""
     target = exchange.message.path
     if not target.startswith("/"):  # the absolute form (RFC 9112, section 3.2.2)
         target = "/" + target.partition("://")[2].partition("/")[2]

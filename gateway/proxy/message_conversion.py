@@ -88,8 +88,6 @@ class MessageContext(Protocol):
         """Return the message with a body, or None if the conversion of the body does not need it.
 
         Args:
-            conversion: The conversion of the body.
-            fields: The header fields of the message.
             status: The status of the response; None for the request.
         """
         ...
@@ -160,12 +158,7 @@ def planned_message(
     """Return the Message of a request or of its response, which is converted with its body.
 
     Args:
-        plan: The plan for the request.
-        method: The method of the client's request.
-        path: The path of the client's request.
-        query: The query of the client's request.
         captures: The raw values of the captures in the path.
-        fields: The header fields of the message.
         status: The status of the response; None for the request.
         link: Maps a URL in the message for the receiver of the message.
     """
@@ -209,10 +202,8 @@ async def convert_request(
     """Convert a request for the service.
 
     Args:
-        converting: The conversion of the request.
         kind: The format and the encodings of the body; see `described`.
         body: The body, in pieces or whole; None without a body.
-        conversion: The conversion of the body.
 
     Returns:
         The message, the header fields and the body. The message contains the query that was
@@ -294,8 +285,6 @@ async def convert_response(  # noqa: C901  # one walk in one frame, for speed
     """Convert a response for the client.
 
     Args:
-        converting: The conversion of the response.
-        conversion: The conversion of the body; None if the body is not converted.
         answered: The status of the response to the client.
 
     Returns:
@@ -404,10 +393,8 @@ def sent_conversion(
     """Return the conversion of a request's body, or None if no body is converted or created.
 
     Args:
-        converting: The conversion of the request.
         method: The method of the client's request.
         asked: The method of the request to the service.
-        kind: The format and the encodings of the body; see `described`.
         has_body: Whether the request has a body. Changes may create a body for a request without
             one.
     """
@@ -454,5 +441,4 @@ def _other_body(
         return headers.end_to_end(fields, _OF_BODY), None
     if conversion is None:
         return headers.end_to_end(fields, _OF_BODY), b""
-    # Create the body from an empty object.
     return fields, body_conversion.convert_made(response, conversion, message)

@@ -101,9 +101,6 @@ async def rewrite_request(  # noqa: C901  # one walk in one frame, for speed
 
     Args:
         exchange: The client's request, whose head has been read.
-        plan: The plan for the request.
-        body: The request body, in pieces or whole; None without a body.
-        room: The share of the memory budget for the conversion of the body.
 
     Raises:
         FaultError: The request does not fit its version, has an unsupported Expect or a header
@@ -348,8 +345,6 @@ def with_common_headers(
     """Add the header fields that every response has.
 
     Args:
-        exchange: The exchange with the client.
-        fields: The header fields of the response so far.
         watched: The names of header fields in `fields`, in lower case. Only `vary` and `date`
             matter.
         vary: The names of the request header fields that the response depends on.

@@ -37,7 +37,6 @@ _PASSES = "its media type passes"
 _UNREAD = BodyFormat.PASSED, BodyFormat.OTHER
 
 
-# The default host of a request.
 _AUTHORITY = "localhost"
 
 
@@ -55,9 +54,6 @@ def offline_link_mapper(
     """Return the mapper for the URLs in a message without a connection.
 
     Args:
-        snapshot: The compiled configuration.
-        endpoint: The endpoint of the request.
-        route: The route that the request takes.
         captures: The raw values of the captures in the path of the request.
         path: The raw path of the request.
         chosen_by: The mechanism that selected the version; by default, the first mechanism of the
@@ -79,8 +75,6 @@ class OfflineMessage(NamedTuple):
 
     Attributes:
         query: The raw query of a request; None for a request without a query, and for a response.
-        fields: The header fields.
-        body: The body; empty without a body.
         kept: The reason why the body is unchanged although the configuration converts bodies; empty
             if there is no such reason.
     """
@@ -95,7 +89,6 @@ class OfflineConversion:
     """Converts one message as a running gateway would; implements `MessageContext`.
 
     Args:
-        conversion: The conversion of the message.
         asked: The method of the request to the service.
         message: The message. Without a Content-Type, its body is assumed to be JSON.
         media_types: The formats of bodies by media type; see `Endpoint.media_types`.
@@ -124,20 +117,15 @@ class OfflineConversion:
     def message(
         self, conversion: BodyConversion, fields: HeaderFields, status: int | None
     ) -> Message:
-        """Return the message with the given header fields, for the conversion of its body."""
         self.used = conversion, self.shown(fields, status)
         return self.shown(fields, status)
 
     def shown(self, fields: HeaderFields, status: int | None) -> Message:
-        """Return the message, for changes of the query or header fields that read the message."""
         given = self._given
         return replace(given, status=status, headers=parse_fields(fields), query=[*given.query])
 
     def convert(self, body: bytes) -> OfflineMessage:
         """Convert the message.
-
-        Args:
-            body: The body of the message; empty without a body.
 
         Raises:
             FaultError: The message does not fit its version, or its body has an unsupported media
@@ -204,7 +192,6 @@ class OfflineConversion:
 
 
 def _is_no_json(body: bytes) -> bool:
-    """Return whether a body is not valid JSON."""
     return json_body.parse(body) is body
 
 

@@ -71,13 +71,8 @@ class Pipeline:
     """Processes requests with the current snapshot.
 
     Args:
-        snapshot: The first snapshot.
-        upstream: Sends requests to services.
-        shadows: Repeats requests to services in the background.
         begin: A function that receives each exchange of a cutover when the exchange begins.
         record: A function that receives each exchange when the exchange has ended.
-        traces: Decides which requests are traced.
-        limiter: Applies the rate limits.
 
     Attributes:
         overrides: The current overrides, replaced as a whole.
@@ -122,7 +117,6 @@ class Pipeline:
 
     @property
     def limits(self) -> Limits:
-        """The limits for new connections."""
         return self._snapshot.limits
 
     async def answer(self, exchange: Exchange) -> None:
@@ -165,21 +159,13 @@ class Pipeline:
             self._record(exchange)
 
     def refuse(self, exchange: Exchange, fault: Fault) -> None:
-        """Send an error response to a request that could not be parsed, and record the request."""
         exchange.snapshot = self._snapshot
         _refuse(exchange, FaultError(fault, fault.detail))
         exchange.ended = perf_counter()
         self._record(exchange)
 
     def _accept(self, exchange: Exchange) -> RequestHead | None:
-        """Check the head of a request and begin its trace.
-
-        Returns:
-            The head, or None if the gateway has already sent a response.
-
-        Raises:
-            FaultError: The head is invalid.
-        """
+        """Return the head, or None if a response has already been sent; raises FaultError."""
         tracing = exchange.snapshot.tracing
         if tracing is not None:
             self._traces.begin(exchange, tracing)
@@ -190,14 +176,7 @@ class Pipeline:
         return head
 
     def _plan(self, exchange: Exchange, head: RequestHead) -> Plan | None:
-        """Select the version and the route of a request.
-
-        Returns:
-            The plan, or None if the gateway has already sent a response.
-
-        Raises:
-            FaultError: The request is refused.
-        """
+        """Return the plan, or None if a response has already been sent; raises FaultError."""
         snapshot = exchange.snapshot
         # The draws of brownouts, cutovers and shadows need no cryptographic randomness.
         draw = random()  # noqa: S311
@@ -240,11 +219,6 @@ class Pipeline:
         raise FaultError(fault, fault.detail if refused else "")
 
     async def _forward(self, exchange: Exchange, planned: Plan, room: ConversionShare) -> None:
-        """Run the phases from the conversion of the request to the response.
-
-        Raises:
-            FaultError: A phase has failed.
-        """
         body: RequestBody = None
         if exchange.has_body:
             body = _request_body(exchange, planned)
@@ -285,11 +259,6 @@ class Pipeline:
         response: UpstreamResponse,
         rewritten: RewrittenResponse,
     ) -> None:
-        """Write the response to the client.
-
-        Raises:
-            FaultError: The service's response is incomplete.
-        """
         status, fields, converted, altered = rewritten
         reason = response.reason if status == response.status else b""
         checked = planned.route.check is not None
@@ -393,7 +362,6 @@ def _refuse(exchange: Exchange, error: FaultError) -> None:
 
 
 def _send(exchange: Exchange, status: int, fields: HeaderFields, body: bytes = b"") -> None:
-    """Send a response that the gateway itself generates."""
     # An error response may already have a Vary header. Its headers have not been classified, so
     # always search them.
     vary = () if exchange.endpoint is None else exchange.endpoint.vary_of(exchange.version)
@@ -411,7 +379,6 @@ def _send(exchange: Exchange, status: int, fields: HeaderFields, body: bytes = b
 
 
 def _cors(exchange: Exchange) -> CorsRules | None:
-    """Return the CORS rules for the gateway's own responses."""
     own = None if exchange.endpoint is None else exchange.endpoint.cors
     return exchange.snapshot.cors if own is None else own
 
@@ -425,11 +392,7 @@ def _preflight(exchange: Exchange) -> FieldLines:
 
 
 def _request_body(exchange: Exchange, planned: Plan) -> bytes | AsyncIterator[bytes]:
-    """Return the request body: bytes if it arrived together with the head, or a stream.
-
-    Raises:
-        FaultError: The body is too large.
-    """
+    """Return bytes if the body arrived with the head, or a stream; raises FaultError."""
     most = planned.endpoint.max_body
     if most is None:
         most = exchange.snapshot.limits.body
@@ -449,7 +412,6 @@ def _request_body(exchange: Exchange, planned: Plan) -> bytes | AsyncIterator[by
 async def _tunnel(
     exchange: Exchange, response: UpstreamResponse, fields: HeaderFields, budget: ByteBudget
 ) -> None:
-    """Forward bytes in both directions after both sides have switched to another protocol."""
     client = exchange.switch([*fields, *headers.upgrade(response.fields)])
     response.release()
     give_way = exchange.connection.give_way

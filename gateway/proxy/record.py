@@ -54,15 +54,10 @@ class Exchange(ClientExchange):
     """One request and its response. The phases of the pipeline set the attributes."""
 
     snapshot: Snapshot
-    """The snapshot that is used for the request."""
     client: str = ANONYMOUS
-    """The name of the client; empty without a name."""
     identity: Identity = NOBODY
-    """The name of the client, and its proof."""
     endpoint: Endpoint | None = None
-    """The endpoint that matches the path; None if no endpoint matches."""
     version: Version | None = None
-    """The selected version; None if no version was selected."""
     fields: FieldLines = ()
     """The header fields that every response of the selected version has."""
     plan: Plan | None = None
@@ -77,12 +72,10 @@ class Exchange(ClientExchange):
     service_status: int = 0
     """The status of the service's response; 0 without a response."""
     converted: bool = False
-    """Whether a body was converted."""
     copy: "ResponseCopy | None" = None
     """A copy of the response for validation; None if responses of the route are not validated, or
     if the response is too large."""
     code: str | None = None
-    """The code of the fault; None without a fault."""
     cause: str | None = None
     """The cause of the fault, only for the log; None without a fault or a cause."""
     mapped_links: set[str] | None = None
@@ -115,12 +108,10 @@ class Exchange(ClientExchange):
 
     @property
     def limits(self) -> Limits:
-        """The limits of the snapshot."""
         return self.snapshot.limits
 
     @property
     def trusted_proxies(self) -> tuple[Network, ...]:
-        """The networks of the proxies whose forwarding fields the gateway trusts."""
         return self.snapshot.trusted_proxies
 
     @property
@@ -132,15 +123,10 @@ class Exchange(ClientExchange):
 
     @property
     def read_fields(self) -> frozenset[bytes]:
-        """The names of the request header fields from which versions and clients are read."""
         return self.snapshot.read
 
     def count_digests(self, dropped: Iterable[bytes]) -> None:
-        """Record dropped header fields that contain digests or signatures.
-
-        Args:
-            dropped: The names of all dropped fields, in lower case.
-        """
+        """Record digests and signatures among the dropped fields, whose names are in lower case."""
         names = [name.decode() for name in dropped if name in DIGESTS]
         if names:
             self.dropped_digests = [*(self.dropped_digests or ()), *names]
@@ -150,8 +136,6 @@ class RequestSpan:
     """The data for the spans of a traced request.
 
     Attributes:
-        trace_id: The id of the trace.
-        span_id: The id of the span for the client's request.
         parent_id: The id of the caller's span; empty if the trace begins in the gateway.
         state: The caller's `tracestate`; empty if the caller sent none.
         asked_id: The id of the span for the request to the service.
@@ -188,7 +172,6 @@ class ResponseCopy(NamedTuple):
     Attributes:
         fields: The header fields, before the gateway compresses the body.
         body: The body, before the gateway compresses it.
-        converted: Whether the body is the result of a conversion.
     """
 
     fields: HeaderFields
@@ -207,7 +190,6 @@ _INTERVAL = 1.0
 # A delta with this number of clients, endings and labels is delivered early. Many different names
 # therefore do not use much memory, and no count is dropped.
 _MOST_MET = 4096
-# The lower bounds of the duration buckets.
 _FLOORS: Final[tuple[float, ...]] = (-1.0, *BOUNDS)
 # The maximum number of samples in one delta. Further samples are dropped.
 _MOST_SAMPLES = 16
@@ -291,7 +273,6 @@ class Alike:
 
     @property
     def traffic(self) -> TrafficDelta:
-        """The counts of the clients' requests."""
         ending = self.ending
         how = ending.method, ending.status, ending.error
         counts = self.buckets, self.seconds, self.converted
@@ -299,7 +280,6 @@ class Alike:
 
     @property
     def operations(self) -> CounterDelta:
-        """The number of requests for the operation."""
         api, version, endpoint = self.key
         labels = api, version, self.ending.method, endpoint
         return CounterDelta("operations", labels, sum(self.buckets))
@@ -317,8 +297,6 @@ class Alike:
 
 
 class _Place:
-    """The counts of requests for one version at one endpoint, by client and by outcome."""
-
     __slots__ = ("alike", "clients", "failed", "key", "refused")
 
     def __init__(self, key: tuple[str, str, str]) -> None:
@@ -339,7 +317,6 @@ class Recorder:
 
     Args:
         loop: The event loop, whose timer triggers the deltas.
-        deliver: A function that receives each delta.
         observe: A function that receives the exchanges that have a span or a copy of the response.
     """
 
@@ -374,7 +351,6 @@ class Recorder:
         self._expect()
 
     def fall(self, key: VersionKey) -> None:
-        """Ignore requests in progress when the percentage falls; see `CutoverCounts.fall`."""
         self._cutovers.fall(key, perf_counter())
 
     def add(self, exchange: Exchange) -> None:
@@ -387,7 +363,6 @@ class Recorder:
             self.record_added()
 
     def record_added(self) -> None:
-        """Log and count the queued requests."""
         ended, self._ended = self._ended, []
         if not ended:
             return
@@ -406,7 +381,6 @@ class Recorder:
             self._observe(observed)
 
     def record(self, exchange: Exchange) -> None:
-        """Count one ended request."""
         plan, method, status = exchange.plan, exchange.method, exchange.status
         whose = self._place(exchange) if plan is None else plan.route
         asked = (
@@ -473,7 +447,6 @@ class Recorder:
     def check(
         self, place: CutoverPlace, operation: delta.OperationName, fields: Collection[str]
     ) -> None:
-        """Count a validated response of a cutover; see `CutoverCounts.check`."""
         self._cutovers.check(place, operation, fields)
         self._expect()
 
@@ -496,13 +469,11 @@ class Recorder:
     def sample(
         self, kind: str, api: str, version: str, document: object, request: dict[str, str]
     ) -> None:
-        """Add a sample for operators to the delta; see `delta.SampleDelta`."""
         if self.takes_samples:
             self._samples.append(delta.SampleDelta(kind, api, version, document, request))
             self._expect()
 
     def flush(self) -> None:
-        """Deliver the counts as a delta, and reset them."""
         if self._due is None:
             return
         self._due.cancel()
@@ -616,7 +587,6 @@ class Recorder:
 
 
 def version_label(version: Version | None) -> str:
-    """Return the label of a version as used in deltas; empty for None."""
     return "" if version is None else str(version)
 
 

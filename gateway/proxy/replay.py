@@ -45,9 +45,6 @@ class CapturedResponse(msgspec.Struct):
     """A complete response, either of a service or converted for a client.
 
     Attributes:
-        status: The final status code.
-        fields: The header fields.
-        body: The body.
         target: The address of the target that responded; empty without a response.
         seconds: The seconds from the request to the head of the response; 0 without a response.
         span: The span of the request; None if the request is not traced.
@@ -65,18 +62,15 @@ class CapturedResponse(msgspec.Struct):
 
     @property
     def complete(self) -> bool:
-        """Whether the whole body has arrived; always true for a captured response."""
         return True
 
     async def read(self) -> bytes:
-        """Return the body."""
         return self.body
 
     def unread(self, data: bytes) -> None:
         """Do nothing, because every read returns the whole body."""
 
     def compared(self, rule: VersionShadow, method: str) -> ComparedAnswer:
-        """Return the parts of the response that the rule of the shadow compares."""
         if self.fault is not None:
             why = f"{self.fault.code}: {self.fault.detail}"
             return ComparedAnswer(self.status, {}, b"", why)
@@ -132,9 +126,6 @@ async def replay(
     If the gateway refuses the request or fails, the response has the status of the fault.
 
     Args:
-        upstream: The interface to the services.
-        exchange: The client's request.
-        plan: The plan for the request.
         body: The complete request body as the client sent it; None without a body.
         rule: The rule of the shadow, which limits the size of bodies.
         dry_run: The mark that makes the request a dry run; None for a normal request.
@@ -232,12 +223,8 @@ class TrialRequest(msgspec.Struct, frozen=True):
 
     Attributes:
         document: The location of the other version's OpenAPI document.
-        endpoint: The endpoint of the client's request.
         version: The version that the service implements.
-        method: The method.
         target: The path and query for the service.
-        fields: The header fields.
-        body: The whole body; None without a body.
     """
 
     document: str
@@ -265,10 +252,7 @@ async def trial(
     """Validate a request for another version without sending it, and return the invalid fields.
 
     Args:
-        exchange: The client's request.
-        plan: The plan for the request to the other version's service.
         body: The complete request body as the client sent it; None without a body.
-        rule: The rule of the shadow.
 
     Raises:
         ShedError: The document is not available, or the body is too large.

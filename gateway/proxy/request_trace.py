@@ -118,7 +118,6 @@ class ShadowTrace:
 
     Args:
         exchange: The client's request, which has a trace id.
-        plan: The plan for the request that the shadow sends.
     """
 
     def __init__(self, exchange: Exchange, plan: Plan) -> None:
@@ -161,7 +160,6 @@ class ShadowTrace:
 
 
 def spans(exchange: Exchange, span: RequestSpan) -> list[Span]:
-    """Return the spans of a request that has ended."""
     now, at = time_ns(), perf_counter()
 
     def moment(seconds: float) -> int:

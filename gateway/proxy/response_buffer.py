@@ -79,7 +79,6 @@ async def taken(exchange: Exchange, holders: SlowClients | None) -> None:
     """Wait until the client has read enough of the written data.
 
     Args:
-        exchange: The exchange with the client.
         holders: The exchanges that hold a shared resource because their clients are slow. This
             exchange is added while its client is slow. None if no other exchange can wait for the
             resource.
@@ -120,8 +119,6 @@ def trailers(
     """Return the trailer fields to forward; empty if the client does not accept trailers.
 
     Args:
-        exchange: The exchange with the client.
-        response: The response of the service.
         altered: Whether the body has been altered, which makes its digests wrong.
     """
     if not exchange.accepts_trailers:

@@ -82,7 +82,6 @@ class Load:
 
     @property
     def high(self) -> bool:
-        """Whether the process is too busy for background work."""
         if time.monotonic() >= self._due:
             self._look()
         return self._high
@@ -155,18 +154,14 @@ _PARTIAL = (206, 304)
 class ShadowCounter(Protocol):
     """The methods of `gateway.proxy.record.Recorder` that shadows use."""
 
-    def count(self, kind: str, *labels: str, times: int = 1) -> None:
-        """Increment a counter."""
-        ...
+    def count(self, kind: str, *labels: str, times: int = 1) -> None: ...
 
     def latency(self, api: str, version: str, old: float, new: float) -> None:
         """Count the response times of both services, in seconds."""
         ...
 
     @property
-    def takes_samples(self) -> bool:
-        """Whether there is room for another sample."""
-        ...
+    def takes_samples(self) -> bool: ...
 
     def sample(
         self, kind: str, api: str, version: str, document: object, request: dict[str, str]
@@ -176,15 +171,7 @@ class ShadowCounter(Protocol):
 
 
 class Shadows:
-    """Captures requests and their responses, and runs the comparisons.
-
-    Args:
-        upstream: Sends requests to services.
-        recorder: Counts comparisons and differences.
-        validate: Validates requests that are not sent.
-        load: The load of this process.
-        trace: Exports spans.
-    """
+    """Captures requests and their responses, and runs the comparisons."""
 
     def __init__(
         self,
@@ -229,7 +216,6 @@ class Shadows:
             raise
 
     def shed(self, rule: VersionShadow, why: str) -> None:
-        """Count a skipped comparison, with the reason."""
         self.recorder.count("shed", *rule.key, why)
 
     def give_way(self, rule: VersionShadow) -> None:
@@ -252,7 +238,6 @@ class Shadows:
             case.shed("queue")
 
     def close(self) -> None:
-        """Cancel all running and waiting comparisons."""
         self._count_given_way()
         self._waiting.clear()
         for task in self._running:
@@ -335,7 +320,6 @@ class _Case:
         """Return a response for the client that is captured while it is read.
 
         Args:
-            response: The response of the service of the client's own version.
             seconds: The time from the request to the head of the response.
         """
         self._status, self._fields, self._seconds = response.status, response.fields, seconds
@@ -343,12 +327,10 @@ class _Case:
         return CapturingResponse(response, copied, self._over)
 
     def shed(self, why: str) -> None:
-        """Drop the copies and count the comparison as skipped."""
         self.drop(why)
         self._shadows.shed(self._rule, why)
 
     def drop(self, why: str) -> None:
-        """Drop the copies of both bodies."""
         self._body.drop(why)
         self._response.drop(why)
 

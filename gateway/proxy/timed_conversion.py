@@ -78,7 +78,6 @@ async def _limit(
     future: "asyncio.Future[bytes]",
     seconds: float,
 ) -> bytes:
-    """Return the result of a thread, or stop the thread if it takes too long."""
     process = None
     try:
         process = await began  # not limited: the start of a process can take longer
@@ -193,7 +192,6 @@ def _settle(
 
 
 def _end(thread: Thread) -> None:
-    """Stop a thread, and kill its process."""
     if function_process.kill_reserved(thread):  # otherwise, the thread is already ending
         _interrupt(thread)
 
@@ -207,7 +205,6 @@ def _interrupt(thread: Thread) -> None:
 
 
 def _where(thread: Thread) -> str:
-    """Return the file and the line that a thread is executing."""
     frame = sys._current_frames().get(thread.ident or 0)  # noqa: SLF001  # there is no other way
     if frame is None:
         return "its end"

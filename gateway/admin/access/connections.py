@@ -114,7 +114,6 @@ class AdminListener:
                 lost.cancel()
 
     def close(self) -> None:
-        """Close the listening socket and all connections that are in their TLS handshake."""
         self._listener.close()
         for handshake in self._handshakes:
             handshake.cancel()
@@ -217,7 +216,6 @@ class AdminConnection(web.RequestHandler, asyncio.BufferedProtocol):
         super().connection_lost(exc)
 
     def abort(self, bound: str) -> None:
-        """Close the connection, and count the limit that it has reached."""
         self._listener.count(bound)
         if self.transport is not None:
             self.transport.abort()

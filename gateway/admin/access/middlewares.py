@@ -101,7 +101,6 @@ def access_middlewares(
 
 
 def error_response(request: web.Request, error: Exception) -> web.Response:
-    """Return the problem detail for an error that a handler raised."""
     detail, fields = str(error), dict[str, str]()
     match error:
         case AdminProblemError():

@@ -59,11 +59,7 @@ async def act_on_brownouts(operator: Operator, key: VersionKey, request: web.Req
 
 
 async def act_on_shadow(operator: Operator, key: VersionKey, request: web.Request) -> None:
-    """Reset the shadow report of a version.
-
-    Raises:
-        AdminProblemError: the reason is missing.
-    """
+    """Reset the shadow report of a version; raises AdminProblemError without a reason."""
     await operator.state.reset_shadow(key, await order(request))
 
 

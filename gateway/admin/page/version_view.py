@@ -434,8 +434,6 @@ def _chart(
     Args:
         latest: the text with the latest value.
         top: the value at the upper edge.
-        path: the SVG path of the line.
-        area: the SVG path of the area under the line.
         second: the SVG path of a second line.
         ahead: the SVG path of the forecast.
     """

@@ -21,7 +21,6 @@ _SPARK = 20.0
 
 
 def span_of(now: float) -> TimeLine:
-    """Return the period shown by the time lines of versions."""
     return TimeLine(now - _BEFORE * DAY, now + _AFTER * DAY)
 
 
@@ -116,7 +115,6 @@ def story(marks: Iterable[Mark]) -> str:
 
 
 def time_line(version: VersionSummary, now: float, span: TimeLine) -> Iterator[Mark]:
-    """Yield the marks for a version's deprecation, brownouts and sunset."""
     terms = version.terms
     end = span.end if terms is None else min(terms.sunset, span.end)
     if terms is not None and terms.deprecated is not None and terms.deprecated < end:

@@ -62,11 +62,7 @@ def add_rules_file(parser: ArgumentParser) -> None:
 
 
 def rules_file(arguments: Namespace) -> Path:
-    """Return the path of the configuration from the arguments or the environment.
-
-    Raises:
-        SettingError: an environment variable is invalid.
-    """
+    """Return the path of the configuration; raises SettingError if a variable is invalid."""
     named: Path | None = arguments.file
     return named or Settings.from_environment(os.environ).config
 
@@ -82,7 +78,6 @@ def add_version_action(
     """Add an action on one version of an API; return the parser of the action.
 
     Args:
-        actions: the result of `add_actions`.
         changes: whether the action changes the state and therefore accepts a reason.
     """
     parser: ArgumentParser = actions.add_parser(name, help=about)

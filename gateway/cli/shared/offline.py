@@ -25,7 +25,6 @@ from gateway.usage.totals import Totals
 
 
 def declared_parts(path: Path, snapshot: Snapshot) -> Mapping[str, Sequence[Part]]:
-    """Return the declared parts of all conversions, by API name."""
     config = validated(read(read_rules(path), str(path), os.environ))
     return {api.name: config.apis[api.name].parts(api) for api in snapshot.apis}
 

@@ -178,7 +178,6 @@ def _authorization(settings: Settings) -> dict[str, str]:
 
 
 def _tls(settings: Settings) -> ssl.SSLContext | None:
-    """Return the TLS context for the admin port, or None without TLS."""
     if not settings.admin_ca:
         return None
     try:

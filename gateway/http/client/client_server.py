@@ -34,14 +34,9 @@ class ClientServer(Server):
     """Accepts client connections and passes their requests to a handler.
 
     Args:
-        handler: processes the requests.
         reached: called whenever a limit on clients is reached.
-        batch: the transports that send at the end of the current event loop iteration.
         refused: called when a connection ends before its first request, with the reason as a metric
             label, the reason in words, and the address of the client.
-
-    Attributes:
-        listeners: the addresses that clients connect to.
     """
 
     def __init__(
@@ -62,11 +57,9 @@ class ClientServer(Server):
         self._finishing = False
 
     def __call__(self) -> ClientConnection:
-        """Create the protocol for a new connection."""
         return ClientConnection(self, self._handler, self._totals, self._batch, self._loop)
 
     def accept(self, address: str) -> Any:
-        """Create the protocol for a new connection to the listener with this address."""
         listener = self.listeners.get(address)
         if listener is None or not (listener.context or listener.proxies):
             return self()
@@ -105,14 +98,12 @@ class ClientServer(Server):
             self._refused(error.reason, str(error), plain_address(peer[0]) if peer else "")
 
     def connection_made(self, handler: RequestHandler, transport: asyncio.Transport) -> None:
-        """Count a connection; close it if the server is shutting down."""
         super().connection_made(handler, transport)
         self._totals.connections += 1
         if self._finishing and isinstance(handler, ClientConnection):
             handler.finish()  # accepted just before the listener closed
 
     def connection_lost(self, handler: RequestHandler, exc: BaseException | None = None) -> None:
-        """Stop counting a connection whose bytes are all sent or can no longer be sent."""
         super().connection_lost(handler, exc)
         self._totals.connections -= 1
         if not self._totals.connections:

@@ -78,10 +78,7 @@ class ClientTotals:
     """The current counts of client connections in this process.
 
     Attributes:
-        reached: called whenever a limit is reached.
         most: the maximum number of connections that the file descriptors allow.
-        connections: the number of open connections.
-        tunnels: the number of open connections that have switched to another protocol.
         waiting: the budget for bytes that clients have not received yet, including buffered and
             converted bodies; it limits the sum over all connections.
     """
@@ -150,16 +147,7 @@ class ClientConnection(RequestHandler):
 
     `gateway.http.connection_states` describes its states.
 
-    Args:
-        server: the server that accepted the connection.
-        handler: processes the requests.
-        totals: the counts of connections and tunnels in this process.
-        batch: the transports that send at the end of the current event loop iteration.
-
     Attributes:
-        peer: the IP address of the client.
-        own: the local address and port of the socket.
-        scheme: `http`, or `https` for a connection with TLS.
         stall_seconds: the period in which a client must transfer a minimum number of bytes of a
             body.
     """
@@ -213,7 +201,7 @@ class ClientConnection(RequestHandler):
         self.scheme = "http"
         self.certificate: dict[str, Any] | None = None
         self.stall_seconds = limits.stall_seconds
-        self._exchange: ClientExchange | None = None  # the current exchange
+        self._exchange: ClientExchange | None = None
         self._tunnel: Tunnel | None = None
         self._passed = self._unsent = 0
         self._arriving: StreamReader | None = None  # the request body that is being parsed
@@ -231,7 +219,6 @@ class ClientConnection(RequestHandler):
         self._resuming = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Store the two addresses; refuse the connection if too many clients are connected."""
         if not self.peer:  # not set from a PROXY protocol header
             peer = transport.get_extra_info("peername")  # None if the client has disconnected
             self.peer = plain_address(peer[0]) if peer else ""
@@ -256,7 +243,6 @@ class ClientConnection(RequestHandler):
             self._turn_away(ClientBound.CONNECTIONS, fault)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """Update the state and cancel the deadline."""
         self._state = CLIENT_TRANSITIONS[self._state, ClientEvent.LOST]
         self._deadline.cancel()
         self._totals.waiting.release(self.give_way)
@@ -271,8 +257,6 @@ class ClientConnection(RequestHandler):
     def resume_writing(self) -> None:
         self._totals.waiting.release(self.give_way)
         super().resume_writing()
-
-    # Receiving requests.
 
     def data_received(self, data: bytes) -> None:
         """Parse received bytes; a malformed body raises an error in the task that reads it."""
@@ -331,7 +315,6 @@ class ClientConnection(RequestHandler):
             self._await_head()
 
     def _parse(self, data: bytes) -> None:
-        """Parse bytes piece by piece until the next piece has to wait."""
         begin, pieces = 0, 0
         while begin < len(data):
             if self._close:
@@ -353,7 +336,6 @@ class ClientConnection(RequestHandler):
             break
 
     def _parse_head(self, data: bytes, begin: int) -> int:
-        """Parse bytes, at most up to the end of a head; return the end position."""
         end = self._end_of_section(data, begin)
         piece, line = data[begin:end], self._line
         if line is not None:
@@ -430,7 +412,6 @@ class ClientConnection(RequestHandler):
         return ()
 
     def _parse_body(self, data: bytes, begin: int) -> int:
-        """Parse bytes, at most up to the end of a body; return the end position."""
         content, due = self._arriving, self._due
         assert content is not None
         assert self._parser is not None
@@ -464,7 +445,6 @@ class ClientConnection(RequestHandler):
         return len(data) if end < -len(seam) else end + len(_END_OF_SECTION)
 
     def _request_over(self) -> None:
-        """Prepare for the next request after a complete one, if another can follow."""
         if self._due is None:
             # aiohttp's parser keeps the last trailer field and adds it to the headers of the next
             # request. That request may belong to another user if a proxy in front shares
@@ -475,7 +455,6 @@ class ClientConnection(RequestHandler):
             self._close = True  # further bytes must be ignored (RFC 9112, section 9.6)
 
     def _refuse_next(self, fault: Fault, message: RequestMessage | None = None) -> None:
-        """Refuse a request when its turn comes, and discard everything after it."""
         self._close = True
         self._messages.append((refused(fault, message or self._unread), EMPTY_PAYLOAD))
 
@@ -521,8 +500,6 @@ class ClientConnection(RequestHandler):
 
     def _new_parser(self) -> HttpRequestParser:
         return request_parsing.new_parser(self, self._loop, self._limits, self._read_bufsize)
-
-    # Timeouts, and the end of the connection.
 
     def _too_slow(self) -> None:
         """Handle a passed deadline.
@@ -659,10 +636,7 @@ class ClientConnection(RequestHandler):
         self._totals.reached(ClientBound.SLOW)
         self.cut()
 
-    # The task of the connection.
-
     async def start(self) -> None:
-        """Process the requests one after the other; this is the connection's task."""
         try:
             while self._state is not _ENDING and not self._force_close:
                 if not self._messages:
@@ -699,7 +673,6 @@ class ClientConnection(RequestHandler):
             self.cut()
 
     async def _answer(self, message: object, content: StreamReader) -> bool:
-        """Process one request; return whether another can follow on this connection."""
         self._state = _TAKE.get(self._state) or _TAKE[self._state]
         self._request_in_progress = True
         try:

@@ -28,8 +28,6 @@ class Listener(NamedTuple):
     """An address that clients connect to.
 
     Attributes:
-        address: the host and the port, as configured.
-        context: the TLS context of its connections; None without TLS.
         proxies: the networks of load balancers whose connections begin with a PROXY protocol
             header; empty if the protocol is not used.
     """

@@ -80,13 +80,6 @@ class Tunnel:
     """Forwards the bytes of a client piece by piece; aiohttp's connection feeds it like a parser.
 
     Reading from the client is paused after each piece until the next call of `read`.
-
-    Attributes:
-        received: the number of bytes received.
-
-    Args:
-        pause: pauses reading from the client.
-        resume: resumes reading from the client.
     """
 
     def __init__(self, pause: Callable[[], None], resume: Callable[[], None]) -> None:
@@ -115,7 +108,6 @@ class Tunnel:
         return False, b""
 
     def feed_eof(self) -> None:
-        """Mark the end of the connection."""
         self._ended = True
         self._news.set()
 
@@ -195,7 +187,6 @@ _DIGITS: Final = 18
 # the response.
 _SMALL: Final = 16 * 1024
 X_REQUEST_ID: Final = istr("X-Request-Id")
-"""The name of the header field with the request id."""
 REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._~:/+=@-]{1,128}\Z")
 """The pattern of request ids that can be logged unchanged."""
 
@@ -220,14 +211,9 @@ class ClientExchange:
     unchanged, so the bytes, the order and the case of the service's fields are preserved.
 
     Attributes:
-        connection: the connection to the client.
-        message: the parsed head of the request.
-        method: the method of the request.
-        content: the stream of the request body.
         has_body: whether the request has a body; an empty chunked body counts as one.
         length: the declared length of that body in bytes; None before `read`, or if no length is
             declared.
-        peer: the IP address that the request came from.
         authority: the host and port that the client used; empty before `read`.
         path: the loggable path of the request, without the query, which may contain secrets.
         request_id: the client's X-Request-Id if it is safe to log, otherwise a new id.
@@ -274,7 +260,6 @@ class ClientExchange:
 
     @property
     def limits(self) -> Limits:
-        """The limits that apply to this request."""
         raise NotImplementedError
 
     @property
@@ -289,7 +274,6 @@ class ClientExchange:
 
     @property
     def accepts_trailers(self) -> bool:
-        """Whether the client accepts trailer fields in the response."""
         return accepts_trailers(self.message.headers.getall("TE", ()))
 
     @property
@@ -309,11 +293,7 @@ class ClientExchange:
             )
 
     def check_fields(self, watched: Sequence[bytes]) -> None:
-        """Raise FaultError if Expect is unsupported or a service could see another request.
-
-        Args:
-            watched: the names of the watched fields that are present; see `headers.filtered`.
-        """
+        """Raise FaultError if Expect is unsupported or a service could see another request."""
         if b"connection" in watched:
             self._check_connection()
         if b"expect" in watched:
@@ -427,9 +407,7 @@ class ClientExchange:
         """Send the head of a response whose body follows in pieces.
 
         Args:
-            status: the final status code.
             reason: the reason phrase; empty for the standard one.
-            fields: the end-to-end header fields.
             sized: whether the fields contain Content-Length.
         """
         if not sized:
@@ -448,7 +426,6 @@ class ClientExchange:
         self._write(b"%x\r\n%b\r\n" % (len(piece), piece) if self.chunked else piece)
 
     async def taken(self) -> None:
-        """Wait if the client reads too slowly."""
         if self.connection.writing_paused:
             await self.connection.drain()
 
@@ -553,7 +530,6 @@ def _last_chunk(trailers: Iterable[tuple[bytes, bytes]]) -> bytes:
 
 
 def _head(status: int, fields: HeaderFields) -> bytes:
-    """Return the head of a response, with the standard reason phrase."""
     begin = _STATUS_LINES.get((status, b"")) or b"HTTP/1.1 %d " % status
     return b"\r\n".join([begin, *map(FIELD_LINE, fields), b"", b""])
 
@@ -562,10 +538,6 @@ class _Pieces:
     """The stream of a request body, with a minimum rate at which the client must send.
 
     Only the time spent waiting for the client counts, not the time in which the service reads.
-
-    Args:
-        exchange: the request.
-        most: the maximum size of the body in bytes; None for no maximum.
     """
 
     def __init__(self, exchange: ClientExchange, most: int | None) -> None:
@@ -607,7 +579,6 @@ class _Pieces:
 
 
 def loggable_path(path: str) -> str:
-    """Percent-encode a path, so that it can be written to a JSON log."""
     if not path.startswith("/") and "://" in path:  # RFC 9112, section 3.2.2
         path = "/" + path.partition("://")[2].partition("/")[2]
     return quote(path.encode("utf-8", "surrogateescape"), safe=_SAFE)
@@ -621,7 +592,6 @@ def _too_large(most: int) -> FaultError:
 
 @lru_cache(maxsize=1024)  # clients use few different hosts
 def is_authority(text: str) -> bool:
-    """Return whether a string is a valid host, with or without a port, that can be forwarded."""
     match = _AUTHORITY.match(text)
     if match is None or match[1] is None:
         return match is not None

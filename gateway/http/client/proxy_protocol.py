@@ -32,7 +32,6 @@ class ProxyHeader(NamedTuple):
     """A PROXY protocol header.
 
     Attributes:
-        size: its length in bytes.
         client: the address of the client; None if the balancer opened the connection for itself,
             for example for a health check.
     """
@@ -97,8 +96,6 @@ class ProxyHeaderReader(asyncio.Protocol):
     """Reads the header of a new connection, then passes the connection to its protocol.
 
     Args:
-        networks: the networks of the load balancers.
-        seconds: the maximum time until the header has arrived.
         refused: called with the address of the peer when the connection is refused.
         found: returns the protocol of the connection, given the address of the client.
     """
@@ -124,7 +121,6 @@ class ProxyHeaderReader(asyncio.Protocol):
             self._refuse()
 
     def data_received(self, data: bytes) -> None:
-        """Continue to parse the header; once it is complete, hand over to the protocol."""
         if self._transport.is_closing():
             return
         self._data += data
@@ -144,7 +140,6 @@ class ProxyHeaderReader(asyncio.Protocol):
             protocol.data_received(rest)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Cancel the timeout."""
         del exc
         self._timer.cancel()
 

@@ -17,7 +17,6 @@ _ITS_PORT = re.compile(r"(?::[0-9]*)?\Z")
 
 
 def public_origin(exchange: ClientExchange) -> tuple[str, str]:
-    """Return the scheme and the authority that the client used, as reported by a trusted proxy."""
     scheme, authority = exchange.connection.scheme, exchange.authority
     if trusts(exchange.trusted_proxies, exchange.peer):
         fields = exchange.message.headers

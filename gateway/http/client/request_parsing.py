@@ -72,7 +72,6 @@ class RefusedRequest:
     """A queued request that is refused when its turn comes.
 
     Attributes:
-        fault: the error to send.
         message: the head of the request, or the result of `unread`.
     """
 
@@ -89,7 +88,6 @@ def unread(begun: bytes) -> RequestMessage:
 
 
 def refused(fault: Fault, message: RequestMessage) -> RawRequestMessage:
-    """Wrap a refused request for the parser's queue; see `RefusedRequest`."""
     # aiohttp's types allow only requests and a private class in the queue.
     return cast(RawRequestMessage, RefusedRequest(fault, message))
 
@@ -112,26 +110,22 @@ def new_parser(
 
 
 def longest_field(limits: Limits) -> int:
-    """Return the parser's size limit for one header field, in bytes."""
     # It must differ from the limit for the target, because the parser's error contains only the
     # number.
     return limits.header_bytes + (limits.header_bytes == limits.target)
 
 
 def size(message: RawRequestMessage) -> int:
-    """Return the total size of a request's header fields in bytes."""
     # Each line has a colon, a space and a line end of two bytes.
     return sum(len(name) + len(value) + 4 for name, value in message.raw_headers)
 
 
 def largest_head(limits: Limits) -> int:
-    """Return the maximum bytes of a request that may arrive before its head is complete."""
     # In addition to the target, the request line contains the method and the protocol version.
     return limits.header_bytes + limits.target + 64
 
 
 def too_heavy(limits: Limits) -> Fault:
-    """Return the error for header fields that exceed the size limit."""
     return Fault(
         FaultCode.HEADERS_TOO_LARGE,
         f"The header fields may have {limits.header_bytes} bytes in all.",
@@ -139,18 +133,15 @@ def too_heavy(limits: Limits) -> Fault:
 
 
 def too_many(limits: Limits) -> Fault:
-    """Return the error for too many header fields."""
     detail = f"A request may have {limits.header_fields} header fields."
     return Fault(FaultCode.HEADERS_TOO_LARGE, detail)
 
 
 def too_long(limits: Limits) -> Fault:
-    """Return the error for a request target that is too long."""
     return Fault(FaultCode.URI_TOO_LONG, f"The request target may have {limits.target} bytes.")
 
 
 def malformed(reason: str) -> Fault:
-    """Return the error for a request that is not valid HTTP."""
     return Fault(FaultCode.BAD_REQUEST, f"The request is not valid HTTP/1.1: {reason}.")
 
 

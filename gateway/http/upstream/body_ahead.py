@@ -21,8 +21,6 @@ _EXPECT = frozenset({b"expect"})
 
 
 class BodyReadAhead:
-    """Reads small request bodies ahead, within a memory budget."""
-
     def __init__(self) -> None:
         self._held = 0
         self._without_room: list[UpstreamRequest] = []
@@ -89,7 +87,6 @@ class ArrivingBody:
             raise
 
     def leave(self) -> None:
-        """Release the place, unless it is already released."""
         leave, self._leave = self._leave, None
         if leave is not None:
             leave()

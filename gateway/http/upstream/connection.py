@@ -115,7 +115,6 @@ def granted(value: bytes) -> float | None:
 
 
 def jittered(seconds: float | None) -> float:
-    """Shorten an idle time, by default `_USUAL`, by a random share."""
     return (_USUAL if seconds is None else seconds) * (1 - _JITTER * random())  # noqa: S311  # no secret depends on it
 
 
@@ -144,8 +143,6 @@ def write_request(
     """Write a request in HTTP/1.1: the head, and the body if it is complete.
 
     Args:
-        write: writes to the connection.
-        request: the request to send.
         authority: the target's host and port, for Host unless the request sets a host.
     """
     begin = f"{request.method} {request.target} HTTP/1.1"
@@ -292,21 +289,17 @@ class StreamedResponse:
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def unread(self, data: bytes) -> None:
-        """Put bytes back, so that the next read returns them first."""
         self._pieces.insert(0, data)
 
     async def write(self, data: bytes) -> None:
-        """Send bytes of the protocol that the connection switched to."""
         await self._connection.write(data)
 
     def release(self) -> None:
-        """Stop counting the request as one in flight."""
         ended, self.ended = self.ended, None
         if ended is not None:
             ended(self)
 
     def abandon(self) -> None:
-        """Stop reading the response, and stop counting the request as one in flight."""
         if not self.complete:
             self._connection.close()
         ended, self.ended = self.ended, None
@@ -314,7 +307,6 @@ class StreamedResponse:
             ended(self)
 
     def feed(self, data: bytes) -> None:
-        """Add a received piece of the body."""
         self._pieces.append(data)
         self._size += len(data)
         if self._waiter is not None and not self.small:
@@ -324,12 +316,10 @@ class StreamedResponse:
             self._connection.pause()
 
     def hand_on(self) -> None:
-        """Stop waiting for the rest of a small body."""
         self.small = False
         self.wake()
 
     def wake(self) -> None:
-        """Wake the task that waits in `progress` or `arrived`."""
         waiter = self._waiter
         if waiter is not None:
             self._waiter = None
@@ -370,11 +360,9 @@ class UpstreamConnection:  # mypyc compiles no subclass of asyncio.Protocol
 
     Args:
         name: the address of the target, for error messages.
-        authority: the target as configured.
         host: the Host field of requests that set no host.
         release: called with the connection when it is free for another exchange.
         lost: called with the connection when it is closed.
-        batch: the transports that send at the end of the current event loop iteration.
     """
 
     def __init__(
@@ -406,7 +394,6 @@ class UpstreamConnection:  # mypyc compiles no subclass of asyncio.Protocol
         self._lines: HeaderFields = []  # the parser appends field lines here
 
     def is_usable(self) -> bool:
-        """Return whether an exchange can begin: if open, idle, and without unread bytes."""
         transport = self._reading.transport
         if self._state not in FREE or transport is None or transport.is_closing():
             return False
@@ -450,12 +437,10 @@ class UpstreamConnection:  # mypyc compiles no subclass of asyncio.Protocol
         self.deadline.set_at(now + seconds)
 
     def pause(self) -> None:
-        """Pause reading from the service."""
         self.deadline.clear()
         self._reading.pause()
 
     def resume(self) -> None:
-        """Resume reading from the service."""
         self._reading.resume()
 
     async def write(self, data: bytes) -> None:
@@ -494,12 +479,10 @@ class UpstreamConnection:  # mypyc compiles no subclass of asyncio.Protocol
                 self.deadline.set(self.timeouts.first_byte)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Store the transport."""
         own = cast(asyncio.Transport, transport)  # uvloop's does not derive from it
         self._reading.transport, self._transport = own, BatchingTransport(own, self._batch)
 
     def data_received(self, data: bytes) -> None:  # noqa: C901  # one function, for speed
-        """Parse received bytes."""
         response = self._response
         if response is None:
             self.close()  # unrequested bytes must not become the response to the next request
@@ -546,17 +529,14 @@ class UpstreamConnection:  # mypyc compiles no subclass of asyncio.Protocol
         """Return None, so that the transport closes as for any `asyncio.Protocol`."""
 
     def pause_writing(self) -> None:
-        """Pause sending the request body."""
         self._writable = asyncio.Event()
 
     def resume_writing(self) -> None:
-        """Resume sending the request body."""
         if self._writable is not None:
             self._writable.set()
             self._writable = None
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Complete the response or fail it, depending on the state."""
         self._transport = None
         self._lost(self)
         if isinstance(exc, TlsError) and self._state is UpstreamState.FRESH:
@@ -596,7 +576,6 @@ class UpstreamConnection:  # mypyc compiles no subclass of asyncio.Protocol
         self._lines.append((name, value))
 
     def on_headers_complete(self) -> None:
-        """Process the head of an interim or final response."""
         response, request = self._response, self._request
         assert response is not None
         assert request is not None
@@ -648,7 +627,6 @@ class UpstreamConnection:  # mypyc compiles no subclass of asyncio.Protocol
         response.wake()
 
     def on_body(self, data: bytes) -> None:
-        """Add a piece of the body to the response."""
         self._state = _PIECE.get(self._state) or _PIECE[self._state]
         assert self._response is not None
         self._response.feed(data)

@@ -27,10 +27,8 @@ class HealthChecks:
     """Runs the health checks of the configured services.
 
     Args:
-        pool: the pool whose addresses are checked and marked as up or down.
         report: called after each change with the service, the address, and the reason why the
             address is down, or None if it is up.
-        start: starts the task that checks one address.
     """
 
     def __init__(
@@ -60,7 +58,6 @@ class HealthChecks:
                 self._tasks[service, address] = self._start("health_check", check)
 
     def stop(self) -> None:
-        """Stop all health checks."""
         for task in self._tasks.values():
             task.stop()
         self._tasks = {}

@@ -60,8 +60,6 @@ class TargetAddress:
         target: the target as configured.
         host: the IP address, or the host of the target if it needs no DNS lookup.
         label: the target for the log, with the address if they differ.
-        connections: the connections to the address.
-        in_flight: the number of requests in flight.
         failures: the number of consecutive failures.
         ejected_until: the end of the ejection; 0 if the address is not ejected.
         seconds: the length of the last ejection in seconds; 0 if there was none.
@@ -107,11 +105,9 @@ class TargetAddress:
         self.turn = 0.0
 
     def available(self, now: float) -> bool:
-        """Return whether requests may be sent to the address."""
         return not self.down and now >= self.ejected_until and not self.trial
 
     def began(self) -> None:
-        """Record that a request was sent to the address."""
         self.in_flight += 1
         self.trial = self.ejected_until > 0
 
@@ -147,7 +143,6 @@ class ServicePool:
     Callers pass the current time as `now`, in seconds.
 
     Attributes:
-        addresses: the addresses that requests are sent to.
         weighted: whether the weights of the addresses differ.
         time: the virtual time of the weighted selection: that of the latest selection.
         retries: the number of retries left in the budget.
@@ -254,7 +249,6 @@ class ServicePool:
         """Record the end of a request.
 
         Args:
-            address: the address that the request was sent to.
             failed: whether the address failed; None if the request says nothing about its health.
             cause: the reason of the failure, for the log.
         """
@@ -281,10 +275,8 @@ class Pool:
 
     Args:
         count: increments a counter, given its kind and labels.
-        batch: the transports that send at the end of the current event loop iteration.
         unresolved: called with a host name and the reason when its lookups start to fail, and with
             None when they succeed again.
-        lookup: looks up a host name.
 
     Attributes:
         readdressed: called when the addresses of a service have changed.
@@ -383,7 +375,6 @@ class Pool:
             raise
 
     async def _find_addresses(self, pool: ServicePool) -> None:
-        """Wait until one of a service's host names has an address; raises FaultError."""
         service = pool.service
         reason: str | None = None
         name = service.targets[0].authority
@@ -407,7 +398,6 @@ class Pool:
     async def _enter_busy(
         self, pool: ServicePool, request: UpstreamRequest
     ) -> tuple[UpstreamRequest, ArrivingBody | None]:
-        """Wait for a place, and for one of the few places of bodies that are still arriving."""
         request = await self._bodies.read(request)
         arriving: ArrivingBody | None = None
         if isinstance(request.body, AsyncIterator):
@@ -463,7 +453,6 @@ class Pool:
         return await address.connections.send(request, timeouts)
 
     def addresses(self, service: Service) -> tuple[TargetAddress, ...]:
-        """Return the addresses to which requests for a service are sent."""
         return self._service_pool(service).addresses
 
     def unresolved(self, target: Target) -> str | None:
@@ -485,7 +474,6 @@ class Pool:
             self._service_pool(service)
 
     def close(self) -> None:
-        """Close every connection."""
         self._resolver.close()
         for pool in self._services.values():
             for address in pool.addresses:
@@ -517,7 +505,6 @@ class Pool:
         self.readdressed()
 
     def _update(self, pool: ServicePool) -> None:
-        """Set the addresses of a service; removed addresses get no more requests."""
         service = pool.service
         known = {_identity(each.target, each.host): each for each in pool.addresses}
         latest: list[TargetAddress] = []

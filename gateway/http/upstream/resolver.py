@@ -68,7 +68,6 @@ Lookup = Callable[[str], Awaitable[Resolution]]
 
 
 async def resolve(host: str) -> Resolution:
-    """Look up a host name; raises ResolveError."""
     try:
         async with asyncio.timeout(_LONGEST):
             return await _resolve(host)
@@ -141,7 +140,6 @@ class _Name:
     """A host name that is looked up at intervals.
 
     Attributes:
-        addresses: the result of the last successful lookup.
         error: why the last lookup failed; None if it succeeded.
         absent: the number of latest consecutive lookups that found no address for the name.
         done: set after the first lookup, successful or not.
@@ -163,7 +161,6 @@ class Resolver:
         changed: called with a name whenever its addresses have changed.
         failed: called with a name and the reason when its lookups start to fail, and with None when
             they succeed again.
-        lookup: looks up a name.
     """
 
     def __init__(
@@ -185,7 +182,6 @@ class Resolver:
         return () if name is None else name.addresses
 
     def error(self, host: str) -> str | None:
-        """Return why the last lookup of a host failed, or None if it succeeded."""
         name = self._names.get(host)
         return None if name is None else name.error
 
@@ -219,7 +215,6 @@ class Resolver:
         return name.error
 
     def close(self) -> None:
-        """Stop all lookups."""
         for name in self._names.values():
             self._stop(name)
 

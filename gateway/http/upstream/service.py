@@ -70,7 +70,6 @@ class Target(NamedTuple):
     """A host and port of a service. A host name may have several addresses.
 
     Attributes:
-        secure: whether connections use TLS.
         weight: the share of requests that each of its addresses gets, relative to the other
             targets.
     """
@@ -203,15 +202,8 @@ class Service:
     """A backend: its name, its addresses and its limits.
 
     Attributes:
-        name: The name of the service in the configuration.
-        targets: The addresses of the service.
         host: The Host header field of requests to the service: CLIENT_HOST for the value that the
             client sent, TARGET_HOST for the authority of the target, or a literal value.
-        timeouts: The timeouts of requests to the service.
-        ejection: When failing targets are ejected.
-        capacity: The maximum numbers of concurrent and of waiting requests.
-        health: The active health check; None without health checks.
-        retries: When a request is sent again.
         tls: The context of TLS connections; None if no target uses TLS.
         server_name: The name that certificates must contain; None for the host of the target.
         resolve_seconds: The longest time between two lookups of a host name.
@@ -328,14 +320,7 @@ class ServiceModel(SectionModel):
     def compile(
         self, name: str, files: ConfigFiles, mistakes: Mistakes, *, is_told: bool = True
     ) -> Service:
-        """Return the service.
-
-        Args:
-            name: the name of the service.
-            files: the files that the configuration names.
-            mistakes: collects the mistakes.
-            is_told: the value of `reads_version` if it is not configured.
-        """
+        """`is_told` is the value of `reads_version` if it is not configured."""
         here = mistakes.below("services", name)
         targets = (
             here.attempt(partial(_target, each), "targets", index)

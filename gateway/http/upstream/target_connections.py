@@ -24,7 +24,6 @@ from gateway.http.upstream.upstream import StaleConnectionError, UpstreamRequest
 
 
 def address_label(target: Target, host: str) -> str:
-    """Return the label of an address of a target in the log and in reports."""
     return target.authority if host == target.host else f"{target.authority} ({host})"
 
 
@@ -61,16 +60,12 @@ class TargetConnections:
     """Opens, keeps and reuses the connections to one address of a target.
 
     Args:
-        target: the target.
-        host: its address.
         crowded: called when a request waits for a connection although the maximum number of
             connections is being opened.
         exhausted: called with the reason when this machine cannot open a connection to any target.
-        batch: the transports that send at the end of the current event loop iteration.
 
     Attributes:
         service: the service; a reload replaces it.
-        tls: the TLS context; None without TLS.
         server_name: the name that the target's certificate must contain.
         retired: whether no new exchange may begin.
     """
@@ -141,19 +136,16 @@ class TargetConnections:
         return await connection.send(request, timeouts).arrived()
 
     def close(self) -> None:
-        """Close every connection."""
         for opening in self._opening:
             opening.cancel()
         for connection in tuple(self._open):
             connection.close()
 
     def secured_as(self, other: "TargetConnections") -> bool:
-        """Return whether both use the same TLS settings."""
         return (self.tls, self.server_name) == (other.tls, other.server_name)
 
     @property
     def busy(self) -> bool:
-        """Whether an exchange is under way."""
         return bool(self._open)
 
     def retire(self) -> None:
@@ -202,7 +194,6 @@ class TargetConnections:
             self._opening.add(task)
 
     async def _open_one(self, seconds: float) -> None:
-        """Open a connection for the waiting requests; a failure ends the wait of the first one."""
         try:
             connection = await self._connect(seconds)
         except Exception as error:  # after any error, the request would wait in vain
@@ -280,7 +271,6 @@ class TargetConnections:
             self._session_due = max(self._session_due, loop.time() + _TICKET_SECONDS)
 
     def _release(self, connection: UpstreamConnection) -> None:
-        """Reuse a connection after an exchange, or close it if it is too old."""
         if connection.rested_since < connection.retire_at:
             self._lend(connection)
         else:
@@ -288,7 +278,6 @@ class TargetConnections:
             self._open_more(self.service.timeouts.connect)
 
     def _lend(self, connection: UpstreamConnection) -> None:
-        """Pass an idle connection to the first waiting request, or keep it for a later one."""
         place = self._waiting.pop() if self._waiting.size else None
         if place is not None:
             place.set_result(connection)

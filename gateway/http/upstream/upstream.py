@@ -23,7 +23,6 @@ class UpstreamRequest(Struct, frozen=True):
     """A request to send to a service.
 
     Attributes:
-        method: the request method, such as `GET`.
         target: the raw path and query.
         fields: the header fields to send, without Host and the framing fields.
         host: the value of Host; None for the authority of the target.
@@ -164,16 +163,12 @@ class UpstreamResponse(UpstreamHead, Protocol):
 
 
 class Upstream(Protocol):
-    """Sends requests to services."""
-
     async def send(
         self, service: Service, request: UpstreamRequest, *, background: bool = False
     ) -> UpstreamResponse:
         """Return the response as soon as its head has arrived.
 
         Args:
-            service: the service that gets the request.
-            request: the request to send.
             background: whether no client waits for the response. A background request uses only
                 spare capacity, never waits, tries only one target, and does not affect its health.
 
