@@ -1,8 +1,4 @@
-"""Claims: what must hold so that a service of one version can serve clients of another version.
-
-A claim concerns one part of the messages of an operation: every example that conforms to the
-sender's document must conform to the recipient's document after the conversion.
-"""
+"""Claims: what must hold so that a service of one version can serve clients of another version."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -36,8 +32,6 @@ from gateway.versions.version import Version
 
 
 class MessagePart(Enum):
-    """The part of a message that a claim concerns."""
-
     QUERY = "query"
     HEADERS = "headers"
     REQUEST = "request"
@@ -54,17 +48,11 @@ class Claim:
     """The claim that every example of one message part conforms after the conversion.
 
     Attributes:
-        api: the name of the API.
-        client: the version that the client uses.
-        service: the version that the service implements.
         operation: the operation in the client's document, such as `GET /person`. If the service's
             document has a different path, that path follows after an arrow.
-        part: the part of the message.
         status: the key of a response in the document, such as `200`; empty for requests.
-        given: the schema of the examples, from the sender's document.
         wanted: the schema to which the converted examples must conform, from the recipient's
             document.
-        conversion: the conversion from `given` to `wanted`; None if messages are not converted.
         named: the fields that changes name, with `*` for array elements.
     """
 
@@ -93,7 +81,6 @@ class Unproved:
             version without a document; `unmatched` if only the service's document has the
             operation.
         status: the key of a response in the document; empty for the whole operation.
-        reason: a sentence for operators.
     """
 
     kind: UnprovedKind
@@ -106,7 +93,6 @@ class Unproved:
 
     @property
     def holds(self) -> bool:
-        """Whether no gap was found."""
         return self.kind != "gap"
 
 
@@ -120,7 +106,6 @@ _DEEP = 8
 _BODILESS = {"204", "205", "304"}
 # The methods that replace stored data.
 _OVERWRITING = ("PUT", "PATCH")
-# The schema that represents a missing body.
 _NO_BODY: Schema = {"type": "object", "properties": {}, "additionalProperties": False}
 
 
@@ -182,7 +167,6 @@ def _reading(
     ways: tuple[Conversion, Conversion],
     path: str,
 ) -> Conversion | None:
-    """Return the conversion of responses to GET at the path of a write; None without a GET."""
     for one in operations if writing.operation.method in _OVERWRITING else ():
         same = one.operation.shape == writing.operation.shape and path in one.captures
         if same and one.operation.method == "GET":
@@ -200,7 +184,6 @@ def _round_trip(
     to_service: Conversion,
     reading: Conversion,
 ) -> Iterator[Outcome]:
-    """Yield the claim that a client changes nothing if it writes back what it has read."""
     if operation.method not in _OVERWRITING or operation.request is None or other.request is None:
         return
     down, up = reading.for_response("GET", 200), to_service.for_request(other.method)
@@ -225,7 +208,6 @@ def _counterparts(
     path: str,
     operation_path: OperationPath | None,
 ) -> list[LocatedOperation]:
-    """Return the service's operations that correspond to a client's operation at an endpoint."""
     if operation_path is None:
         return [other for other in theirs if other.is_counterpart(ours, path)]
     return [other for other in theirs if other.is_asked_by(operation_path, theirs)]
@@ -321,7 +303,6 @@ def _parameters(
 def _form(
     about: _About, operation: Operation, other: Operation, to_service: Conversion, *, together: bool
 ) -> Iterator[Outcome]:
-    """Yield the claims about the forms that an operation accepts."""
     assert operation.form is not None
     whole = to_service.for_request(other.method)
     as_json = becomes_json(whole)

@@ -25,7 +25,6 @@ class LocatedOperation:
     """An operation in a version's document, with the endpoints that route to it.
 
     Attributes:
-        operation: the operation in the document.
         captures: for each endpoint path, the strings in the operation's path that the captures of
             the endpoint match; `{}` for a parameter.
         reason: the reason why no endpoint routes to the operation; empty if there is such an
@@ -66,13 +65,7 @@ class LocatedOperation:
 def find_operation(
     located: LocatedOperation, request: Conversion, response: Conversion
 ) -> OperationPath | None:
-    """Return the operation path that the configuration declares for an operation, or None.
-
-    Args:
-        located: the client's operation.
-        request: the conversion of requests, with all operations.
-        response: the conversion of responses.
-    """
+    """Return the operation path that the configuration declares for an operation, or None."""
     if not request.has_operations:
         return None
     for path, query in _samples(located.operation.shape, request):
@@ -111,7 +104,6 @@ def _samples(shape: str, request: Conversion) -> Iterator[tuple[str, str | None]
 
 
 def _filled_in(shape: str, template: Template) -> str:
-    """Return the path of an operation, with the literal parts of a template's segments added."""
     written = [
         text
         if text != "{}" or part is None or part.capture is None
@@ -187,7 +179,6 @@ def _forms(endpoint: Endpoint, version: Version | None) -> Iterator[Template]:
 
 
 def _filled(segments: Iterable[Segment], version: Version | None) -> Template:
-    """Return a template that consists of the segments, with the version filled in."""
     filled = tuple(
         Segment(f"{part.prefix}{version}{part.suffix}") if part.capture == "version" else part
         for part in segments
@@ -222,7 +213,6 @@ def documented(
     """Return the method and the endpoint of each operation in a version's document.
 
     Args:
-        folder: the folder to which document paths are relative.
         serves: whether the process serves requests. Such a process does not load large documents.
 
     Returns:

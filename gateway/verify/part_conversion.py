@@ -64,8 +64,6 @@ def convert_round_trip(
     """Return the conversion from the service's data to its data after a client has written it back.
 
     Args:
-        reading: the conversion of the response; None if responses are not converted.
-        writing: the conversion of the request; None if requests are not converted.
         is_patch: whether the service merges the request into its data (RFC 7396).
     """
 
@@ -109,7 +107,6 @@ def convert_form_body(conversion: BodyConversion | None, wanted: Schema) -> Part
 
 
 def becomes_json(conversion: BodyConversion | None) -> bool:
-    """Whether the conversion turns a form into JSON."""
     return conversion is not None and json_from(conversion) is not None
 
 
@@ -127,9 +124,6 @@ def convert_message(
     """Return the conversion of a whole request, in the form that `message_schema` describes.
 
     Args:
-        to_service: the conversion of the request.
-        method: the method of the client's request.
-        service_method: the method of the request to the service.
         wanted: the schema of the converted message; strings are parsed by its types.
         form: whether the client sends a form.
     """
@@ -213,7 +207,6 @@ _SAMPLES = {Type.TEXT: "x", Type.NUMBER: "1", Type.BOOLEAN: "true"}
 
 
 def _sample(conversion: BodyConversion) -> Message:
-    """Return a response with all values that the changes of a conversion read."""
     message = Message(status=200)
     for link in conversion.links:
         for change in link.changes:
@@ -249,7 +242,6 @@ def convert_headers(conversion: Conversion, method: str, wanted: Schema) -> Part
 
 
 def schema_of(parameters: tuple[ApiParameter, ...], place: str) -> Schema:
-    """Return the schema of an object whose properties are all parameters in one location."""
     here = {
         (one.name.lower() if place == "header" else one.name): one
         for one in parameters

@@ -38,7 +38,6 @@ class Finding:
             `lost` if the field never arrives; `ignored` if the recipient's schema lacks the field.
         reason: a sentence for operators; its subject, the field, is omitted.
         example: the smallest failing example; None if only all examples together show the failure.
-        converted: the converted example; None if it cannot be converted.
         decisive: the JSON Pointers of the values in the example on which the failure depends.
     """
 
@@ -52,11 +51,9 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class ClaimProof:
-    """The result of testing a claim: the numbers of examples and failures, and the findings.
+    """The result of testing a claim.
 
-    Attributes:
-        more: the number of further findings that are omitted.
-        proved: whether the schemas prove the claim without examples.
+    `more` is the number of omitted findings; `proved` means that no examples were needed.
     """
 
     claim: Claim
@@ -73,14 +70,13 @@ class ClaimProof:
 
 @dataclass(frozen=True, slots=True)
 class Unproven:
-    """A claim that could not be tested, with the reason."""
+    """A claim that could not be tested. It holds, since no mistake was found."""
 
     claim: Claim
     reason: str
 
     @property
     def holds(self) -> bool:
-        """Always true: the claim was not tested, so no mistake was found."""
         return True
 
 
@@ -108,7 +104,6 @@ def prove(claim: Claim, examples: Examples, end: float = inf) -> ClaimProof:
 
 
 def _fit(claim: Claim) -> Fit:
-    """Return whether the schemas prove a claim about a JSON body."""
     body = claim.conversion
     if claim.part not in (MessagePart.REQUEST, MessagePart.RESPONSE):
         return Fit(Verdict.UNKNOWN)
@@ -165,7 +160,6 @@ class _Trial:
         self.wanted = Validator(self.claim.wanted)
 
     def run(self, document: object) -> bool:
-        """Test an example; return whether it fails."""
         self.examples += 1
         self.before |= fields_of(document)
         arrived, violations = self._outcome(document)
@@ -176,8 +170,6 @@ class _Trial:
         return bool(violations)
 
     def finding(self, failure: tuple[str, str], document: object) -> Finding:
-        """Return the finding for a field and keyword, with the smallest failing example."""
-
         def still(smaller: object) -> bool:
             return self.given.allows(smaller) and failure in {
                 (violation.field, violation.keyword) for violation in self._outcome(smaller)[1]
@@ -236,7 +228,6 @@ class _Trial:
         ]
 
     def _failing(self, names: set[str]) -> set[str]:
-        """Return the names of the fields that fail or are inside a failing field."""
         tops = {field for field, _ in self.failures}
         return {
             name
@@ -306,7 +297,6 @@ def _changed(
 
 
 def _steps(error: ConversionError, part: MessagePart) -> tuple[str, ...]:
-    """Return the location of an error in an example, as keys."""
     place = error.place
     if not isinstance(place, Beside):
         return tuple(map(str, place))

@@ -22,13 +22,7 @@ _PIECE, _OVERLAP = 2**16, 64
 
 
 def check_documents(apis: Iterable[Api], folder: Path, mistakes: Mistakes) -> None:
-    """Report each file that cannot be read or is not OpenAPI 3; URLs are skipped.
-
-    Args:
-        apis: the APIs whose versions name the files.
-        folder: the folder to which the paths are relative.
-        mistakes: collects the mistakes.
-    """
+    """Report each file that cannot be read or is not OpenAPI 3; URLs are skipped."""
     for api in apis:
         for label, version in api.versions.items():
             location = api.schemas.get(version, "http://")

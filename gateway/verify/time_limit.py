@@ -17,6 +17,5 @@ def end_after(seconds: float | None) -> float:
 
 
 def check_time(end: float) -> None:
-    """Raise OutOfTimeError if the end has passed."""
     if time.monotonic() > end:
         raise OutOfTimeError

@@ -58,7 +58,6 @@ def text(results: Iterable[VerificationResult]) -> Iterator[str]:
 
 
 def _summary(counts: Counter[str]) -> str:
-    """Return the last line, with the number of claims by outcome."""
     ways = [f"{counts['proved']} proved"] if counts["proved"] else []
     if tried := counts["hold"] - counts["proved"]:
         ways.append(f"{tried} by {counts['examples']} examples")
@@ -73,7 +72,6 @@ def _summary(counts: Counter[str]) -> str:
 
 
 def json(results: Iterable[VerificationResult]) -> Iterator[str]:
-    """Yield the report as one JSON document."""
     given = list(results)
     listed = [_object(result) for result in given]
     # null means unknown, as for a single claim.

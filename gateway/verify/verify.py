@@ -23,8 +23,6 @@ class VerifyOptions:
 
     Attributes:
         api: the API to verify; None for all APIs with conversions.
-        between: the labels of two versions to verify; None for all versions.
-        examples: the number of examples per claim.
         seed: the seed of the examples; the same seed generates the same examples.
         seconds: the time limit; None for no limit.
     """
@@ -38,8 +36,6 @@ class VerifyOptions:
 
 @dataclass(frozen=True, slots=True)
 class VersionPair:
-    """Two versions of an API: the client's version and the service's version."""
-
     api: Api
     client: Version
     service: Version
@@ -73,12 +69,6 @@ def verify(
     begins: Begins = lambda *_: None,
 ) -> Iterator[VerificationResult]:
     """Yield the results of all claims, one by one.
-
-    Args:
-        snapshot: the configuration.
-        folder: the folder to which document paths are relative.
-        options: the options of the command.
-        begins: called before each claim is tested.
 
     Raises:
         VerifyError: the configuration lacks the API, the versions, any conversions or any

@@ -36,7 +36,6 @@ class Matching:
             newest version that begins with 1.
         aliases: the versions by alias, such as `latest`.
         own: the versions from which ranges select; None for all versions.
-        parsed: the labels in their formats, by version.
     """
 
     ladder: tuple[Version, ...] = ()
@@ -66,7 +65,6 @@ class Matching:
         return replace(self, own=tuple(each for each in self.ladder if each in versions))
 
     def find(self, raw: str) -> Version | None:
-        """Return the version that a string names, or None."""
         if raw in self.aliases:
             return self.aliases[raw]
         number = {each: label.number for each, label in self.parsed.items()}
@@ -135,7 +133,6 @@ class Matching:
         return None
 
     def _newest(self, ladder: Sequence[Version]) -> Version | None:
-        """Return the newest version that is not a pre-release."""
         for version in reversed(ladder):
             if version not in self.parsed or self.parsed[version].is_release:
                 return version
@@ -143,7 +140,6 @@ class Matching:
 
 
 def _is_upto(one: Any, other: Any) -> bool:
-    """Return whether two numbers have the same format and the first is not above the second."""
     return type(one) is type(other) and bool(one <= other)
 
 

@@ -1,9 +1,8 @@
 """The base classes of mechanisms (models of gateway.yaml) and of the readers compiled from them.
 
-A reader finds the version at one location in a request, such as a header. It returns the raw
-values, which may be missing, contradictory or malformed. The module `selection` decides which
-version they name. A reader also replaces the version at its location. Everything specific to a
-mechanism is in its reader; no other code distinguishes mechanisms.
+A reader finds the version at one location in a request. It returns the raw values, which may be
+missing, contradictory or malformed; `selection` decides which version they name. No other code
+distinguishes mechanisms.
 """
 
 from abc import ABC, abstractmethod
@@ -100,16 +99,12 @@ class Reader(ABC):
         return False
 
     def content_type(self, version: Version) -> str | None:
-        """Return the media type of JSON responses in a version.
-
-        The result None keeps the media type of the service.
-        """
+        """Return the media type of JSON responses in a version; None keeps that of the service."""
         return None
 
     def answers_with(
         self, head: RequestHead, version: Version, aliases: Mapping[str, Version]
     ) -> str | None:
-        """Return the media type of the JSON response; None keeps the media type of the service."""
         return self.content_type(version)
 
     def rewrite_query(self, query: str, label: str) -> str:
@@ -144,16 +139,11 @@ class VersionRewrite:
     """Replaces the version in requests or responses at all locations that can name a version.
 
     Args:
-        label: the version to name.
-        readers: the readers of these locations, without the path.
         is_replaced: returns whether to replace a version in the media type of a body.
         added: the reader that adds the version to a message without a version.
 
     Attributes:
         fields: returns header fields with the new version; everything else is preserved.
-        readers, added: see Args.
-        changes_query: whether `query` can change a query.
-        changes_authority: whether `authority` can change an authority.
     """
 
     __slots__ = (
@@ -200,8 +190,6 @@ class VersionRewrite:
         """Return the rewrite for an endpoint's readers; None if only the path names versions.
 
         Args:
-            readers: the readers of the endpoint.
-            label: the version to name.
             client: the client's version in requests; None in responses.
             matching: how strings other than labels name the client's version.
         """
@@ -210,7 +198,6 @@ class VersionRewrite:
         return cls(label, elsewhere, is_replaced) if elsewhere else None
 
     def adding(self) -> Self:
-        """Return a rewrite that also adds the version, at the first location that allows it."""
         added = next((each for each in self.readers if each.can_be_added), None)
         return type(self)(self._label, self.readers, self._is_replaced, added)
 

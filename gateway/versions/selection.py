@@ -19,8 +19,6 @@ _LONGEST_NAME = 100
 
 
 class Ending(Protocol):
-    """When a version ends; implemented by `gateway.lifecycle.lifecycle.VersionLifecycle`."""
-
     def ended(self, context: RequestContext) -> bool: ...
 
 
@@ -45,11 +43,8 @@ class Selector:
         readers: the readers; empty if the endpoint has only its default version.
         supported: the versions of the endpoint by label in ascending order, including ended
             versions.
-        default: the version for requests without a version.
         matching: how strings other than labels name a version.
         pins: the versions for requests without a version, by client name.
-        terms: when versions end, by label.
-        only: the reader, if there is only one.
         confusable: the readers whose location a service may confuse with other parts of a request.
     """
 
@@ -75,9 +70,6 @@ class Selector:
         """Return the version on which all readings agree, or an error.
 
         An ended version can be selected, so that the refusal can name it.
-
-        Args:
-            readings: the raw values that each reader found.
         """
         chosen: Selected | None = None
         by: Reader | None = None
@@ -126,7 +118,6 @@ class Selector:
         )
 
     def offered(self, context: RequestContext) -> tuple[str, ...]:
-        """Return the labels of the versions that have not ended for the client."""
         if not self.terms:
             return tuple(self.supported)
         over = {label for label, terms in self.terms.items() if terms.ended(context)}

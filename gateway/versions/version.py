@@ -28,7 +28,6 @@ class Version(NamedTuple):
 
     Attributes:
         rank: the position in `versions` of gateway.yaml, from 1 for the oldest version.
-        label: the label as the API's owner writes it.
     """
 
     rank: int
@@ -70,7 +69,6 @@ class Parsed(NamedTuple):
     """A label in one of the formats.
 
     Attributes:
-        number: the number that orders labels of one format.
         is_release: whether the label names a release, not a pre-release such as `1.4.0-rc.1` or
             `2026-01-31-preview`.
     """

@@ -189,7 +189,6 @@ class ChoiceDefaults(NamedTuple):
 
     Attributes:
         version: the default version, for APIs that have this version.
-        version_header: the response header that names the served version.
         vary: the request headers that identify clients; `*` if clients are identified by their
             address.
         naming: the sources of client names; None if clients have no names.
@@ -206,10 +205,7 @@ class Choice:
     """How the endpoints of an API choose a version, besides their mechanisms.
 
     Attributes:
-        default: the version for requests without a version.
         matching: how strings other than labels name a version.
-        pins: the versions for requests without a version, by client name.
-        header: the response header that names the served version.
         vary: the request headers that identify clients; `*` if clients are identified by their
             address.
     """

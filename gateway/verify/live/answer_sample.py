@@ -11,13 +11,9 @@ class AnswerSample(NamedTuple):
     """A response as the client received it.
 
     Attributes:
-        endpoint: the endpoint of the request.
         route: the route of the client's version.
-        method: the method of the request.
         target: the path and query that the request would have for a service of the client's
             version.
-        status: the status of the response.
-        answer: the response.
         drawn: whether the setting `check` selected the response, as part of its percentage of
             converted responses.
         place: where the request is counted for a cutover; None if it is not a sample for the gates.

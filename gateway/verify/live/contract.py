@@ -38,12 +38,10 @@ class Contract:
     def violations(self, sample: AnswerSample) -> list[tuple[str, str]] | None:
         """Return the fields that violate the schema, each with the violated keyword of JSON Schema.
 
-        A body that is not JSON is reported as the field `body` with the keyword `json`. An
-        undeclared media type is reported as `body` with the keyword `content`. An undeclared
-        success status is reported as a field such as `status 204` with the keyword `status`.
-
-        Returns:
-            None if the document has no schema for the response.
+        The result is None if the document has no schema for the response. A body that is not JSON
+        is the field `body` with the keyword `json`; an undeclared media type is `body` with the
+        keyword `content`; an undeclared success status is a field such as `status 204` with the
+        keyword `status`.
         """
         operation = self._operation(
             sample.endpoint, sample.route.version, sample.method, sample.target
@@ -73,7 +71,6 @@ class Contract:
         return [(each.field, each.keyword) for each in validator.violations(document)]
 
     def refusals(self, request: TrialRequest) -> list[RefusedField]:
-        """Return the parts of a request that the service's document does not allow."""
         operation = self._operation(
             request.endpoint, request.version, request.method, request.target
         )
@@ -211,7 +208,6 @@ def _decoded(body: bytes, codings: list[bytes], most: int) -> bytes:
 
 
 def _ranges(types: Iterable[str]) -> frozenset[str]:
-    """Return media types and ranges without their parameters."""
     return frozenset(each.partition(";")[0].strip().lower() for each in types)
 
 

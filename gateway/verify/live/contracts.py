@@ -19,18 +19,13 @@ _PATIENCE, _LONG_PATIENCE = 60.0, 3600.0
 
 @dataclass(slots=True)
 class Contracts:
-    """Loads and caches contracts by the location of their documents.
-
-    Attributes:
-        folder: the folder to which document paths are relative.
-    """
+    """Loads and caches contracts by the location of their documents."""
 
     folder: Path
     _known: "dict[str, Contract | float]" = field(default_factory=dict)
     _failures: dict[str, str] = field(default_factory=dict)
 
     def forget(self) -> None:
-        """Discard the loaded documents, after a reload of the configuration."""
         self._known.clear()
         self._failures.clear()
 

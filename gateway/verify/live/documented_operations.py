@@ -20,7 +20,6 @@ class DocumentedOperations:
     """Finds and caches the operations of versions, for one configuration at a time.
 
     Attributes:
-        folder: the folder to which document paths are relative.
         patience: the maximum time to wait for a document, in seconds. Loading continues after that
             time.
         serves: whether the process serves requests. Such a process does not load large documents.
@@ -36,10 +35,6 @@ class DocumentedOperations:
 
     async def find(self, rules: Snapshot, key: VersionKey) -> _Operations:
         """Return the method and the endpoint of each operation of a version.
-
-        Args:
-            rules: the configuration in force.
-            key: the API and the label of the version.
 
         Returns:
             None if the version has no document, or if the document is not loaded in time.

@@ -2,11 +2,7 @@
 
 
 class SampleBudget:
-    """A token bucket that holds at most the tokens of one second.
-
-    Args:
-        rate: the number of tokens per second.
-    """
+    """A token bucket that holds at most the tokens of one second."""
 
     __slots__ = ("_at", "_left", "_rate")
 
@@ -15,12 +11,7 @@ class SampleBudget:
         self._at: float | None = None
 
     def has(self, size: float, now: float) -> bool:
-        """Return whether enough tokens are available.
-
-        Args:
-            size: the number of tokens.
-            now: the time, in monotonic seconds.
-        """
+        """Return whether enough tokens are available; `now` is in monotonic seconds."""
         if self._at is not None:
             self._left = min(self._left + (now - self._at) * self._rate, self._rate)
         self._at = now

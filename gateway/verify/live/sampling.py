@@ -1,11 +1,11 @@
 """Sampling: validates samples of live responses in the background.
 
-A sample is taken after the response was sent, so sampling cannot delay or fail a response. Samples
-are added to a bounded queue and validated one at a time in a thread. When the queue is full,
-samples are dropped. The setting `check` selects a percentage of converted responses. For the gates
-of a cutover, the responses on both routes are sampled within one common budget. With separate
-budgets, a burst of one kind of request would have a larger share in the samples of the busier
-route. Responses to writes are rarer, so they have their own budget and are validated first.
+A sample is taken after the response was sent. Samples are added to a bounded queue and validated
+one at a time in a thread. When the queue is full, samples are dropped.
+
+For the gates of a cutover, the responses on both routes share one budget. With separate budgets, a
+burst of one kind of request would have a larger share in the samples of the busier route. Responses
+to writes are rarer, so they have their own budget and are validated first.
 """
 
 import asyncio
@@ -45,12 +45,10 @@ class Sampling:
     """Takes samples of responses and validates them.
 
     Attributes:
-        contracts: the OpenAPI documents of versions.
         recorder: counts `checked` and `unchecked` by API and version, `violations` by API, version
             and field (a JSON Pointer with `*` for array elements), and the evidence for gates. A
             sample is also `unchecked` if the document cannot be loaded. Without a recorder,
             violations are only logged.
-        draw: returns a random number from 0 to 1.
         clock: returns monotonic seconds.
         shed: the number of samples that were dropped because they were too large or the queue was
             full.
@@ -101,7 +99,6 @@ class Sampling:
         self._arrived.set()
 
     def _place(self, exchange: Exchange, size: int) -> CutoverPlace | None:
-        """Return where a response is counted for the gates of its cutover, or None."""
         if exchange.cutover_route is None:
             return None
         assert exchange.endpoint is not None  # a request with a route has an endpoint

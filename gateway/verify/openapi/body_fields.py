@@ -44,8 +44,6 @@ Place = Sequence[object]
 
 
 class Presence(Enum):
-    """Whether bodies may have a field."""
-
     DECLARED = "declared"
     """The schema declares the field, allows any field in its object, or does not describe the
     object."""
@@ -72,11 +70,9 @@ class DescribedSchemas(SchemaImage):
         return found
 
     def refused(self, flat: object, reason: str, made: object = False) -> object:
-        """Return the result of a change, or the unchanged schema if the result allows no value."""
         return flat if made is False else made
 
     def put(self, schema: object, keys: Keys, value: object, *, required: bool) -> object:
-        """Set a field of objects, and mark it as required."""
         return super().put(schema, keys, value, required=True)
 
     def _parts(self, schema: Schema) -> Iterator[list[Flat]]:
@@ -92,11 +88,7 @@ class DescribedSchemas(SchemaImage):
 
 
 class BodyFields:
-    """The fields of a body, to which changes can be applied.
-
-    Args:
-        schema: the schema of the body, with the schemas that it refers to.
-    """
+    """The fields of a body, to which changes can be applied."""
 
     def __init__(self, schema: Schema) -> None:
         self._image = DescribedSchemas(definitions(schema))
@@ -111,7 +103,6 @@ class BodyFields:
         Args:
             change: the change; None allows any value at `place`.
             place: the path to the objects that the change converts.
-            upwards: whether the change is applied as an upgrade.
         """
         image = self._image
         with image.keeping(values=False):
@@ -128,7 +119,6 @@ class BodyFields:
             self._body = image.objects(self._body, inside, object())
 
     def assume(self, path: FieldPath) -> None:
-        """Add a field that may have any value."""
         image = self._image
         put = partial(image.put, keys=path.keys, value=True, required=False)
         with image.keeping(values=False):
@@ -156,7 +146,6 @@ class BodyFields:
         return set() if {*TYPES} <= found else found
 
     def is_array(self, place: Place) -> bool:
-        """Whether a location allows an array, but not an object."""
         types = self.types(place)
         return "array" in types and "object" not in types
 
@@ -218,12 +207,9 @@ class BodyFields:
         return self._beside(inner, source.keys[len(target.keys)])
 
     def look_up_prefixed(self, path: FieldPath, prefix: str, but: Container[str]) -> Presence:
-        """Return whether bodies may have fields whose names begin with a prefix.
+        """Return whether bodies may have a field whose name begins with `prefix`, except `but`.
 
-        Args:
-            path: the path of a field in the same object.
-            prefix: the prefix.
-            but: names to ignore.
+        `path` leads to a field in the same object.
         """
         holder = self._holder(path)
         if isinstance(holder, Presence):
@@ -235,14 +221,12 @@ class BodyFields:
         return rest if isinstance(rest, Presence) else Presence.DECLARED
 
     def names(self) -> Iterator[str]:
-        """Yield the paths of fields in the syntax of changes, outermost first, up to a maximum."""
         found = (
             f"{at}{spell(name)}" for place, at in self._places() for name in self.names_of(place)
         )
         return islice(found, _MANY)
 
     def has_anywhere(self, name: str) -> bool:
-        """Return whether bodies may have a field with this name at any depth."""
         places = islice(self._places(), _MANY)
         return any(not isinstance(self.inside(place, name), Presence) for place, _ in places)
 
@@ -268,7 +252,6 @@ class BodyFields:
         return Presence.FORBIDDEN if closed else Presence.UNDECLARED
 
     def _beside(self, place: Place, name: str) -> list[str]:
-        """Return the names of the fields that are declared in the same object as a field."""
         flats = [properties_of(flat) for flat in self._objects(place)]
         together = (one for fields in flats if name in fields for one in fields if one != name)
         return [*dict.fromkeys(together)]
@@ -294,7 +277,6 @@ class BodyFields:
         return place
 
     def _places(self) -> Iterator[tuple[Place, str]]:
-        """Yield objects and their paths, level by level."""
         level: list[tuple[Place, str]] = [(self.root, "")]
         for depth in range(_DEEP, 0, -1):
             below: list[tuple[Place, str]] = []

@@ -59,7 +59,6 @@ async def fetch(
     """Load OpenAPI documents, and return them by location.
 
     Args:
-        locations: the http or https URLs and file paths of the documents.
         folder: the folder to which document paths are relative.
         bound: the maximum size of each document; None for the maximum sizes of commands.
 
@@ -164,7 +163,7 @@ def _has_repeated_keys(text: bytes) -> bool:
 
 
 def _line(error: Exception) -> str:
-    """Return the line and the problem of a YAML error as a string; empty if unknown."""
+    """Return the line and the problem of a YAML error; empty if unknown."""
     if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
         return ""
     return f" (line {error.problem_mark.line + 1}: {error.problem})"

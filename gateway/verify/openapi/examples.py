@@ -25,12 +25,7 @@ _PLAIN = "aA0"
 
 
 def smallest(document: object, still: Callable[[object], bool]) -> object:
-    """Shrink a document, and return the smallest document that still fails.
-
-    Args:
-        document: the failing document.
-        still: returns whether a smaller document still fails. It is called up to 5,000 times.
-    """
+    """Return the smallest document that still fails; `still` is called up to 5,000 times."""
     tries = 0
     found = True
     while found:
@@ -48,18 +43,13 @@ def smallest(document: object, still: Callable[[object], bool]) -> object:
 def decisive(document: object, mended: Callable[[object], bool]) -> tuple[str, ...]:
     """Return the JSON Pointers of the values on which a failure depends.
 
-    Args:
-        document: the failing document.
-        mended: returns whether a document, in which null replaces one value, no longer fails.
+    `mended` gets a document in which null replaces one value.
     """
     return tuple(place for place, without in _without_one(document, "") if mended(without))
 
 
 def _without_one(value: object, at: str) -> Iterator[tuple[str, object]]:
-    """Yield copies of the document.
-
-    In each copy, null replaces another value (or 0 replaces null).
-    """
+    """Yield copies of the document in which null replaces one value (or 0 replaces null)."""
     if isinstance(value, dict) and value:
         for name, inner in value.items():
             for place, without in _without_one(inner, at + pointer(name)):
@@ -73,7 +63,6 @@ def _without_one(value: object, at: str) -> Iterator[tuple[str, object]]:
 
 
 def _simpler(value: object) -> Iterator[object]:
-    """Yield documents that are one step simpler, the largest steps first."""
     match value:
         case dict():
             for key in value:
@@ -127,7 +116,6 @@ class Examples:
     """Generates examples, and caches them by schema.
 
     Args:
-        count: the number of examples per schema.
         start: the seed; the same seed generates the same examples.
         end: the end of the time limit in monotonic seconds.
     """

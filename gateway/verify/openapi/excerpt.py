@@ -28,7 +28,6 @@ def excerpt(body: bytes, field: str, values: Sequence[object], places: Collectio
 
 
 def values_at(body: bytes, field: str) -> list[object]:
-    """Return the scalar values of a field."""
     return _values(msgspec.json.decode(body), field)
 
 
@@ -49,8 +48,6 @@ def _values(value: object, field: str) -> list[object]:
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """The parts of a body to show."""
-
     field: tuple[str, ...]
     places: frozenset[str]
     values: Sequence[object]

@@ -58,7 +58,6 @@ class SchemaBundler:
         resolve: returns the target of a `$ref` in the document, or in one of its schemas if given;
             raises ValueError.
         nullable: whether the document is OpenAPI 3.0.
-        use: the direction of the messages.
 
     Attributes:
         schemas: the number of schemas in the last bundle, including nested schemas.
@@ -80,7 +79,6 @@ class SchemaBundler:
         self._resources: list[object] = []
 
     def read(self, schema: object) -> Schema:
-        """Return the schema with all schemas to which it refers."""
         root = self._component(None, schema)
         while self._awaited:
             name, (resource, found) = self._awaited.popitem()
@@ -122,7 +120,6 @@ class SchemaBundler:
         return self._of_3_0(read) if self._nullable else read
 
     def _within(self, resource: object, schema: object) -> Schema | bool:
-        """Read a schema whose references are resolved in `resource`."""
         around, self._resource = self._resource, resource
         try:
             return self._schema(schema)
@@ -218,7 +215,6 @@ def narrowed(schema: Schema, longest: int) -> Schema:
     large and slow.
 
     Args:
-        schema: the schema. The schemas to which it refers are in `components.schemas`.
         longest: the maximum number of elements of an array, unless the schema requires more.
     """
     components = definitions(schema)

@@ -38,10 +38,7 @@ def nested_names(
     """Yield the names in brackets for the fields of an object, with their schemas.
 
     Args:
-        schemas: The schemas to which references lead.
-        name: The name of the object.
         schema: The schema of the object. Other values than objects and arrays have the bare name.
-        required: Whether the object is required.
     """
     try:
         flats = [one for one in schemas.alternatives(schema) if one["type"] != "null"]
@@ -96,5 +93,4 @@ def nested_form(schema: Schema, nested: Collection[str]) -> Schema:
 
 
 def as_schema(schema: object) -> Schema:
-    """Return a schema as an object, which may be written as true or false."""
     return dict(schema) if isinstance(schema, dict) else {} if schema else {"not": {}}

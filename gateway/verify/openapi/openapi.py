@@ -27,8 +27,6 @@ class DocumentError(Exception):
 
 
 class TooLargeError(DocumentError):
-    """A document that is too large for a process that serves requests."""
-
     def __init__(self, source: str, what: str) -> None:
         super().__init__(
             f"{source}: {what}, which is too large for a gateway that serves; nothing is validated"
@@ -52,18 +50,14 @@ class Operation:
     """An operation: a method of a path, with the schemas of its messages.
 
     Attributes:
-        method: the method in capitals.
         path: the path in the document, after the path of the server.
         request: the schema of a JSON request body; None without a JSON body.
         responses: the schema of each response by its key in the document: `200`, `2XX` or
             `default`. None for a response without a JSON body.
-        parameters: the parameters of the operation and of its path.
         base: the path of the document's server, with which `path` begins.
-        body_required: whether the body is required.
         answer_fields: the names of the header fields of each response, by its key.
         form: the schema of a form (`application/x-www-form-urlencoded`); None without a form.
         answer_types: the media types or ranges of each response, by its key.
-        request_types: the media types or ranges of a request body.
     """
 
     method: str
@@ -94,7 +88,6 @@ class Operation:
         return re.fullmatch(f"(?:/.*)?{pattern}", path) is not None
 
     def captured(self, path: str) -> list[tuple[str, str]]:
-        """Return the names and raw values of the parameters in a path that `takes` accepts."""
         bare = self.path.removeprefix(self.base)
         pattern = re.escape(self.bare_shape).replace(r"\{\}", "([^/]+)")
         match = re.fullmatch(f"(?:/.*)?{pattern}", path)
@@ -102,13 +95,11 @@ class Operation:
         return list(zip(_PARAMETER.findall(bare), match.groups(), strict=True))
 
     def response(self, status: int) -> Schema | None:
-        """Return the schema of the responses with a status, or None without a schema."""
         key = self.key(status)
         return None if key is None else self.responses[key]
 
     @property
     def succeeds(self) -> bool:
-        """Whether the document declares a success status for the operation."""
         return any(key.startswith("2") for key in self.responses)
 
     def key(self, status: int) -> str | None:
@@ -121,8 +112,6 @@ class Description:
     """An OpenAPI document, 3.0 or 3.1.
 
     Args:
-        data: the parsed document.
-        source: the name of the document in reports.
         most: the maximum number of schemas in all messages together, including nested schemas. A
             schema counts once for each message that refers to it. None for no limit.
 
@@ -212,7 +201,6 @@ class Description:
         return tuple(self._mapping(declared, "content"))
 
     def _parameter(self, raw: object) -> tuple[tuple[str, str], list[ApiParameter]]:
-        """Return the key of a declared parameter, and a parameter for each of its nested fields."""
         parameter = self._mapping(self._followed(raw), "a parameter")
         if not (isinstance(parameter.get("name"), str) and isinstance(parameter.get("in"), str)):
             raise ValueError("a parameter has a name, and a place (in)")

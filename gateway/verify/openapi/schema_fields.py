@@ -40,7 +40,6 @@ class Declared:
     """The fields that a schema declares.
 
     Attributes:
-        fields: all fields, including array elements.
         objects: the fields that are objects whose declared fields are complete.
     """
 
@@ -79,7 +78,6 @@ def _alternatives(schemas: Schemas, schema: object) -> list[Flat]:
 
 
 def _declare(flat: Flat, at: str, found: Declared, loose: set[str]) -> Iterator[tuple[object, str]]:
-    """Add the fields of a flat schema to `found`; yield nested schemas with their fields."""
     if "properties" in flat:
         found.objects.add(at)
     free = (flat.get(key, False) for key in ("additionalProperties", "unevaluatedProperties"))

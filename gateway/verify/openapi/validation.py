@@ -20,7 +20,6 @@ class Violation:
     """One violation of a schema.
 
     Attributes:
-        path: the keys and indexes that lead to the invalid value.
         field: the path as a JSON Pointer with `*` for array indexes and undeclared keys, so that
             violations of the same field can be counted together.
         keyword: the violated keyword of JSON Schema; `convert` if the conversion failed.
@@ -52,7 +51,6 @@ class Validator:
         return self._compiled.is_valid(document)
 
     def violations(self, document: object) -> list[Violation]:
-        """Return all violations, the outermost first."""
         return [
             Violation(path, generalized(path, self._schema), keyword, reason)
             for error in self._compiled.iter_errors(document)

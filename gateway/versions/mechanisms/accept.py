@@ -157,10 +157,7 @@ class AcceptParameterReader(ParameterReader):
     def answers_with(
         self, head: RequestHead, version: Version, aliases: Mapping[str, Version]
     ) -> str | None:
-        """Return the media type of the response; None keeps the media type of the service.
-
-        The rules are those of a version in the subtype.
-        """
+        """Return the media type by the rules of a version in the subtype."""
         if not self.names_response:
             return None
         named = self.read(head, {})

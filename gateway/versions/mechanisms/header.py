@@ -32,7 +32,6 @@ class HeaderReader(Reader):
         return (self.name,)
 
     def read(self, head: RequestHead, captures: Mapping[str, str]) -> tuple[str, ...]:
-        """Return the value of each line without optional white space."""
         return tuple([value.strip(" \t") for value in head.fields.getall(self.name, ())])
 
     def address(self, version: Version) -> VersionAddress:

@@ -36,7 +36,6 @@ def parse_accept(values: Iterable[str], part: str = "/") -> Iterator[MediaRange]
     Several lines form one list (RFC 9110, section 5.3). Malformed members are skipped.
 
     Args:
-        values: The values of the field lines.
         part: A lower-case string; members without it are skipped.
     """
     for line in values:

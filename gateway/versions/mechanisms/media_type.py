@@ -43,7 +43,6 @@ def parse_media_type(
 
 # In requests to a service of another version, versions are replaced in Accept and Content-Type.
 _MEDIA_TYPES = frozenset({b"accept", b"content-type"})
-# A numeric version, such as 2, 1.4.0 or 2026-01-31.
 _DIGITS = rb"[0-9]+(?:[.\-][0-9]+)*"
 _NUMERIC = re.compile(_DIGITS)
 
@@ -134,7 +133,6 @@ def version_in(essence: str, patterns: Patterns) -> tuple[str, int] | None:
 
 
 def _names(patterns: Patterns, value: bytes, is_replaced: Callable[[str], bool]) -> bool:
-    """Return whether Content-Type names a version that must be replaced."""
     found = _pattern(patterns, b"content-type").search(value)
     return found is not None and is_replaced(_version_of(found).decode("latin-1").lower())
 

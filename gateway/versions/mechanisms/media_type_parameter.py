@@ -64,7 +64,6 @@ class ParameterReader(Reader):
         return f"{self.essence}; {self.parameter}={version}"
 
     def versions(self, ranges: Sequence[MediaRange]) -> Iterator[tuple[str, float]]:
-        """Yield the version and the weight of each media type that matches."""
         for member in ranges:
             if _matches(member.essence, self.essence):
                 named = [value for name, value in member.parameters if name == self.parameter]
@@ -98,7 +97,6 @@ _PLACE = re.compile(
 
 
 def names_parameter(media_type: str) -> bool:
-    """Return whether a pattern has its version in a parameter."""
     return ";" in media_type.partition("{version}")[0]
 
 

@@ -69,7 +69,6 @@ class ParameterLookalikes:
         return cls(name, needle, exact, pattern)
 
     def find(self, query: str) -> str | None:
-        """Return the raw name of a look-alike in the query, or None."""
         # Fast path: in most queries, `needle` occurs only in the parameter itself.
         own = f"{self.name}="
         found = query.count(f"&{own}") + query.startswith(own)
