@@ -71,13 +71,11 @@ class ForkedProcess:
         self.pid = int(status.recv(64))
 
     def poll(self) -> int | None:
-        """Return the exit status, or None while the program runs."""
         with suppress(subprocess.TimeoutExpired):
             self.wait(0)
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait until the program ends; return its exit status."""
         if self.returncode is None:
             if not select.select([self._status], [], [], timeout)[0]:
                 raise subprocess.TimeoutExpired(self._program, timeout or 0)
@@ -87,25 +85,19 @@ class ForkedProcess:
         return self.returncode
 
     def send_signal(self, sig: int) -> None:
-        """Send a signal if the program is still running."""
         if self.poll() is None:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, sig)
 
     def terminate(self) -> None:
-        """Send SIGTERM."""
         self.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """Send SIGKILL."""
         self.send_signal(signal.SIGKILL)
 
 
 class ForkServer:
     """The client of a fork server, which runs as long as this process.
-
-    Attributes:
-        python: the path of a `python` for commands that also forks `python -m program`.
 
     Attributes:
         python: the path of a `python` for commands: `python -m program` is forked as well.
@@ -149,7 +141,6 @@ class ForkServer:
         return ForkedProcess(program, status)
 
     def stop(self) -> None:
-        """End the server."""
         self._control.close()
         self._process.wait()
         self._folder.cleanup()

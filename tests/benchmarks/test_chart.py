@@ -13,7 +13,6 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def drawn(*ratios: float) -> ET.Element:
-    """Return the chart of one comparison with these ratios and a goal of 1."""
     verdicts = tuple(Verdict(f"run {ratio}", RATE, at_least(1.0), (ratio,)) for ratio in ratios)
     return parsed(replace(ROUTED, verdicts=verdicts))
 

@@ -17,8 +17,6 @@ from benchmarks.slowloris import slowloris
 
 @pytest.fixture
 def large() -> Iterator[int]:
-    """Serve large bodies until the listener is closed."""
-
     def serve() -> None:
         try:
             bulk.serve(listener)
@@ -41,7 +39,6 @@ def test_large_bodies_are_downloaded_and_uploaded(large: int, count: int) -> Non
 
 @contextmanager
 def small(status: int = 200, stall: float = 0) -> Iterator[tuple[int, list[str]]]:
-    """Serve small bodies, each after `stall` seconds; record the requests."""
     asked = []
 
     class Handler(BaseHTTPRequestHandler):

@@ -78,7 +78,6 @@ class Comparison:
 
     @property
     def altered(self) -> set[str]:
-        """The requests, by method and path, whose query or body the gateway changed."""
         pairs = zip(self.direct_requests, self.requests, strict=True)
         return {
             f"{sent.method} {sent.path}" for sent, came in pairs if _content(sent) != _content(came)
@@ -86,7 +85,6 @@ class Comparison:
 
     @property
     def different(self) -> Results:
-        """The results that differ through the gateway, by call."""
         return {
             name: self.through[name]
             for name in self.direct

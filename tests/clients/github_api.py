@@ -32,11 +32,9 @@ class GitHub(StandIn):
         self.issues[1]["assignees"] = ["bob", "carol"]
 
     def version(self, request: Request) -> str:
-        """Return the version in a request, or the default."""
         return request.headers.get("x-github-api-version", self.default)
 
     def told(self, version: str) -> dict[str, str]:
-        """Return the header fields that name the version of a response."""
         return {"X-GitHub-Api-Version-Selected": version}
 
     def answer(self, request: Request) -> Response:
@@ -178,7 +176,6 @@ class GitHub(StandIn):
         return Response(body={**suite, "repository": self._repo(request)})
 
     def older(self, request: Request) -> bool:
-        """Whether a request is for the older version."""
         return self.version(request) == OLDER
 
     def _repo(self, request: Request) -> dict[str, Any]:

@@ -194,7 +194,6 @@ def _split(metrics: list[dict[str, Any]], part: str) -> tuple[list[int], list[di
 
 
 def _to_v2(shown: dict[str, Any]) -> dict[str, Any]:
-    """Return an object in the format of v2; objects of v2 are unchanged."""
     stored = copy.deepcopy(shown)
     if shown["apiVersion"] == "autoscaling/v1":
         percent = stored["spec"].pop("targetCPUUtilizationPercentage", None)

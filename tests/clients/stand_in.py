@@ -25,21 +25,17 @@ class Request:
 
     @property
     def path(self) -> str:
-        """The path of the target."""
         return urlsplit(self.target).path
 
     @property
     def query(self) -> list[tuple[str, str]]:
-        """The decoded parameters of the query, in order."""
         return parse_qsl(urlsplit(self.target).query, keep_blank_values=True)
 
     @property
     def base(self) -> str:
-        """The address of the service for clients; links in responses begin with it."""
         return "http://" + self.headers["host"]
 
     def json(self) -> Any:
-        """Return the body as JSON, regardless of its Content-Type."""
         return json.loads(self.body)
 
 
@@ -72,7 +68,6 @@ class StandIn:
         self.requests: list[Request] = []
 
     def answer(self, request: Request) -> Response:
-        """Return the response to a request."""
         asked = request.method.replace("HEAD", "GET")
         for name in dir(type(self)):
             method, pattern = getattr(getattr(type(self), name), "route", ("", NOTHING))
@@ -82,12 +77,10 @@ class StandIn:
         return self.missing(request)
 
     def missing(self, request: Request) -> Response:
-        """Return the response for a path that the service does not have."""
         raise NotImplementedError
 
     @contextmanager
     def serve(self) -> Iterator[str]:
-        """Serve on a free port; yield the base address."""
         with _Server(self) as server:
             threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
             try:
@@ -107,15 +100,12 @@ class _Server(ThreadingHTTPServer):
         self._lock = threading.Lock()
 
     def answer(self, request: Request) -> Response:
-        """Record a request and return the response."""
         with self._lock:
             self._stand_in.requests.append(request)
             return self._stand_in.answer(request)
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Reads requests and writes responses."""
-
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     server: _Server

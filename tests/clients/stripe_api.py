@@ -24,11 +24,9 @@ class Stripe(StandIn):
         self.repeatable: dict[str, tuple[bytes, Response]] = {}
 
     def version(self, request: Request) -> str:
-        """Return the version in a request, or the version of the account."""
         return request.headers.get("stripe-version", OLDER)
 
     def answer(self, request: Request) -> Response:
-        """Check the key and the version, repeat known responses, and add common header fields."""
         headers = {
             "Request-Id": f"req_{len(self.requests)}",
             "Stripe-Version": self.version(request),
@@ -123,7 +121,6 @@ class Stripe(StandIn):
         )
 
     def older(self, request: Request) -> bool:
-        """Whether a request is for the older version."""
         return self.version(request) == OLDER
 
     def _checked(self, request: Request) -> Response:
@@ -155,7 +152,6 @@ def form(body: bytes) -> dict[str, Any]:
 
 
 def form_of(fields: list[tuple[str, str]]) -> dict[str, Any]:
-    """Return fields by name; names in brackets become objects and lists."""
     found: dict[str, Any] = {}
     for name, value in fields:
         first, *rest = re.findall(r"[^\[\]]+|(?<=\[)(?=\])", name)

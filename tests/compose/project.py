@@ -32,8 +32,6 @@ MECHANISMS = [
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A response of the gateway."""
-
     status: int
     headers: dict[str, str]
     body: Any
@@ -41,8 +39,6 @@ class Answer:
 
 @dataclass(frozen=True)
 class Project:
-    """A running Compose project."""
-
     folder: Path
     port: int
     variables: Mapping[str, str] = field(default_factory=dict)
@@ -55,7 +51,6 @@ class Project:
     """The number of requests to each target."""
 
     def compose(self, *arguments: str, check: bool = True) -> str:
-        """Run `docker compose`; return its output."""
         done = subprocess.run(
             ["docker", "compose", "--ansi", "never", *arguments],
             cwd=self.folder,
@@ -74,7 +69,6 @@ class Project:
         return done.stdout + done.stderr
 
     def inspect(self, program: str) -> Any:
-        """Return the output of `docker inspect` for a program's container."""
         container = self.compose("ps", "--all", "--quiet", program).strip()
         command = ["docker", "inspect", container]
         return json.loads(subprocess.run(command, capture_output=True, check=True).stdout)[0]
@@ -86,7 +80,6 @@ class Project:
         headers: dict[str, str] | None = None,
         body: str | None = None,
     ) -> Answer:
-        """Send one request to the published port."""
         self.asked[target] += 1
         connection = HTTPConnection("127.0.0.1", self.port, timeout=60)
         try:
@@ -97,7 +90,6 @@ class Project:
             connection.close()
 
     def until(self, target: str, true: Callable[[Answer], bool]) -> None:
-        """Wait until the response to a GET meets a condition."""
         deadline = time.monotonic() + 60
         answer: object = None
         while not (isinstance(answer, Answer) and true(answer)):
@@ -110,19 +102,11 @@ class Project:
 
 
 def is_ok(body: object) -> Callable[[Answer], bool]:
-    """Return the condition that a response is a 200 with this body."""
     return lambda answer: (answer.status, answer.body) == (200, body)
 
 
 @contextmanager
 def brought_up(folder: Path, *programs: str, **variables: str) -> Iterator[Project]:
-    """Start a copy of the project and wait until it is healthy; remove it afterwards.
-
-    Args:
-        folder: the folder for the copy.
-        programs: the programs to inspect after the start.
-        variables: variables of the environment.
-    """
     unneeded = shutil.ignore_patterns(".*_cache", ".git", ".venv", "__pycache__", "*.db*")
     shutil.copytree(ROOT, folder, ignore=unneeded)
     folder.chmod(0o755)  # the gateway's user in the container reads gateway.yaml

@@ -26,7 +26,6 @@ PROGRAMS = [*BACKENDS, "gateway"]
 
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
-    """Start the project and wait until it is healthy; remove it afterwards."""
     with brought_up(tmp_path_factory.mktemp("compose") / "project", *PROGRAMS) as project:
         yield project
 
@@ -91,7 +90,6 @@ def test_the_image_has_no_compiler(stack: Project) -> None:
 
 
 def build(stack: Project, compiled: str) -> subprocess.CompletedProcess[str]:
-    """Build an unnamed image with this value of the argument `COMPILED`."""
     arguments = ["--build-arg", "PIP_INDEX_URL", "--build-arg", f"COMPILED={compiled}"]
     command = ["docker", "build", "--quiet", *arguments, str(stack.folder)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
@@ -187,7 +185,6 @@ def test_an_edit_of_gateway_yaml_retires_backend_v1_without_a_restart(stack: Pro
 
 
 def served(stack: Project, program: str) -> dict[str, int]:
-    """Return the number of requests that each running container of a program has logged."""
     found = {}
     for container in stack.compose("ps", "--quiet", program).split():
         log = subprocess.run(["docker", "logs", container], capture_output=True, check=True).stdout
@@ -197,7 +194,6 @@ def served(stack: Project, program: str) -> dict[str, int]:
 
 @contextmanager
 def load(stack: Project, target: str) -> Iterator[list[int | str]]:
-    """Send requests one after the other in the background; collect their statuses or errors."""
     statuses: list[int | str] = []
     done = Event()
 

@@ -20,7 +20,6 @@ PASSWORD = token_hex(16)
 
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
-    """Start the project and wait until it is healthy; remove it afterwards."""
     folder = tmp_path_factory.mktemp("compose") / "project"
     file = {"COMPOSE_FILE": "compose.fleet.yaml", "POSTGRES_PASSWORD": PASSWORD}
     with brought_up(folder, *PROGRAMS, **file) as project:
@@ -28,12 +27,10 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
 
 
 def ask_gateway(stack: Project, *words: str, replica: str = "gateway_1") -> str:
-    """Return the output of a command in a replica."""
     return stack.compose("exec", "--no-TTY", replica, "version-gateway", *words, check=False)
 
 
 def presence(stack: Project) -> dict[str, str]:
-    """Return the presence of each replica as the first replica reports it."""
     told = ask_gateway(stack, "fleet", "show", "--json")
     found = json.loads(told) if told.startswith("{") else {"replicas": []}  # the database is away
     return {each["replica"]: each["presence"] for each in found["replicas"]}

@@ -97,7 +97,6 @@ class Agreement:
             self.wrong.append(f"{name} goes by {goes_by}, and the database has {stored}")
 
     async def _stored(self) -> Any:
-        """Return the overrides in the database, or None while the database cannot be reached."""
         try:
             async with asyncio.timeout(_PATIENCE):
                 if self._connection is None:
@@ -110,7 +109,6 @@ class Agreement:
             return None
 
     async def _in_force(self, session: aiohttp.ClientSession, name: str) -> Any:
-        """Return the overrides that a replica applies, or None while it does not run."""
         program = self._fleet.replicas[name]
         try:
             async with session.get(f"{program.url}/watched/v1") as answer:
@@ -122,7 +120,6 @@ class Agreement:
         return said | {"paused": [["watched", "1"]] if is_paused else []}
 
     async def _act(self, session: aiohttp.ClientSession, name: str, *, paused: bool) -> None:
-        """Pause or resume brownouts through one replica, which may refuse the command."""
         url = f"{self._fleet.replicas[name].admin_url}/brownouts/watched/1?why=trial"
         with suppress(aiohttp.ClientError, TimeoutError):
             async with session.request("DELETE" if paused else "PUT", url):

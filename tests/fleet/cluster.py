@@ -29,7 +29,6 @@ log_min_messages = error
 
 
 def programs() -> Path:
-    """Return the folder of the server's programs."""
     found = shutil.which("initdb")
     folders = [Path(found).parent] if found else []
     folders += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
@@ -57,12 +56,10 @@ class Cluster:
         self.start()
 
     def url(self, database: str = "postgres", port: int | None = None) -> str:
-        """Return the URL of a database of this server, optionally with another port."""
         where = f"127.0.0.1:{port or self.port}/{database}"
         return f"postgresql://{_USER}:{quote(PASSWORD, safe='')}@{where}"
 
     def start(self) -> None:
-        """Start the server; return when it accepts connections."""
         log = self._folder / "log"
         self._run("pg_ctl", "start", "--wait", f"--pgdata={self._data}", f"--log={log}")
 
@@ -71,7 +68,6 @@ class Cluster:
         self._run("pg_ctl", "stop", "--wait", f"--pgdata={self._data}", f"--mode={mode}")
 
     def shell(self, verb: str) -> str:
-        """Return the command that starts or stops the server in a shell."""
         option = {"start": f"--log={self._folder / 'log'}", "stop": "--mode=fast"}[verb]
         user = f"setpriv --reuid={self._user} --regid={self._user} --init-groups "
         command = (
@@ -80,19 +76,16 @@ class Cluster:
         return f"(cd {self._folder} && {user if self._user else ''}{command})"
 
     def create(self, database: str) -> str:
-        """Create a database; return its URL."""
         self.execute(f"CREATE DATABASE {database}")
         return self.url(database)
 
     def execute(self, statement: str, database: str = "postgres") -> list[str]:
-        """Run a statement; return the lines of its output."""
         command = ["psql", "-XAtq", "-v", "ON_ERROR_STOP=1", "-c", statement, self.url(database)]
         return subprocess.run(
             command, check=True, capture_output=True, text=True, timeout=DEADLINE
         ).stdout.splitlines()
 
     def serve_tls(self, certificate: str, key: str) -> None:
-        """Turn on TLS with these files."""
         for source, name in ((certificate, "server.crt"), (key, "server.key")):
             shutil.copy(source, self._data / name)
             (self._data / name).chmod(0o600)
@@ -104,14 +97,12 @@ class Cluster:
         self.start()
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal to all processes of the server, to suspend or continue it."""
         main = (self._data / "postmaster.pid").read_text().split()[0]
         tasks = Path(f"/proc/{main}/task/{main}/children").read_text().split()
         for process in (main, *tasks):
             os.kill(int(process), number)
 
     def remove(self) -> None:
-        """End the server and remove its folder."""
         self._run("pg_ctl", "stop", f"--pgdata={self._data}", "--mode=immediate", check=False)
         shutil.rmtree(self._folder)
 

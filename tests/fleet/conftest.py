@@ -20,14 +20,12 @@ def cluster() -> Iterator[Cluster]:
 
 @pytest.fixture
 def database(cluster: Cluster, request: pytest.FixtureRequest) -> str:
-    """Create a database for one test; return its URL."""
     number = cluster.execute("SELECT count(*) FROM pg_database")[0]
     return cluster.create(f"test{number}")
 
 
 @pytest.fixture
 def execute(cluster: Cluster, database: str) -> Execute:
-    """Return a function that runs statements in the database of the test."""
     return partial(cluster.execute, database=database.rpartition("/")[2])
 
 

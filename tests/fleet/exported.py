@@ -8,7 +8,6 @@ from tests.gateway.kit import DEADLINE, ROOT
 
 
 def exported(folder: Path, *words: str) -> str:
-    """Return what `export` prints in a folder."""
     done = subprocess.run(
         [fork_server().python, "-m", "gateway", "export", *words],
         cwd=folder,

@@ -43,7 +43,6 @@ class Fleet:
         self.replicas: dict[str, Program] = {}
 
     def start(self, name: str, percent: float = 5, **variables: str) -> Program:
-        """Start a replica, with variables of its environment."""
         folder = self._folder / name
         folder.mkdir(exist_ok=True)
         text = self._rules().replace("percent: 5", f"percent: {percent:g}")
@@ -54,7 +53,6 @@ class Fleet:
         return program
 
     def reload(self) -> None:
-        """Load another configuration into all replicas, one after the other."""
         self._reloads += 1
         for program in self.replicas.values():
             program.reload(self._rules())
@@ -78,35 +76,29 @@ def call(program: Program, client: str = "acme", times: int = 1) -> float:
 
 
 def counted(program: Program) -> dict[str, int]:
-    """Return the number of calls of each client, as a replica reports them."""
     status, found = admin(program, "GET", "/usage?api=person")
     assert status == 200
     return {line["client"]: line["count"] for line in found["usage"]}
 
 
 def is_counted(program: Program, expected: dict[str, int]) -> bool:
-    """Return whether a replica reports these numbers of calls."""
     return counted(program) == expected
 
 
 def verdict(program: Program) -> Any:
-    """Return the verdict of a replica on whether version 1 can be retired."""
     return admin(program, "GET", "/retire/person/1?within=1s")[1]
 
 
 def doubt(found: Any) -> str:
-    """Return the reasons for which a verdict is unknown."""
     return "\n".join(each["text"] for each in found["reasons"] if each["answer"] == "unknown")
 
 
 def presence(program: Program) -> dict[str, str]:
-    """Return the replicas as one of them sees them."""
     return {
         each["replica"]: each["presence"] for each in admin(program, "GET", "/fleet")[1]["replicas"]
     }
 
 
 def judge(program: Program) -> str | None:
-    """Return the name of the leader."""
     found = admin(program, "GET", "/fleet")[1]["replicas"]
     return next((each["replica"] for each in found if each["judges"]), None)

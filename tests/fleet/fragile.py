@@ -34,7 +34,6 @@ class Fragile:
         self.wrong: list[str] = []
 
     def answer(self, request: Message) -> bytes:
-        """Return the answer to a request."""
         if b" /fragile/v2 " in request.line:
             if self.rolled_back.is_set():
                 self.wrong.append("what was rolled back was asked for")

@@ -71,7 +71,6 @@ class Load:
         self._down.add(name)
 
     def note_back(self, name: str) -> None:
-        """Record that the replica serves again."""
         self._back[name] = time.monotonic()
         self._down.discard(name)
 
@@ -266,8 +265,6 @@ def stop(name: str, number: signal.Signals, fleet: Fleet, load: Load) -> float:
 
 
 def check_percents(fleet: Fleet, climbed: float) -> float:
-    """Check that the rollback applies and all replicas raise the percentage together; return it."""
-
     def agreed() -> tuple[float] | None:
         found = {percents(program).get("climb", 0.0) for program in fleet.replicas.values()}
         return (found.pop(),) if len(found) == 1 else None
@@ -281,6 +278,5 @@ def check_percents(fleet: Fleet, climbed: float) -> float:
 
 
 def percents(program: Program) -> dict[str, float]:
-    """Return the percentages that a replica applies, by API."""
     found = admin(program, "GET", "/overrides")[1]["percents"]
     return {each["api"]: each["percent"] for each in found}

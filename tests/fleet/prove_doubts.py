@@ -32,24 +32,20 @@ AGED = "UPDATE gateway.replicas SET heard = heard - {} WHERE replica = '{}'"
 
 
 async def since(state: FleetState) -> float:
-    """Return the number of seconds since counting began."""
     view = await state.view(KEY)
     return view.now - view.totals.since
 
 
 async def answers(state: FleetState) -> set[str]:
-    """Return the verdict that follows from the recorded calls."""
     found = verdict(KEY, await state.view(KEY), SHIFTING, NO_OVERRIDES, within="1d")
     return {each.answer for each in found.reasons if "since counting began" in each.text}
 
 
 def count_long(execute: Execute) -> None:
-    """Set the start of counting to three days ago."""
     execute(SINCE.format(time.time() - 3 * DAY))
 
 
 async def ended(state: FleetState) -> None:
-    """End a replica without a clean stop."""
     await state._note()
     await state._release()
 

@@ -27,13 +27,11 @@ from tests.gateway.live.shifting import admin, rules
 
 @pytest.fixture
 def fleet(database: str, cluster: Cluster, tmp_path: Path) -> Iterator[Fleet]:
-    """Create a fleet without replicas."""
     with ExitStack() as stack:
         yield Fleet(stack, tmp_path, database, cluster)
 
 
 def page(program: Program, path: str) -> tuple[int, str]:
-    """Return the status and the text of a view of the page."""
     connection = HTTPConnection("127.0.0.1", program.admin, timeout=DEADLINE)
     connection.request("GET", path)
     answer = connection.getresponse()
@@ -139,7 +137,6 @@ def test_failures_of_one_replica_are_shown_by_all(
 
 
 def fleet_show(program: Program) -> str:
-    """Return the output of a command that asks one replica."""
     return subprocess.run(
         [sys.executable, "-m", "gateway", "fleet", "show"],
         check=True,
@@ -236,7 +233,6 @@ def test_setting_the_clock_of_a_running_replica_has_no_effect(
 
 
 def asked(program: Program) -> int:
-    """Return the status of a response on a new connection."""
     connection = HTTPConnection("127.0.0.1", program.port, timeout=DEADLINE)
     connection.request("GET", "/v1/person")
     status = connection.getresponse().status

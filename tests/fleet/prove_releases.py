@@ -108,7 +108,6 @@ class Former:
             await connection.close()
 
     async def beat(self, client: str, count: int) -> None:
-        """Send a heartbeat and a batch with requests of a client, and read the documents."""
         async with Transaction(self._connection) as now:
             self._sequence += 1
             revision = self.documents.get("revision", 0)
@@ -138,7 +137,6 @@ class Former:
             return True
 
     async def set_percent(self, percent: float) -> None:
-        """Set the percentage of the cutover, as an operator of the former release does."""
         async with Transaction(self._connection) as now:
             await self._connection.fetch(LOCK)
             await self._read()
@@ -199,7 +197,6 @@ def batch_of(client: str, count: int, now: float) -> bytes:
 
 @pytest.fixture
 async def former_database(database: str) -> str:
-    """Return the URL of a database with the schema that both releases use."""
     made = PostgresDatabase(database)
     await made.prepare()
     await made.close()

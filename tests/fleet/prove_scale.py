@@ -69,7 +69,6 @@ QUERIES = (
 
 
 def second(replica: int, turn: int) -> Delta:
-    """Return the counts of a replica in a second: each version, with changing clients."""
     numbers = range(VERSIONS)
     usages = [
         UsageDelta("person", str(v + 1), "/v{version}/person", f"client{client}", 1, 0, 0, 1)
@@ -95,7 +94,6 @@ async def test_the_database_of_a_large_fleet_stays_bounded_for_a_year(
     filled = time.time()
 
     def left(most: int, length: int) -> range:
-        """Return the allowed number of remaining intervals after some time."""
         return range(most - (int(time.time()) // length - int(filled) // length), most + 1)
 
     try:
@@ -178,7 +176,6 @@ async def test_the_database_of_a_large_fleet_stays_bounded_for_a_year(
 
 
 def scanned(cluster: Cluster, name: str, statement: Statement, values: str) -> int:
-    """Return how many table rows the database reads for a statement."""
     explain = f"EXPLAIN (ANALYZE, FORMAT JSON) EXECUTE asked({values})"
     script = f"SET search_path TO gateway; PREPARE asked AS {statement.text}; {explain}"
     (plan,) = json.loads("\n".join(cluster.execute(script, name)))
@@ -186,7 +183,6 @@ def scanned(cluster: Cluster, name: str, statement: Statement, values: str) -> i
 
 
 def looked_at(node: dict[str, Any]) -> int:
-    """Return how many table rows a node of a query plan and its child nodes have read."""
     here = 0
     if "Relation Name" in node:
         dropped = sum(node.get(f"Rows Removed by {how}", 0) for how in ("Filter", "Index Recheck"))

@@ -52,7 +52,6 @@ def delta(client: str = "acme", count: int = 1, *, label: str = "/name") -> Delt
 def membership(
     url: str, replica: str, folder: Path, rules: Snapshot = SHIFTING
 ) -> tuple[str, Membership]:
-    """Return the arguments of FleetState.open."""
     file = folder / f"{replica}.json"
     return url, Membership(replica, lambda: rules, lambda: "hash", overrides_file=file)
 
@@ -69,12 +68,10 @@ async def opened(url: str, folder: Path, *names: str) -> AsyncIterator[list[Flee
 
 
 def unreachable(self: PostgresDatabase, *_: object, **__: object) -> None:
-    """Replace transactions while the database is unreachable."""
     raise StateUnreachableError("gone")
 
 
 def followed(state: FleetState) -> list[Overrides]:
-    """Return a list that collects the overrides that a replica applies."""
     applied: list[Overrides] = []
 
     async def apply(overrides: Overrides) -> None:

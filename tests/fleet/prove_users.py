@@ -18,7 +18,6 @@ BOB = {"name": "Bób 😀", "birthDate": "1999-12-31"}
 
 
 def ask(program: Program, method: str, path: str, document: object = None) -> tuple[int, Any]:
-    """Return the status and the document of a response."""
     connection = HTTPConnection("127.0.0.1", program.port, timeout=DEADLINE)
     try:
         body = None if document is None else json.dumps(document)

@@ -16,7 +16,6 @@ PORTS = (8001, 8002, 8081, 8082, 8091, 8092)
 
 @pytest.fixture
 def reader(own_cluster: Cluster, tmp_path: Path) -> Iterator[Reader]:
-    """Yield a reader who runs the commands in a copy of the repository; end their programs."""
     (tmp_path / "gateway.yaml").write_text((ROOT / "gateway.yaml").read_text())
     with ExitStack() as stack:
         ports = {shown: held_port(stack) for shown in PORTS}
@@ -41,5 +40,4 @@ def reader(own_cluster: Cluster, tmp_path: Path) -> Iterator[Reader]:
 
 
 def test_the_commands_of_the_fleet_page_print_the_shown_output(reader: Reader) -> None:
-    """Each command prints the output on the page."""
     reader.follow(WALK)

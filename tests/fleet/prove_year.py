@@ -90,7 +90,6 @@ class Transactions:
 
 
 def minute(day: int, chance: Random) -> Delta:
-    """Return the counts of a replica in a minute."""
     versions = ("1", "2") if day <= LAST_DAY_OF_1 else ("2",)
     clients = ("acme", *(f"{chance.getrandbits(64):x}" for _ in range(STRANGERS)))
     usages = [
@@ -117,7 +116,6 @@ class Year:
         self.counted = 0
 
     async def serve(self, day: int) -> None:
-        """Let all replicas serve for some minutes of a day."""
         while len(self.states) < REPLICAS:
             name = f"r{self._started}"
             state = await FleetState.open(*membership(self._url, name, self._folder))
@@ -131,7 +129,6 @@ class Year:
                 self._absorb(state, day)
 
     async def beat(self) -> None:
-        """Write the counts of all replicas to the database."""
         for state in self.states:
             with self._transactions.are(1):
                 await state._send_heartbeat()
@@ -148,7 +145,6 @@ class Year:
             assert await judged(state)
 
     async def come_and_go(self, day: int) -> None:
-        """Let a replica leave cleanly or vanish with its counts."""
         if day % 5 == 1:
             left = self.states.pop(self._chance.randrange(REPLICAS))
             self._absorb(left, day)

@@ -102,7 +102,6 @@ class Front:
         return not subprocess.run(command, capture_output=True, check=False).returncode
 
     def seen(self, *options: str) -> dict[str, str]:
-        """Send a request; return the header fields that the service has received."""
         self.service.seen.clear()
         self.curl("/v2/person", *options)
         return self.service.seen
@@ -120,12 +119,10 @@ def run_curl(command: list[str]) -> tuple[str, bytes]:
 
 
 def as_options(fields: Mapping[str, str]) -> list[str]:
-    """Return the options of curl that send some header fields."""
     return [word for name, value in fields.items() for word in ("--header", f"{name}: {value}")]
 
 
 def executable(name: str) -> str:
-    """Return the path of a program of the environment or the system."""
     places = [str(Path(sys.executable).parent), os.environ["PATH"], "/usr/sbin"]
     found = shutil.which(name, path=os.pathsep.join(places))
     if found is None:
@@ -147,7 +144,6 @@ def adapted(text: str, folder: Path, ports: Mapping[str, int], port: int) -> str
 
 @contextmanager
 def running(name: str, folder: Path, text: str, port: int) -> Iterator[None]:
-    """Run a proxy with a file until it listens on a port; end it afterwards."""
     path = executable(name)
     file, arguments = COMMANDS[name]
     (folder / file).write_text(text)
@@ -171,7 +167,6 @@ def running(name: str, folder: Path, text: str, port: int) -> Iterator[None]:
 
 
 def rules_of(number: int, folder: Path, service: Service) -> str:
-    """Return a block of the page for gateway.yaml, followed by the APIs of the test."""
     blocks = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     text = re.sub(r"0\.0\.0\.0:\d+", lambda _: f"127.0.0.1:{free_port()}", blocks[number])
     text = text.replace("10.0.0.0/24", "127.0.0.1/32").replace("tls/api", f"{folder}/tls/api")
@@ -179,7 +174,6 @@ def rules_of(number: int, folder: Path, service: Service) -> str:
 
 
 def certified(folder: Path) -> Authority:
-    """Return an authority with the certificates that the files name."""
     authority = Authority(folder / "tls")
     authority.write("api", NAME, f"*.{NAME}")
     authority.write("client", "client.example.com")
@@ -189,11 +183,6 @@ def certified(folder: Path) -> Authority:
 
 @contextmanager
 def started(name: str, file: str, folder: Path, rules: int) -> Iterator[Front]:
-    """Start a service, a gateway and a proxy with a file of the page.
-
-    Args:
-        rules: the number of the page's block for gateway.yaml.
-    """
     executable(name)
     authority = certified(folder)
     with ExitStack() as stack:
@@ -228,12 +217,10 @@ def test_clients_use_http_1_1_and_http_2(front: Front, version: str) -> None:
 
 
 def of_method(gateway: Program, method: str) -> list[dict[str, Any]]:
-    """Return the logged requests with a method."""
     return [each for each in gateway.log("request") if each["method"] == method]
 
 
 def connections(port: int) -> int:
-    """Return the number of open connections that were accepted at a port."""
     found = psutil.net_connections("tcp")
     return sum(each.laddr[1:] == (port,) and each.status == "ESTABLISHED" for each in found)
 

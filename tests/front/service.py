@@ -29,7 +29,6 @@ class Service:
         )
 
     async def upload(self, request: web.Request) -> web.Response:
-        """Return the body of the request."""
         return web.Response(body=await request.read())
 
     async def events(self, request: web.Request) -> web.StreamResponse:
@@ -42,7 +41,6 @@ class Service:
         return response
 
     async def socket(self, request: web.Request) -> web.WebSocketResponse:
-        """Return each message to its sender."""
         socket = web.WebSocketResponse()
         await socket.prepare(request)
         async for message in socket:
@@ -52,7 +50,6 @@ class Service:
 
 @contextmanager
 def started_service() -> Iterator[Service]:
-    """Start a service on a free port; end it afterwards."""
     service = Service()
     app = web.Application(client_max_size=1 << 30)
     app.router.add_get("/person", service.person)

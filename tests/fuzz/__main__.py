@@ -22,7 +22,6 @@ KEPT = Path(".fuzz")
 
 
 def main() -> int:
-    """Run all targets; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz")
     parser.add_argument("--seconds", type=int, default=60, help="how long for each; 60 by default")
     parser.add_argument("target", nargs="*", default=[*TARGETS], help=f"of {', '.join(TARGETS)}")

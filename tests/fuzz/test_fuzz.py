@@ -10,8 +10,6 @@ FEW = settings(derandomize=True, max_examples=150)
 
 
 def spoiled(seeds: tuple[bytes, ...]) -> st.SearchStrategy[bytes]:
-    """Return seeds in which a part is replaced by other bytes or a part of another seed."""
-
     def splice(seed: bytes, other: bytes, at: int, cut: int, put: bytes, take: int) -> bytes:
         at %= len(seed) + 1
         return seed[:at] + put + other[:take] + seed[at + cut :]

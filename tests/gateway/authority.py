@@ -13,7 +13,6 @@ from gateway.http.certificates import KeyPair
 
 
 def self_signed(name: str) -> KeyPair:
-    """Return a self-signed certificate for a name, and its key."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
     now = datetime.now(UTC)

@@ -28,11 +28,9 @@ class Collector:
         self.paths: list[tuple[str, dict[str, str]]] = []
 
     def named(self, name: str) -> list[dict[str, Any]]:
-        """Return the spans with this name."""
         return [span for span in self.spans if span["name"] == name]
 
     def take(self, body: bytes) -> None:
-        """Store the spans of a request."""
         for group in ExportTraceServiceRequest.FromString(body).resource_spans:
             self.resources.append(_attributes(group.resource.attributes))
             for scope in group.scope_spans:
@@ -41,8 +39,6 @@ class Collector:
 
 @contextmanager
 def collecting(port: int = 0) -> Iterator[Collector]:
-    """Run a collector."""
-
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:  # the name that http.server calls
             body = self.rfile.read(int(self.headers["Content-Length"]))

@@ -80,7 +80,6 @@ def _start_gateway(
 
 @pytest.fixture(scope="session")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """Start the four programs once."""
     folder = tmp_path_factory.mktemp("stack")
     with ExitStack() as resources:
         backends = {
@@ -211,5 +210,4 @@ def operating(tmp_path: Path) -> MakeOperator:
 
 @pytest.fixture
 def operator(operating: MakeOperator) -> Operator:
-    """Make an operator."""
     return operating("")

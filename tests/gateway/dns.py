@@ -63,7 +63,6 @@ class NameServer(asyncio.DatagramProtocol):
         self._transport.sendto(head + question + records, address)
 
     def error(self) -> int:
-        """Return the getaddrinfo error for a name without records."""
         return socket.EAI_AGAIN if self.failing else socket.EAI_NONAME
 
 

@@ -42,12 +42,10 @@ class Program:
 
     @property
     def url(self) -> str:
-        """The base address for clients."""
         return f"http://127.0.0.1:{self.port}"
 
     @property
     def admin_url(self) -> str:
-        """The base address of the admin port."""
         return f"http://127.0.0.1:{self.admin}"
 
     def log(self, event: str | None = None) -> list[dict[str, Any]]:
@@ -63,7 +61,6 @@ class Program:
         return [entry for entry in entries if event in (None, entry["event"])]
 
     def raw(self, request: bytes) -> bytes:
-        """Send bytes on a new connection; return all bytes until the connection closes."""
         with socket.create_connection(("127.0.0.1", self.port), DEADLINE) as connection:
             connection.sendall(request)
             received = b""
@@ -91,14 +88,12 @@ class Program:
         assert self.process.poll() is None, "the gateway died"
 
     def replace_rules(self, text: str) -> None:
-        """Replace the configuration by an atomic rename."""
         assert self.config is not None
         fresh = self.config.with_suffix(".new")
         fresh.write_text(text)
         fresh.rename(self.config)
 
     def _loads(self, text: str, begin: int) -> int:
-        """Return how often workers have loaded this configuration since a position in the log."""
         loaded = self._logged_since(begin, "config_loaded")
         return sum(entry["rules"] == rules_hash(text.encode()) for entry in loaded)
 
@@ -113,7 +108,6 @@ def wait_for(condition: Callable[[], Any], seconds: float = DEADLINE) -> Any:
 
 
 def assert_sound(program: Program) -> None:
-    """Assert that a program is running and has logged no traceback."""
     assert replace(program, since=0).log("log") == []
     assert program.process.poll() is None
 
@@ -160,7 +154,6 @@ def execute_program(stack: ExitStack, folder: Path, program: str, **variables: s
 
 
 def run_command(program: Program, words: str, **variables: str) -> tuple[int, str]:
-    """Run a command against a gateway; return its exit status and output."""
     given = {"PYTHONPATH": str(ROOT), "GATEWAY_ADMIN_PORT": str(program.admin), **variables}
     with TemporaryFile() as output:
         run = fork_server().start("gateway", Path.cwd(), given, output, shlex.split(words))
@@ -224,7 +217,6 @@ class Stack:
 
     @property
     def variables(self) -> dict[str, str]:
-        """The variables with which a separate gateway reaches the same backends."""
         return {
             "PERSON_V1": f"127.0.0.1:{self.backend_v1.port}",
             "PERSON_V2": f"127.0.0.1:{self.backend_v2.port}",
@@ -241,7 +233,6 @@ class Scripted:
     port: int = 0
 
     async def take(self, reader: asyncio.StreamReader) -> bytes:
-        """Read and record one request (with a sized or chunked body), and return it."""
         head = await reader.readuntil(b"\r\n\r\n")
         body = bytearray()
         for header in head.split(b"\r\n")[1:]:

@@ -19,19 +19,16 @@ METRIC = "targetCPUUtilizationPercentage" if VERSION == "1" else IN_METRIC
 
 
 def call(verb: str, *arguments: Any, **options: Any) -> Any:
-    """Call a method on autoscalers; return the client's model of the response."""
     found = getattr(api, f"{verb}_{NAME}")(*arguments, **options)
     return api_client.sanitize_for_serialization(found)
 
 
 def raw(verb: str, *arguments: Any, **options: Any) -> Any:
-    """Return the response unparsed."""
     response = getattr(api, f"{verb}_{NAME}")(*arguments, _preload_content=False, **options)
     return {"type": response.headers["Content-Type"], "body": json.loads(response.data)}
 
 
 def cpu(percent: int) -> dict[str, Any]:
-    """Return the target for the CPU in the format of the version."""
     if VERSION == "1":
         return {"targetCPUUtilizationPercentage": percent}
     target = {"type": "Utilization", "averageUtilization": percent}
@@ -49,7 +46,6 @@ def scaler(name: str, **spec: Any) -> dict[str, Any]:
 
 
 def typed(name: str) -> Any:
-    """Create an autoscaler with the client's own models."""
     meta = client.V1ObjectMeta(name=name)
     if VERSION == "1":
         reference = client.V1CrossVersionObjectReference(kind="Deployment", name=name)

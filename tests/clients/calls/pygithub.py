@@ -24,7 +24,6 @@ repo = client.get_repo("alice/hello")
 
 
 def ask(method: str, path: str, body: Any = None, **headers: str) -> dict[str, Any]:
-    """Send a request with the client's own requester; return the body and the relevant headers."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     found, data = client.requester.requestJsonAndCheck(
         method, path, headers={**ACCEPT, **named}, input=body

@@ -9,7 +9,6 @@ FIELDS = ("status", "http_status", "code", "param", "reason", "user_message", "b
 
 
 def report(calls: Mapping[str, Callable[[], Any]]) -> None:
-    """Make the calls one after the other; print the result or exception of each by name."""
     results: dict[str, Any] = {}
     for name, call in calls.items():
         try:

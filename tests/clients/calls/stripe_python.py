@@ -19,7 +19,6 @@ Customer, Code = stripe.Customer, stripe.PromotionCode
 
 
 def plain(found: Any) -> Any:
-    """Return the received data of a client's object."""
     return {
         "body": found.last_response.data,
         "version": found.last_response.headers["Stripe-Version"],
@@ -32,7 +31,6 @@ def of_coupon(name: str) -> dict[str, Any]:
 
 
 def create_twice(second: str) -> Any:
-    """Create a customer twice with the same idempotency key; the second body may differ."""
     first = Customer.create(name="Once", idempotency_key=f"key-{second}")
     again = Customer.create(name=second, idempotency_key=f"key-{second}")
     return [first.id == again.id, again.last_response.headers.get("Original-Request")]

@@ -6,17 +6,14 @@ from tests.gateway.world import head
 
 
 def naming(by: str, more: str = "", **environment: str) -> ClientNaming:
-    """Compile the naming of clients from sources in YAML."""
     found = loaded(f"clients: {{ by: [{by}]{more} }}\n{RULES}", **environment).naming
     assert found is not None
     return found
 
 
 def named(names: ClientNaming, *fields: tuple[str, str], target: str = "/", peer: str = "") -> str:
-    """Return the name of the client that sends a request with header fields."""
     return names.identify(head(target, *fields), peer).name
 
 
 def bearer(names: ClientNaming, token: str) -> str:
-    """Return the name of the client that sends this token."""
     return named(names, ("Authorization", f"Bearer {token}"), peer="192.0.2.7")

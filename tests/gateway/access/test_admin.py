@@ -22,7 +22,6 @@ SIGN_ON = "{ sign_on: { proxies: [10.0.0.0/8] } }"
 
 
 def admin(section: str, folder: Path = Path()) -> AdminAccess:
-    """Compile a section `admin` of gateway.yaml."""
     text = f"admin: {section}\n{RULES}"
     return load(text.encode(), "gateway.yaml", {"ANN": ANN}, folder).admin
 

@@ -27,7 +27,6 @@ PROXIES = (ip_network("10.0.0.0/8"), ip_network("fd00::/8"))
 
 
 def behind_proxies(address: str = "true") -> ClientNaming:
-    """Return the naming by address where the proxies of two networks are trusted."""
     trusted = "trusted_proxies: [10.0.0.0/8, fd00::/8]\n"
     found = loaded(f"{trusted}clients: {{ by: [{{ address: {address} }}] }}\n{RULES}").naming
     assert found is not None

@@ -37,7 +37,6 @@ CLAIMS = {"sub": "bob", "aud": "a", "iss": "i"}
 
 
 def public(private: PrivateKey) -> bytes:
-    """Return the public key as PEM."""
     return private.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
 
 

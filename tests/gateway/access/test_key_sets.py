@@ -28,7 +28,6 @@ Serve = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
 def jwk(private: Any, kid: str | None = "a", **more: object) -> dict[str, object]:
-    """Return a public key as JWK."""
     algorithms = {rsa.RSAPrivateKey: "RS256", ed25519.Ed25519PrivateKey: "EdDSA"}
     name = next((n for kind, n in algorithms.items() if isinstance(private, kind)), "ES256")
     public = jwt.get_algorithm_by_name(name).to_jwk(private.public_key(), as_dict=True)
@@ -81,8 +80,6 @@ async def issuer() -> AsyncIterator[Issuer]:
 
 
 class Clock:
-    """A monotonic clock that a test sets."""
-
     def __init__(self) -> None:
         self.now = 1000.0
 
@@ -102,7 +99,6 @@ def by_keys(issuer: Issuer, more: str = "", algorithms: str = "RS256") -> Client
 
 
 async def identify(names: ClientNaming, text: str) -> Identity:
-    """Return the client of a token, as the pipeline determines it."""
     asked = head("/", ("Authorization", f"Bearer {text}"))
     found = names.identify(asked, "")
     while found.pending is not None:

@@ -31,7 +31,6 @@ ASKED = (
 
 
 def pieces(counted: Totals) -> Iterator[bytes]:
-    """Return the pieces of a scrape with these totals."""
     operator = SimpleNamespace(
         totals=counted,
         state=SimpleNamespace(
@@ -52,7 +51,6 @@ def pieces(counted: Totals) -> Iterator[bytes]:
 
 
 def lines() -> list[str]:
-    """Return the lines of a scrape without comments."""
     text = b"".join(pieces(totals())).decode()
     return [line for line in text.splitlines() if not line.startswith("#")]
 
@@ -114,7 +112,6 @@ def test_a_large_scrape_is_sent_in_small_pieces() -> None:
 
 
 def families(counted: Totals) -> dict[str, Any]:
-    """Return the metrics of a scrape with these totals, by their names in the table of metrics."""
     found = text_string_to_metric_families(b"".join(pieces(counted)).decode())
     return {f"{each.name}_total" if each.type == "counter" else each.name: each for each in found}
 

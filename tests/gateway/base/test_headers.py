@@ -24,7 +24,6 @@ from tests.gateway.world import LAW, head
 
 
 def lines(*texts: str) -> HeaderFields:
-    """Parse field lines of the form `Name: value`."""
     parts = (text.encode().partition(b": ") for text in texts)
     return [(name, value) for name, _, value in parts]
 

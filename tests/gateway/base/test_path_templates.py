@@ -13,7 +13,6 @@ from tests.gateway.world import LAW
 
 
 def router(*texts: str) -> Router[str]:
-    """Build a router that maps each template to its own string."""
     return Router((parse_template(text), text) for text in texts)
 
 
@@ -403,7 +402,6 @@ taken = st.text(st.sampled_from("abv12.%{}é"), min_size=1, max_size=4)
 
 @st.composite
 def templates(draw: st.DrawFn, literals: st.SearchStrategy[str] = letters) -> str:
-    """Generate a template of up to four segments."""
     parts = []
     for index in range(draw(st.integers(1, 4))):
         literal = draw(literals)
@@ -421,7 +419,6 @@ def templates(draw: st.DrawFn, literals: st.SearchStrategy[str] = letters) -> st
 
 @st.composite
 def filled(draw: st.DrawFn) -> tuple[str, dict[str, str], str]:
-    """Generate a template, captures for it, and the filled path."""
     text = draw(templates())
     template = parse_template(text)
     captures = {name: draw(taken) for name in template.captures}

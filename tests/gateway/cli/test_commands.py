@@ -32,7 +32,6 @@ Done = tuple[int, str, str]
 
 
 def typed(command: str, folder: Path) -> Done:
-    """Run a command line in a folder; return its exit status and both outputs."""
     ours = ("GATEWAY_", "PERSON_", "USERS", "NAME_SEPARATOR", "PYTHON")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     alone = ALONE.fullmatch(command)

@@ -8,12 +8,10 @@ LONG = "Version 1 of person was rolled back: " + "errors (5xx): 4 of 7 requests 
 
 
 def delivery(webhook: str, state: str, due: str | None, error: str) -> dict[str, Any]:
-    """Return a delivery in the format of the admin port."""
     return {"webhook": webhook, "state": state, "attempts": 1, "due": due, "error": error}
 
 
 def notification(text: str, *deliveries: dict[str, Any]) -> dict[str, Any]:
-    """Return a notification in the format of the admin port."""
     when = "2026-11-22T11:22:08Z"
     return {"at": when, "kind": "cutover.rolled_back", "text": text, "deliveries": [*deliveries]}
 

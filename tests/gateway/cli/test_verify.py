@@ -44,7 +44,6 @@ def pair(tmp_path: Path) -> Path:
 
 
 def verify(monkeypatch: pytest.MonkeyPatch, *arguments: str | Path) -> int:
-    """Run the command in this process; return its exit status."""
     monkeypatch.setattr(sys, "argv", ["gateway", "verify", *map(str, arguments)])
     return main()
 

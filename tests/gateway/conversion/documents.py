@@ -64,7 +64,6 @@ SCOPES: dict[str, tuple[Scope, ...]] = {
 
 @st.composite
 def mixed(draw: st.DrawFn, *fields: tuple[str, Json]) -> dict[str, Json]:
-    """Return an object with these fields and unknown fields, in any order."""
     return dict(draw(st.permutations([*fields, *draw(unknown).items()])))
 
 
@@ -95,7 +94,6 @@ def documents(draw: st.DrawFn, scopes: tuple[Scope, ...], leaves: st.SearchStrat
 
 
 def objects(document: Json, scopes: tuple[Scope, ...]) -> Iterator[dict[str, Json]]:
-    """Yield the objects at the end of the scopes."""
     if not scopes or document is None:
         yield from () if document is None else (document,)
         return
@@ -113,7 +111,6 @@ class Sealed:
 
 
 def seal(value: Json) -> Sealed:
-    """Return a value in unparsed form."""
     return Sealed(json.dumps(value))
 
 
@@ -131,7 +128,6 @@ def opened(value: Document) -> Document:
 
 
 def unsealed(value: Document) -> Json:
-    """Parse a value completely."""
     if isinstance(value, Sealed):
         return json.loads(value.text)
     if isinstance(value, dict):
@@ -153,14 +149,12 @@ SEALED = JsonForm(
 
 
 def up(change: Change | tuple[Change, ...], document: Document, form: JsonForm = PLAIN) -> Document:
-    """Upgrade a document with one or several changes."""
     return _conversion(change, Direction.UP).convert(document, form)
 
 
 def down(
     change: Change | tuple[Change, ...], document: Document, form: JsonForm = PLAIN
 ) -> Document:
-    """Downgrade a document with one or several changes."""
     return _conversion(change, Direction.DOWN).convert(document, form)
 
 
@@ -180,7 +174,6 @@ def untouched(*documents: Json) -> Iterator[None]:
 
 
 def fails(at: str, reason: str) -> "pytest.RaisesExc[ConversionError]":
-    """Expect a ConversionError with this JSON Pointer and reason."""
     return pytest.RaisesExc(
         ConversionError, check=lambda error: (error.pointer, error.reason) == (at, reason)
     )
@@ -193,7 +186,6 @@ def join_at(
     missing: str | None = "",
     optional: tuple[int, ...] = (),
 ) -> Change:
-    """Return a `join` change; `parts` are field paths separated by spaces."""
     paths = [parse_path(part) for part in parts.split()]
     whole = parse_path(into)
     assert all(path.scopes == whole.scopes for path in paths)
@@ -202,7 +194,6 @@ def join_at(
 
 
 def default_at(field: str, value: Document) -> Change:
-    """Return a `default` change."""
     path = parse_path(field)
     return default(path.scopes, path.keys, value)
 
@@ -216,12 +207,10 @@ ABSENT: Any = object()
 
 
 def fields(keys: Keys, value: Json) -> dict[str, Json]:
-    """Return nested objects that contain one value at the given keys."""
     return {keys[0]: fields(keys[1:], value) if keys[1:] else value}
 
 
 def merged(*parts: dict[str, Json]) -> dict[str, Json]:
-    """Merge objects recursively."""
     result: dict[str, Json] = {}
     for part in parts:
         for key, value in part.items():
@@ -263,10 +252,8 @@ _OPEN = JsonForm(_open, lambda fields: fields, _digits, SEALED.number, SEALED.pa
 
 
 KEEP = UnfitPolicy(Unfit.KEEP, Unfit.REFUSE, "a change")
-"""The policy that keeps unfit values of requests."""
 OMIT = UnfitPolicy(Unfit.OMIT, Unfit.OMIT, "a change")
 
 
 def keeping(*changes: Change) -> tuple[Change, ...]:
-    """Return changes that keep unfit values of requests."""
     return tuple(replace(change, unfit=KEEP) for change in changes)

@@ -27,7 +27,6 @@ HEADER, QUERY = HeaderPlace("X-A"), QueryPlace("a")
 
 
 def header(value: str) -> ParameterLines:
-    """Return a list with only the header field X-A."""
     return [ParameterLine("x-a", "X-A", value)]
 
 
@@ -157,7 +156,6 @@ V1, V2, V3 = (Version(each, str(each)) for each in (1, 2, 3))
 
 
 def lines(*fields: str) -> ParameterLines:
-    """Return header fields."""
     pairs = (field.split(": ", 1) for field in fields)
     return [ParameterLine(name.lower(), name, value) for name, value in pairs]
 
@@ -166,7 +164,6 @@ NEXT = LinkPlace("next", None, V1)
 
 
 def texts(message: Message) -> list[str]:
-    """Return the header fields of a message as strings."""
     return [f"{line.name}: {line.value}" for line in message.headers]
 
 

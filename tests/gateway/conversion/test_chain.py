@@ -61,12 +61,10 @@ DOCUMENTS = {
 
 
 def applied(conversion: BodyConversion | None) -> tuple[VersionLink, ...]:
-    """Return the links that convert a body."""
     return () if conversion is None else conversion.links
 
 
 def body(conversion: Conversion) -> BodyConversion:
-    """Return the conversion of a body to which all links apply."""
     return BodyConversion(conversion.links, conversion.direction)
 
 
@@ -280,7 +278,6 @@ CHANGES: list[Change] = [
 
 @st.composite
 def worlds(draw: st.DrawFn) -> tuple[list[Version], dict[Version, list[VersionLink]]]:
-    """Return two to five versions, with random links between them."""
     ladder = [
         Version(each, str(each))
         for each in sorted(draw(st.sets(st.integers(0, 20), min_size=2, max_size=5)))
@@ -310,7 +307,6 @@ persons: st.SearchStrategy[Json] = st.fixed_dictionaries(
 
 
 def outcome(conversion: BodyConversion, document: Json) -> Json:
-    """Return the converted document, or the location and reason of the error."""
     try:
         return conversion.convert(document, PLAIN)
     except ConversionError as error:

@@ -71,7 +71,6 @@ REFUSING = whole_body(refusing(BODY))
 
 
 def place_of(value: Json) -> Tokens | None:
-    """Return the location of the first string or key with BAD in a document."""
     if isinstance(value, str):
         return () if BAD in value else None
     inner: Iterator[tuple[Any, Json]] = iter(())
@@ -87,7 +86,6 @@ def place_of(value: Json) -> Tokens | None:
 
 
 def at(document: Json, place: Tokens) -> Json:
-    """Return the value at a location, which must exist."""
     for token in place:
         document = document[token]
     return document
@@ -96,7 +94,6 @@ def at(document: Json, place: Tokens) -> Json:
 def spots(
     value: Json, scopes: tuple[Scope, ...] = (), keys: Keys = ()
 ) -> Iterator[tuple[tuple[Scope, ...], Keys, Json]]:
-    """Yield all fields of an object: their scopes, keys and values."""
     for key, inner in value.items():
         here = (*keys, key)
         yield scopes, here, inner
@@ -126,7 +123,6 @@ CASES = rewrite_case("snake", "camel"), rewrite_case("camel", "snake")
 
 @st.composite
 def planted(draw: st.DrawFn) -> Json:
-    """Return a body that contains BAD, or an array with such a body."""
     body = draw(bodies)
     leaves = [*_texts(body)]
     holder, key = draw(st.sampled_from(leaves)) if leaves else (body, "a")
@@ -147,20 +143,17 @@ Spot = tuple[tuple[Scope, ...], Keys, Json]
 
 
 def renamed(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
-    """Return a change that moves a field, in some cases together with a default."""
     scopes, keys, _ = spot
     move = rename(scopes, other, keys)
     return sequence(*(move, default(scopes, ("new",), "x"))) if draw(st.booleans()) else move
 
 
 def wrapped(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
-    """Return a change that puts a value into a list, or takes it out of a list."""
     change = wrap(spot[0], spot[1])
     return change if isinstance(spot[2], list) else inverse(change)
 
 
 def enveloped(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
-    """Return a change that puts a value into an object, or takes it out of an object."""
     scopes, keys, value = spot
     if isinstance(value, dict) and value:
         return envelope(scopes, keys, (draw(st.sampled_from([*value])),))
@@ -169,26 +162,22 @@ def enveloped(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
 
 
 def of_elements(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
-    """Return a change that puts the elements of a list into objects or lists."""
     wraps = draw(st.booleans())
     element: Change = wrap((), ELEMENT) if wraps else envelope((), ELEMENT, ("e",))
     return elements(*spot[:2], 1, inverse(element))
 
 
 def written_otherwise(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
-    """Return a change that converts keys to another case."""
     field = draw(st.sampled_from([spot[1], None]))
     return key_case(spot[0], field, *CASES, but=frozenset({"a"}))
 
 
 def filled(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
-    """Return a change that adds a field."""
     added: list[Change] = [default(spot[0], ("w", "v"), "x"), omit_null(spot[0], ("w",))]
     return draw(st.sampled_from(added))
 
 
 def grouped(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
-    """Return a change that applies a group, which may refuse a field after moving it."""
     scopes, keys, _ = spot
     inner = (
         rename((), other[-1:], keys[-1:]),
@@ -199,18 +188,15 @@ def grouped(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
 
 
 def retyped(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
-    """Return a change that converts a string to a number."""
     return retype(*spot[:2], Type.NUMBER, Type.TEXT)
 
 
 def listed(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
-    """Return a change that splits a string into a list, or joins a list."""
     change = join_list(*spot[:2], ",")
     return change if isinstance(spot[2], str) else inverse(change)
 
 
 def joined(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
-    """Return a change that splits a string, or joins the fields of an object."""
     scopes, keys, value = spot
     if isinstance(value, dict):
         return inverse(join(scopes, ((*keys, "a"), (*keys, "b")), keys, " "))
@@ -218,18 +204,15 @@ def joined(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
 
 
 def computed(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
-    """Return a change that passes a value to a Python function."""
     return call_python(spot[0], draw(st.sampled_from([spot[1], None])), _same, _same)
 
 
 def spread_at(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
-    """Return a change that copies a value to the elements of a list, or from the elements."""
     change = spread(spot[0], other[:1], (spot[1],), ("a",), keep=draw(st.booleans()))
     return inverse(change) if draw(st.booleans()) else change
 
 
 def flattened(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
-    """Return a change that flattens an object, or nests fields with a common prefix."""
     scopes, keys, value = spot
     if isinstance(value, dict) and value:
         return inverse(flatten(scopes, keys, draw(st.sampled_from(["x_", "a"]))))

@@ -37,7 +37,6 @@ def link(
     query: tuple[ParameterChange, ...] = (),
     headers: tuple[ParameterChange, ...] = (),
 ) -> VersionLink:
-    """Return a link that needs the message."""
     newer = V2 if older == V1 else V3
     return VersionLink(
         older, newer, tuple(changes), query=query, headers=headers, needs_message=True
@@ -63,7 +62,6 @@ LINKS = (
 
 
 def message(header: str = "", query: str = "", status: int | None = None) -> Message:
-    """Return a message with one header field and a query."""
     name, _, value = header.partition(": ")
     fields = [ParameterLine(name.lower(), name, value)] if header else []
     lines = parse_query(query)
@@ -202,7 +200,6 @@ MESSAGE = Message(
 
 
 def seen(value: Document, message: MessageView) -> Document:
-    """Return all properties of the message view."""
     return {
         "value": value,
         "direction": message.direction,
@@ -218,7 +215,6 @@ def seen(value: Document, message: MessageView) -> Document:
 
 
 def refused(value: Document, message: MessageView) -> Document:
-    """Refuse every value."""
     raise ValueError(value, message)
 
 

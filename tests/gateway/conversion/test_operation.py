@@ -69,7 +69,6 @@ def test_the_table_finds_the_operation_of_a_request_in_the_older_version(
 
 
 def check(table: OperationTable, asked: str, index: int | None, captures: dict[str, str]) -> None:
-    """Check that the table finds an operation with the expected captures."""
     method, _, target = asked.partition(" ")
     path, _, query = target.partition("?")
     found = table.find(method, path, parse_query(query))

@@ -63,7 +63,6 @@ LINKS = {
 
 
 def operation_path(source: Version, target: Version, asked: str) -> OperationPath:
-    """Return the operation path of a request."""
     method, _, target_text = asked.partition(" ")
     way, mark, query = target_text.partition("?")
     request = compose(LADDER, LINKS, source, target)
@@ -72,7 +71,6 @@ def operation_path(source: Version, target: Version, asked: str) -> OperationPat
 
 
 def line(found: OperationPath) -> str:
-    """Return the method, path and query of a request as a string."""
     return f"{found.method} {found.path}" + ("" if found.query is None else f"?{found.query}")
 
 
@@ -219,7 +217,6 @@ def test_a_path_that_only_the_newer_version_has_is_refused(
 
 
 def refusal(newer: str | None, older: str | None, status: int = 404) -> MappedOperation:
-    """Return an operation of one version that the other version refuses."""
     new, old = (None if text is None else parse_operation(text) for text in (newer, older))
     return MappedOperation(new, old, {}, Substitute(None, status))
 
@@ -250,7 +247,6 @@ def test_a_body_that_only_one_version_has_is_dropped_or_created() -> None:
 
 
 def body(conversion: BodyConversion | None, document: object) -> object:
-    """Return a converted body."""
     assert conversion is not None
     return conversion.convert(document, PLAIN)
 

@@ -29,8 +29,6 @@ PAGE = rename_parameter("page", "p")
 
 
 def words(known: dict[str, str]) -> Callable[[str], str]:
-    """Return a function that maps the known words and refuses all others."""
-
     def convert(word: str) -> str:
         if word not in known:
             raise ValueError("not a value that the map has")

@@ -99,7 +99,6 @@ def _in_parts(schema: dict[str, Any]) -> dict[str, Any]:
 
 @st.composite
 def documents(draw: st.DrawFn, schema: Any) -> Any:
-    """Return a document that is valid for a schema of `schemas_like`."""
     if "anyOf" in schema:
         return draw(documents(draw(st.sampled_from(schema["anyOf"]))))
     if "allOf" in schema:
@@ -138,7 +137,6 @@ def documents(draw: st.DrawFn, schema: Any) -> Any:
 
 
 def allows(converted: ConvertedSchema, document: object) -> bool:
-    """Return whether a converted schema allows a document."""
     root = converted.root
     schema = root if isinstance(root, dict) else {} if root else {"not": {}}
     whole = {**schema, "components": {"schemas": converted.schemas.components}}
@@ -148,7 +146,6 @@ def allows(converted: ConvertedSchema, document: object) -> bool:
 def between(
     change: Change, direction: Direction, policy: UnfitPolicy = REFUSE_UNFIT
 ) -> BodyConversion:
-    """Return a conversion with one change."""
     changes = (replace(change, unfit=policy),)
     return BodyConversion(
         (VersionLink(Version(1, "1"), Version(2, "2"), changes),), direction, True
@@ -156,7 +153,6 @@ def between(
 
 
 def change_of(written: str) -> Change:
-    """Compile a change that is written as in gateway.yaml."""
     data = read(written.encode(), "example", {}).data
     change = ChangeConfig.model_validate_json(json.dumps(data)).compile(
         BuildContext((), Mistakes(), GROUPS)

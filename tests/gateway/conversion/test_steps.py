@@ -9,12 +9,10 @@ from tests.gateway.conversion.documents import SEALED, Json, fails, seal, untouc
 
 
 def mark(fields: JsonObject, form: JsonForm) -> None:
-    """Set a field that shows that an object was visited."""
     fields["seen"] = True
 
 
 def marked(document: Document, scopes: list[str], form: JsonForm) -> Document:
-    """Mark the objects of a document that the scopes select."""
     arrays = tuple(tuple(text.split(".")) if text else () for text in scopes)
     return change_object(fuse([ConversionTask(arrays, (), mark)]), form, document)
 

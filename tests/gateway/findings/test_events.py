@@ -24,12 +24,10 @@ NOW = 1_800_000_000.0  # 2027-01-15T08:00:00Z
 
 
 def versions(rules: str) -> dict[tuple[str, str], VersionSummary]:
-    """Return the version summaries of a configuration with more keys for version 1."""
     return {**version_summaries(loaded(edited("{ service: old }", f"{{ service: old, {rules} }}")))}
 
 
 def moved(*states: tuple[float, DecidedBy]) -> list[tuple[str, str]]:
-    """Return the events of a cutover that passes through these states."""
     document, found = NotifyDocument(), list[Notification]()
     for at, (percent, by) in enumerate(states):
         state = CutoverState(percent, by, "5xx", NOW)

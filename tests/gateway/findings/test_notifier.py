@@ -56,7 +56,6 @@ async def receiver() -> AsyncIterator[Receiver]:
 
 
 async def look(operator: Operator) -> None:
-    """Run one round of a notifier."""
     async with webhook_session() as session:
         notifier = Notifier(operator, session)
         await notifier.round()
@@ -71,7 +70,6 @@ def outcomes(operator: Operator) -> dict[str, int]:
 
 
 def refuse_rules(operator: Operator, more: bytes = b"") -> None:
-    """Simulate a refused configuration file, which contains `more` at its end."""
     operator.reloader.refused = RefusedRules(
         b"servces:" + more, (Issue(1, 1, "servces", "wrong"),), 5.0
     )

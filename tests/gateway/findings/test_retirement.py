@@ -370,7 +370,6 @@ OFF = "stop {} after the version is removed from the configuration"
 
 
 def needs(one: str) -> dict[str, str]:
-    """Return the reasons about needed services, with their remedies."""
     reasons = judged(totals(), HOTEL.replace("ONE", one)).reasons
     return {each.text: each.remedy for each in reasons if "it needs" in each.text}
 

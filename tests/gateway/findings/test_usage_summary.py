@@ -65,7 +65,6 @@ def summaries(watched: Watched) -> UsageSummaries:
 
 
 async def latest(made: UsageSummaries) -> UsageSummary:
-    """Return a new summary of the version."""
     await made._make()
     assert made._known is not None
     return made._known[1][KEY]

@@ -32,7 +32,6 @@ LINKED = Notification(
 
 
 async def send(url: str) -> Attempt:
-    """Post a message to a webhook named ops."""
     async with webhook_session() as session:
         return await post(session, ONE, "ops", Webhook(url=url), 7.0)
 

@@ -58,13 +58,11 @@ class Peers(NamedTuple):
     failures: asyncio.Queue[TlsError]
 
     async def server(self) -> Recorder:
-        """Return the latest connection after its handshake."""
         await until(lambda: bool(self.servers))
         await self.servers[-1].made.wait()
         return self.servers[-1]
 
     async def failure(self) -> str:
-        """Return the reason label of the next failed handshake."""
         return (await self.failures.get()).reason
 
 

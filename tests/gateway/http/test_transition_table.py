@@ -8,15 +8,11 @@ from gateway.http.connection_states import IllegalTransitionError, TransitionTab
 
 
 class Door(IntEnum):
-    """The state of a door."""
-
     OPEN = auto()
     SHUT = auto()
 
 
 class Hand(IntEnum):
-    """What a hand does to the door."""
-
     PUSH = auto()
     PULL = auto()
 

@@ -23,24 +23,20 @@ NEW_YEAR, FEBRUARY = parse_date("2036-01-01"), parse_date("2036-02-01")
 
 
 def every(seconds: float) -> Schedule:
-    """Return a schedule with a constant interval."""
     return lambda now: (now - now % seconds, now - now % seconds + seconds)
 
 
 def never(_: float) -> tuple[float, float]:
-    """A schedule that never opens a window."""
     return -inf, inf
 
 
 def brownout(*windows: Window, **more: object) -> VersionBrownout:
-    """Return the brownouts of version 1."""
     return VersionBrownout(KEY, windows, **more)  # type: ignore[arg-type]
 
 
 def configured(
     yaml: str, top: str = "clients: { by: [{ header: X-Client }] }\n"
 ) -> VersionBrownout:
-    """Return the brownouts of version 1 from gateway.yaml."""
     found = first_version(f"brownout: {{ {yaml} }}", top).brownout
     assert found is not None
     return found

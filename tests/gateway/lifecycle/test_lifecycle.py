@@ -28,7 +28,6 @@ PAGE = "https://example.com/v1"
 def announced(
     lifecycle: VersionLifecycle, *successors: Successor, client: str = "", **captures: str
 ) -> list[str]:
-    """Return the lifecycle header fields of a response to a client, as `name: value`."""
     fields = lifecycle.at_endpoint(successors).fields_for(client, captures)
     return [f"{name.decode()}: {value.decode()}" for name, value in fields]
 

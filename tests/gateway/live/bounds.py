@@ -17,7 +17,6 @@ def metric(program: Program, series: str) -> float:
 
 
 def total(program: Program, name: str) -> float:
-    """Return the sum of all time series with this name."""
     return _sum(program, f"{name}{{")
 
 

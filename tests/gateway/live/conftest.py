@@ -16,15 +16,12 @@ from tests.gateway.live.tap import LAST, Tap
 
 @dataclass(frozen=True)
 class House:
-    """A gateway configured by house.yaml, and its scripted service."""
-
     gateway: Program
     service: Service
 
 
 @pytest.fixture(scope="session")
 def shared_house(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    """Start the gateway and the service once."""
     with ExitStack() as resources:
         service = resources.enter_context(Service())
         resources.callback(service.shutdown)
@@ -55,7 +52,6 @@ def house(shared_house: House) -> House:
 
 @pytest.fixture(scope="session")
 def tap() -> Iterator[Tap]:
-    """Start the service on raw sockets once."""
     with Tap() as tap:
         threading.Thread(target=tap.serve_forever, args=(0.01,), daemon=True).start()
         yield tap
@@ -64,7 +60,6 @@ def tap() -> Iterator[Tap]:
 
 @pytest.fixture(scope="session")
 def shared_tapped(tap: Tap, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
-    """Start the gateway in front of the tap once, with a converted version."""
     folder = tmp_path_factory.mktemp("tapped")
     (folder / "gateway.yaml").write_text(rules(tap.port, via=True))
     with ExitStack() as resources:

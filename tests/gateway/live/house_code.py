@@ -8,7 +8,6 @@ _ENDS = {"EXIT": SystemExit, "CANCEL": CancelledError}
 
 
 def sign(value: object, message: MessageView) -> object:
-    """Write the known properties of the message into the body."""
     if isinstance(value, dict) and message.direction == "down":
         known = {name: sorted(found) for name, found in message.query.items()}
         return {
@@ -19,14 +18,12 @@ def sign(value: object, message: MessageView) -> object:
 
 
 def told(text: str, message: MessageView) -> str:
-    """Write the known properties of the message into a parameter."""
     known = [message.direction, message.operation, message.path, message.status]
     named = [*message.query.get("a", []), *message.headers.get("x-a", [])]
     return " ".join(map(str, [text, *known, *named, message.fields]))
 
 
 def shout(text: str) -> str:
-    """Convert to upper case."""
     return text.upper()
 
 
@@ -40,5 +37,4 @@ def whisper(text: str) -> object:
 
 
 def channel(value: object) -> object:
-    """Add a `channel` member in front of the others."""
     return {"channel": "web", **value} if isinstance(value, dict) else value

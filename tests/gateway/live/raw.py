@@ -29,7 +29,6 @@ class Message:
     body: bytes
 
     def all(self, name: str) -> list[bytes]:
-        """Return the values of every line of a field."""
         return [value for key, value in self.fields if key.lower() == name.lower().encode()]
 
     def one(self, name: str) -> bytes:
@@ -38,13 +37,11 @@ class Message:
         return value
 
     def members(self, name: str) -> list[str]:
-        """Return the members of a list field, in lower case."""
         values = b",".join(self.all(name)).decode("latin-1").lower().split(",")
         return [value.strip() for value in values if value.strip()]
 
     @property
     def json(self) -> Any:
-        """The body as JSON."""
         return json.loads(self.body)
 
 
@@ -71,17 +68,14 @@ class Answer(Message):
         return problem
 
     def refusal(self) -> tuple[int, str]:
-        """Return status and code of a refusal."""
         return self.status, self.problem["code"]
 
 
 def text(value: str | bytes) -> bytes:
-    """Return bytes unchanged, and encode strings in UTF-8."""
     return value.encode() if isinstance(value, str) else value
 
 
 def chunked(*pieces: bytes) -> bytes:
-    """Return a body in the chunked transfer coding."""
     return b"".join(b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces) + b"0\r\n\r\n"
 
 
@@ -124,13 +118,11 @@ def ask(
     body: bytes | None = None,
     source: str = "127.0.0.1",
 ) -> Answer:
-    """Send one request on a new connection and return its response."""
     sent = request(method, target, *lines, body=body)
     return parse_answer(send(program, sent, source=source), method)
 
 
 def get(program: Program, target: str | bytes, *lines: str | bytes) -> Answer:
-    """Send a GET request; see `ask`."""
     return ask(program, "GET", target, *lines)
 
 
@@ -153,7 +145,6 @@ def parse_answer(data: bytes, method: str = "GET") -> Answer:
 
 
 def split_head(data: bytes) -> tuple[bytes, Fields, bytes]:
-    """Return the first line, the field lines, and the bytes after the head."""
     head, end, rest = data.partition(b"\r\n\r\n")
     assert end, data
     line, *lines = head.split(b"\r\n")
@@ -207,12 +198,10 @@ class Service(socketserver.ThreadingTCPServer):
 
     @property
     def port(self) -> int:
-        """The port of the service."""
         return int(self.server_address[1])
 
     @property
     def last(self) -> Message:
-        """The last request."""
         return self.asked[-1]
 
 

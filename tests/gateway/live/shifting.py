@@ -40,22 +40,17 @@ class Lane:
     api: str
 
     async def get(self, *fields: str, query: str = "") -> Answer:
-        """Request version 1."""
         return await get(self.program, f"GET /v1/person{query}", *fields)
 
     def lead(self, old: int, new: int, first: str = "", **more: str) -> None:
-        """Load another configuration into the gateway."""
         self.program.reload(rules(self.api, old, new, first, **more))
 
     def shadow(self) -> Any:
-        """Return the results of the shadow of version 1."""
         status, found = admin(self.program, "GET", f"/shadows/{self.api}/1")
         assert status == 200
         return found
 
     async def found(self, enough: Callable[[Any], bool]) -> Any:
-        """Return the results of the shadow of version 1 as soon as they meet a condition."""
-
         def look() -> Any:
             now = self.shadow()
             return now if enough(now) else None
@@ -63,19 +58,16 @@ class Lane:
         return await soon(look)
 
     def cutover(self, method: str = "GET", content: object = None) -> Any:
-        """Return the state of the cutover of version 1."""
         status, standing = admin(self.program, method, f"/cutovers/{self.api}/1", content)
         assert status == 200, standing
         return standing
 
 
 def shadow(more: str = "") -> str:
-    """Return the configuration of a shadow of all requests, for `rules`."""
     return f', shadow: {{ via: "2"{more} }}'
 
 
 def answer(document: object, *fields: str, status: str = "200 OK") -> bytes:
-    """Return the bytes of a JSON response."""
     body = document if isinstance(document, bytes) else json.dumps(document).encode()
     head = [f"HTTP/1.1 {status}", "Content-Type: application/json", *fields]
     return "\r\n".join([*head, f"Content-Length: {len(body)}", "", ""]).encode() + body
@@ -92,8 +84,6 @@ def asked(service: Scripted) -> list[bytes]:
 
 
 def told(say: Callable[[bytes], bytes]) -> Script:
-    """Return the script of a service that responds to each request with `say(request)`."""
-
     async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
         while True:
             writer.write(say(await scripted.take(reader)))

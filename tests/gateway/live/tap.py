@@ -28,7 +28,6 @@ class Asked:
     body: bytes | None
 
     def all(self, name: bytes) -> list[bytes]:
-        """Return the values of every line of a field."""
         return [value for key, value in self.fields if key.lower() == name.lower()]
 
 
@@ -104,17 +103,14 @@ class Tap(socketserver.ThreadingTCPServer):
 
     @property
     def port(self) -> int:
-        """The port of the service."""
         return int(self.server_address[1])
 
     @property
     def taken(self) -> list[bytes]:
-        """The bytes of each connection so far."""
         return [bytes(buffer) for buffer in self.buffers]
 
     @property
     def asked(self) -> list[Asked]:
-        """All requests so far; see `read_requests`."""
         return [asked for data in self.taken for asked in read_requests(data)]
 
 

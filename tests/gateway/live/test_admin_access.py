@@ -72,7 +72,6 @@ admin:
 
 
 def statuses(program: Program, address: str, token: str, times: int = 1) -> list[str]:
-    """Return the statuses of admin requests from a client address."""
     line = f"GET /versions HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n"
     asked = f"{line}\r\n" * (times - 1) + f"{line}Connection: close\r\n\r\n"
     with socket.create_connection(("127.0.0.1", program.admin), 60, (address, 0)) as sent:

@@ -202,7 +202,6 @@ CASES: dict[str, Case] = {
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
-    """Start one gateway for all cases."""
     folder = tmp_path_factory.mktemp("bad")
     (folder / "gateway.yaml").write_text(rules(1))
     with ExitStack() as stack:
@@ -212,7 +211,6 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
 
 
 def rules(port: int) -> str:
-    """Return a configuration with all kinds of routes to one service that is never ejected."""
     changes = "[ join: { fields: [name.firstName, name.lastName], into: name } ]"
     shadow = '{ service: s, shadow: { via: "2" } }'
     apis = "".join(
@@ -232,7 +230,6 @@ apis:
 
 
 async def serve(scripted: Scripted, reader: Reader, writer: Writer) -> None:
-    """Respond to each request with the case or the mark that it names."""
     while True:
         request = await scripted.take(reader)
         line = request.partition(b"\r\n")[0].decode()
@@ -254,8 +251,6 @@ async def serve(scripted: Scripted, reader: Reader, writer: Writer) -> None:
 
 @dataclass
 class Visit:
-    """The requests to one gateway, and their results."""
-
     program: Program
     numbers: Iterator[int] = field(default_factory=count)
     statuses: dict[str, int] = field(default_factory=dict)

@@ -55,13 +55,11 @@ JSON = (
 
 @pytest.fixture
 async def asked(reloaded: StartGateway, upstream: StartUpstream) -> tuple[Program, list[bytes]]:
-    """Start a gateway with the configuration above; return it and its service's requests."""
     service = await upstream(JSON)
     return reloaded(RULES.format(port=service.port)), service.requests
 
 
 def problem(answer: Answer) -> tuple[int, str, list[str]]:
-    """Return the problem detail of a refusal."""
     body = json.loads(answer.body)
     return answer.status, body["code"], body["supportedVersions"]
 

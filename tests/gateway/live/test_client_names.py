@@ -33,7 +33,6 @@ def token(key: str, **claims: object) -> str:
 
 
 async def name(gateway: Program, *fields: str, line: str = "GET /plain") -> object:
-    """Send a request, and return the client name in the log."""
     request_id = f"id-{time.monotonic_ns()}"
     assert (await get(gateway, line, f"X-Request-Id: {request_id}", *fields)).status == 200
     return (await logged(gateway, request_id)).get("client")

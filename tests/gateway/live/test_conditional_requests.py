@@ -46,13 +46,11 @@ class Resource:
 
 
 def tag(got: Answer) -> str:
-    """Return the entity tag of a response."""
     return got.one("ETag").decode()
 
 
 @pytest.fixture
 def resource(house: House) -> Resource:
-    """Return the resource that the shared service now serves."""
     resource = Resource()
     house.service.answer = resource
     return resource
@@ -175,7 +173,6 @@ MANY = json.dumps(NAMES).encode()
 
 
 def decoded(body: bytes, coding: str) -> bytes:
-    """Return a body without its coding."""
     if coding == "gzip":
         return gzip.decompress(body)
     if coding == "br":

@@ -118,7 +118,6 @@ def by_volume(config: Path, text: str) -> None:
 
 @pytest.fixture(scope="module")
 def switching(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
-    """Start a gateway with the shipped configuration and another separator."""
     folder = tmp_path_factory.mktemp("switching")
     config = folder / "gateway.yaml"
     config.write_text(SHIPPED)

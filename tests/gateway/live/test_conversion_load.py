@@ -23,13 +23,11 @@ OVERLOADED = (503, "overloaded")
 
 
 def outcome(answer: Answer) -> tuple[int, str]:
-    """Return the status, and the code of a refusal or an empty string."""
     code = answer.body.partition(b'"code":"')[2].partition(b'"')[0]
     return answer.status, code.decode()
 
 
 async def post(program: Program, body: bytes, *fields: str) -> tuple[int, str]:
-    """Send a body to convert; return the status and the code of a refusal."""
     async with connect(program) as client:
         length = f"Content-Length: {len(body)}"
         client.send(ask("POST /v1/person", JSON, length, *fields, body=body))
@@ -37,7 +35,6 @@ async def post(program: Program, body: bytes, *fields: str) -> tuple[int, str]:
 
 
 async def answering(program: Program, fair: list[float]) -> None:
-    """Convert small bodies one after the other; record the duration of each."""
     async with connect(program) as client:
         while True:
             began = time.monotonic()
@@ -49,7 +46,6 @@ async def answering(program: Program, fair: list[float]) -> None:
 
 
 async def echo(scripted: Scripted, reader: Reader, writer: Writer) -> None:
-    """Read every request, and respond with 204."""
     while True:
         await scripted.take(reader)
         scripted.requests.clear()

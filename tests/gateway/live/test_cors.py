@@ -47,7 +47,6 @@ ALLOWED = "Access-Control-Allow-Origin"
 
 @pytest.fixture(scope="module")
 def program(shared_house: House, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
-    """Start a gateway whose own responses one origin may read."""
     folder = tmp_path_factory.mktemp("cors")
     config = folder / "gateway.yaml"
     config.write_text(RULES)
@@ -237,7 +236,6 @@ FROM_SERVICE = (
 
 @pytest.fixture
 def by_api(program: Program, house: House) -> Iterator[Program]:
-    """Load `cors` of APIs; the service sends CORS fields of its own."""
     program.reload(API_RULES)
     house.service.answer = answer(b"{}", *FROM_SERVICE)
     yield program

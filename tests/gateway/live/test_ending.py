@@ -45,14 +45,12 @@ def old(standing: Program, upstream: StartUpstream) -> Start:
 async def get(
     to: Program, mechanism: str, version: str, *fields: str, method: str = "GET"
 ) -> Answer:
-    """Request a version by one of the four mechanisms."""
     path, named = FOUR[mechanism]
     named = tuple(field.format(version) for field in named)
     return await fetch(to, f"{method} {path.format(version)}", *named, *fields)
 
 
 def announced(answer: Answer) -> tuple[list[str], list[str]]:
-    """Return the fields of a response that announce the end of its version."""
     return answer.all("deprecation"), answer.all("sunset")
 
 

@@ -45,7 +45,6 @@ apis:
 
 @pytest.fixture(scope="module")
 def program(shared_house: House, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
-    """Start a gateway whose versions have errors of their own."""
     folder = tmp_path_factory.mktemp("errors")
     config = folder / "gateway.yaml"
     config.write_text(RULES)
@@ -55,7 +54,6 @@ def program(shared_house: House, tmp_path_factory: pytest.TempPathFactory) -> It
 
 
 def refusal(got: Answer) -> tuple[int, str]:
-    """Return status and code of a refusal in the old error format."""
     assert got.one("Content-Type") == b"application/json"
     assert got.one("Cache-Control") == b"no-store"
     error = got.json["error"]

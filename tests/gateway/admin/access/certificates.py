@@ -19,8 +19,6 @@ from gateway.http.certificates import KeyPair
 
 
 class CertificateFiles(NamedTuple):
-    """The paths of a certificate file and its key file."""
-
     certificate: str
     key: str
 

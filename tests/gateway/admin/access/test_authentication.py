@@ -41,15 +41,12 @@ Fields = Mapping[str, str]
 
 
 class Asking:
-    """Sends requests to the admin port of an operator."""
-
     def __init__(self, operator: Operator, session: ClientSession, url: str) -> None:
         self.operator = operator
         self.session = session
         self.url = url
 
     async def status(self, method: str, path: str, fields: Fields, **more: Any) -> int:
-        """Send a request; return the status of the response."""
         async with self.session.request(
             method, f"{self.url}{path}", headers=fields, allow_redirects=False, **more
         ) as answer:
@@ -58,20 +55,17 @@ class Asking:
             return answer.status
 
     async def act(self, fields: Fields) -> int:
-        """Send a request that pauses brownouts; return the status of the response."""
         status = await self.status("PUT", PAUSE, fields, params=WHY)
         assert (await self.operator.state.audit() != []) is (status == 200)
         return status
 
     @property
     async def who(self) -> str:
-        """The author of the latest change in the audit log."""
         return (await self.operator.state.audit())[-1].who
 
 
 @asynccontextmanager
 async def asked(operator: Operator, address: str = "127.0.0.1") -> AsyncIterator[Asking]:
-    """Serve the admin port; yield a client with this address."""
     async with (
         TestServer(admin_of(operator)) as server,
         ClientSession(

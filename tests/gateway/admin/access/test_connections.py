@@ -34,8 +34,6 @@ async def serving(
     count: Callable[[str], None] = lambda _: None,
     tls: Callable[[], ssl.SSLContext | None] = lambda: None,
 ) -> AsyncIterator[int]:
-    """Serve a small application on a free port; yield the port."""
-
     async def answer(request: web.Request) -> web.Response:
         if request.path == "/slow":
             await asyncio.sleep(0.1)
@@ -61,7 +59,6 @@ async def serving(
 
 @asynccontextmanager
 async def connected(port: int, tls: ssl.SSLContext | None = None) -> AsyncIterator[Connection]:
-    """Yield a connection; close it at the end."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=tls)
     try:
         yield reader, writer
@@ -81,7 +78,6 @@ async def read_all(reader: asyncio.StreamReader) -> bytes:
 
 
 async def ask(port: int, files: CertificateFiles | None = None) -> bytes:
-    """Return the response to one request."""
     tls = None if files is None else ssl.create_default_context(cafile=files.certificate)
     async with connected(port, tls) as (reader, writer):
         writer.write(LAST)

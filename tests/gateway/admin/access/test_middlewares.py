@@ -29,7 +29,6 @@ FORM = "Content-Type: application/x-www-form-urlencoded"
 
 @asynccontextmanager
 async def serving(operator: Operator) -> AsyncIterator[int]:
-    """Serve the admin port without a bound on connections; yield its port number."""
     runner = await start_admin(operator, PARTS, ["admin.example.com"])
     assert runner.server is not None
     server = await asyncio.get_running_loop().create_server(runner.server, "127.0.0.1", 0)
@@ -42,7 +41,6 @@ async def serving(operator: Operator) -> AsyncIterator[int]:
 
 @asynccontextmanager
 async def connected(port: int) -> AsyncIterator[Connection]:
-    """Yield a connection; close it at the end."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
         yield reader, writer
@@ -53,7 +51,6 @@ async def connected(port: int) -> AsyncIterator[Connection]:
 
 
 async def ask(port: int, line: str, *fields: str, body: bytes = b"") -> list[bytes]:
-    """Return the lines of the response to one request."""
     async with connected(port) as (reader, writer):
         head = "\r\n".join((line, *fields, "Connection: close", "", ""))
         writer.write(head.encode("latin-1") + body)
@@ -62,7 +59,6 @@ async def ask(port: int, line: str, *fields: str, body: bytes = b"") -> list[byt
 
 
 async def status(port: int, line: str, *fields: str, body: bytes = b"") -> int:
-    """Return the status of the response to one request."""
     return int((await ask(port, f"{line} HTTP/1.1", *fields, body=body))[0].split()[1])
 
 

@@ -16,7 +16,6 @@ NOW = 1_800_000_000.5
 
 
 async def form(asking: Asking) -> str:
-    """Request the login page; return the form token in it."""
     assert await asking.status("GET", "/login?next=/usage", {}) == 200
     found = re.search('name="form_token" value="([^"]+)"', asking.text)
     assert found is not None
@@ -24,7 +23,6 @@ async def form(asking: Asking) -> str:
 
 
 async def log_in(asking: Asking, token: str, after: str = "/usage") -> int:
-    """Send the login form like a browser; return the status of the response."""
     data = {"token": token, "next": after, "form_token": await form(asking)}
     return await asking.status("POST", "/login", {"Origin": asking.url}, data=data)
 

@@ -71,7 +71,6 @@ ACTING = ENDING.replace("service: old,", 'service: old, cutover: { via: "2", per
 
 
 def made(folder: Path, rules: str) -> Operator:
-    """Return the operator of a gateway with this configuration."""
     path = folder / "gateway.yaml"
     path.write_text(rules)
     reloader = Reloader(path, {})
@@ -95,7 +94,6 @@ def operator(tmp_path: Path) -> Operator:
 
 @pytest.fixture
 async def page(operator: Operator) -> AsyncIterator[TestClient]:  # type: ignore[type-arg]
-    """Return a client of the admin port."""
     async with TestClient(TestServer(admin_of(operator))) as client:
         yield client
 
@@ -562,7 +560,6 @@ async def test_static_files_are_immutable(page: TestClient) -> None:  # type: ig
 
 
 async def event(answer: ClientResponse) -> str:
-    """Return the name of the next event of a stream."""
     text = await answer.content.readuntil(b"\n\n")
     return text.decode().removeprefix("event: ").partition("\n")[0]
 
@@ -629,7 +626,6 @@ async def test_one_address_cannot_take_all_event_streams(page: TestClient) -> No
 
 @pytest.fixture
 async def acting(tmp_path: Path) -> AsyncIterator[TestClient]:  # type: ignore[type-arg]
-    """Return a client of an admin port with tokens and a cutover at 10%."""
     path = tmp_path / "acting.yaml"
     path.write_text(ADMIN + edited("{ service: old }", ACTING))
     reloader = Reloader(path, {})
@@ -641,7 +637,6 @@ async def acting(tmp_path: Path) -> AsyncIterator[TestClient]:  # type: ignore[t
 
 
 async def post(page: TestClient, path: str, **fields: str) -> tuple[int, str]:  # type: ignore[type-arg]
-    """Send a form; return the status, and the Location or else the body."""
     answer = await page.post(path, data=fields, headers=ANN, allow_redirects=False)
     return answer.status, answer.headers.get("Location") or await answer.text()
 

@@ -9,7 +9,6 @@ NONE = [0] * (len(BOUNDS) + 1)
 
 
 def history() -> History:
-    """Return a history with two days of version 1 and one day of version 2."""
     found = History()
     for day, version, count in ((0, "1", 3), (1, "1", 4), (1, "2", 12)):
         usage = UsageDelta("person", version, "/p", "acme", count, 1, 2, 0)

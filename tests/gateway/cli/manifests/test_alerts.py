@@ -24,7 +24,6 @@ OLD = "lifecycle: { deprecated: 2025-01-01, sunset: 2098-12-31 }"
 
 
 def named(version: str) -> list[str]:
-    """Return the names of the alerts for a configuration of version 1."""
     made = alerts(loaded(PLAIN.replace("VERSION", version)), 0.999)
     return [rule["alert"] for rule in made["groups"][1]["rules"]]
 

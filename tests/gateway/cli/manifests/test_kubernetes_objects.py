@@ -32,7 +32,6 @@ FULL = replace(
 
 
 def made(deployed: Deployed = DEPLOYED) -> dict[str, Any]:
-    """Return the objects by kind, parsed from the YAML stream."""
     documents = yaml.safe_load_all(stream(objects(deployed)))
     return {document["kind"]: document for document in documents}
 

@@ -22,7 +22,6 @@ LABELS = {
 
 @pytest.fixture(scope="module")
 def texts(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """Return the queries for a configuration with all features that have panels or alerts."""
     folder: Path = tmp_path_factory.mktemp("rules")
     (folder / "three.json").write_text(json.dumps({"openapi": "3.1.0", "paths": {}}))
     (folder / "gateway.yaml").write_text((ROOT / "tests/telemetry/live.yaml").read_text())
@@ -36,7 +35,6 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 
 def selectors(query: str) -> Iterator[tuple[str, set[str]]]:
-    """Yield the metrics in a query, each with the labels in its selector."""
     for name, matchers in re.findall(r"\b((?:gateway|http)_\w+)(?:{([^}]*)})?", query):
         if name in LABELS or not any(name in labels for labels in LABELS.values()):
             yield name, set(re.findall(r"(\w+)\s*(?:=~|!~|!=|=)", matchers))

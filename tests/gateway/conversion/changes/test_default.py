@@ -118,7 +118,6 @@ class TestDefault:
 
 @st.composite
 def defaults(draw: st.DrawFn) -> tuple[Change, Json, Json]:
-    """Return a default at any location, and an older and a newer document for it."""
     scopes = SCOPES[draw(st.sampled_from(sorted(SCOPES)))]
     field = draw(st.sampled_from([("new",), ("box", "new"), ("box", "in", "new")]))
 

@@ -308,7 +308,6 @@ class Case:
 
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
-    """Return a join at any location, with documents that it must restore."""
     where = draw(st.sampled_from(sorted(SCOPES)))
     whole, parts = draw(
         st.sampled_from(

@@ -272,7 +272,6 @@ def test_an_object_is_restored_if_a_change_inside_it_fails(value: Json) -> None:
 
 @st.composite
 def misfits(draw: st.DrawFn) -> tuple[Json, list[Change]]:
-    """Return changes, and a body for them with an unexpected value at one location."""
     body = draw(bodies)
     document: Json = body
     chain: list[Change] = []
@@ -322,7 +321,6 @@ def test_valid_values_are_converted_the_same_with_and_without_unfit_keep(
 
 
 def whole(text: str) -> str:
-    """Return a whole number in canonical form; raises ValueError."""
     return str(int(text))
 
 
@@ -355,7 +353,6 @@ def test_an_invalid_parameter_is_forwarded_unchanged_in_a_downgrade() -> None:
 
 
 def paging(page: PagingForm, offset: PagingForm, usual: int | None) -> ParameterChange:
-    """Return a lenient change from pages to offsets."""
     return recombined(
         offset.names,
         page.names,

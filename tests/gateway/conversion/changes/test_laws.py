@@ -51,7 +51,6 @@ FORMS = [*CHANGES.values(), *PARAMETER_CHANGES.values()]
 
 @cache
 def entry(written: str) -> ChangeConfig:
-    """Parse an entry with a change of bodies that is written as in gateway.yaml."""
     declared = read(written.encode(), "example", {}).data
     return ChangeConfig.model_validate_json(json.dumps(declared))
 

@@ -28,7 +28,6 @@ from tests.gateway.world import LAW
 def mapped(
     older: Mapping[Scalar, Scalar], back: Otherwise = Unknown.REFUSE, **unknown: Otherwise
 ) -> Change:
-    """Return a one-to-one map of the field `m.f`."""
     newer = {word: known for known, word in older.items()}
     return map_words((), ("m", "f"), older, newer, unknown_back=back, **unknown)
 

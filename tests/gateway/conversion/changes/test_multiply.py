@@ -17,7 +17,6 @@ EXACT = Context(3000, ROUND_HALF_UP)
 
 
 def multiply_by(by: str, newer: int | None = None, older: int | None = None) -> Change:
-    """Return a change that multiplies a number by `by` for the older version."""
     factor = Fraction(by)
     return multiply((), ("f",), Product(1 / factor, newer), Product(factor, older))
 
@@ -26,7 +25,6 @@ MINUTES = multiply_by("60")
 
 
 def moved(by: str, plus: str) -> Change:
-    """Return a change that multiplies a number by `by` and adds `plus` for the older version."""
     product = Product(Fraction(by), plus=Fraction(plus))
     return multiply((), ("f",), product.inverse(), product)
 

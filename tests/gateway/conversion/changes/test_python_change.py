@@ -33,12 +33,10 @@ from tests.gateway.conversion.documents import (
 
 
 def double(value: Any) -> Any:
-    """Return the value times two, for numbers, strings and lists."""
     return value * 2
 
 
 def half(value: Any) -> Any:
-    """Return the first half of a string or list."""
     return value[: len(value) // 2]
 
 
@@ -49,12 +47,10 @@ def first(value: Any) -> Any:
 
 
 def same(value: Any) -> Any:
-    """Return a copy."""
     return value.copy()
 
 
 def keys(value: Any) -> Any:
-    """Return a value that is not an object."""
     return list(value)
 
 
@@ -193,7 +189,6 @@ def test_a_function_converts_the_string_of_a_parameter() -> None:
 
 
 def seen(text: str, message: MessageView) -> str:
-    """Return the value with the properties of the message view."""
     return f"{text} {message.direction} {message.method} {message.path} {message.query}"
 
 

@@ -28,7 +28,6 @@ from tests.gateway.world import LAW
 
 
 def rename_of(newer: str, older: str) -> Change:
-    """Return a `rename` change."""
     one, other = parse_path(newer), parse_path(older)
     assert one.scopes == other.scopes
     return rename(one.scopes, one.keys, other.keys)
@@ -156,7 +155,6 @@ def test_an_object_that_was_sent_empty_stays_after_other_changes_filled_and_empt
 
 @st.composite
 def cases(draw: st.DrawFn) -> tuple[Change, Json]:
-    """Return a rename at any location, and an older document that may have the field."""
     scopes = SCOPES[draw(st.sampled_from(sorted(SCOPES)))]
     places = [("new",), ("box", "new"), ("box", "in", "new")]
     newer = draw(st.sampled_from(places))

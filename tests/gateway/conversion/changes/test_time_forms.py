@@ -23,7 +23,6 @@ RFC, SECONDS, MILLIS = rfc_3339(), UnixTime(), UnixTime(3)
 
 
 def time(newer: MomentForm, older: MomentForm) -> Change:
-    """Return a `time` change of the field f between two notations."""
     ways = rewrite_moments(older, newer), rewrite_moments(newer, older)
     return FormWays(*ways, newer.type, older.type).change((), ("f",))
 

@@ -27,7 +27,6 @@ GROUPS: dict[str, tuple[Change, ...]] = {
 
 
 def use(group: str, *places: str) -> Change:
-    """Return a use of a group at several locations, or for the object itself."""
     return GroupUse(group, tuple(map(parse_scopes, places)) or ((),), GROUPS).compile()
 
 
@@ -71,7 +70,6 @@ def test_a_use_touches_the_first_keys_of_its_locations() -> None:
 
 
 def nodes(title: str, children: str) -> st.SearchStrategy[Json]:
-    """Return recursive documents."""
     return st.recursive(
         st.fixed_dictionaries({title: st.text(max_size=2)}),
         lambda inner: st.fixed_dictionaries(

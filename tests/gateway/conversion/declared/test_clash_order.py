@@ -20,7 +20,6 @@ NAME = "rename: { field: name.first, to: name.given }"
 
 
 def said(*changes: str) -> list[str]:
-    """Return the reported conflicts of changes in this order, without their locations."""
     listed = ", ".join(f"{{ {change} }}" for change in changes)
     try:
         load(RULES.format(changes=listed).encode(), "gateway.yaml", {})

@@ -17,7 +17,6 @@ NODE: list[Any] = [
 
 
 def configs(*declared: Any) -> list[ChangeConfig]:
-    """Return validated entries of a list of changes."""
     return [ChangeConfig.model_validate(one) for one in declared]
 
 

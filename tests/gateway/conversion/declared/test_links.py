@@ -23,7 +23,6 @@ JOIN = "join: { fields: [name.first, name.last], into: name }"
 
 
 def link(old: str, new: str) -> VersionLink:
-    """Return the link between the versions 1 and 2 of the edited configuration."""
     text = edited(old, new).replace('"1": { service: old }', '"1": { via: "2" }')
     found = loaded(text).router.find("/v1/person")
     assert found is not None

@@ -31,7 +31,6 @@ RENAME = "changes: [ rename: { field: a, to: b } ]"
 
 
 def clashes(*parts: str) -> list[str]:
-    """Return the reported conflicts of conversions, between versions 1 and 2 by default."""
     said = [part if "between" in part else f'between: ["1", "2"], {part}' for part in parts]
     listed = "".join(f"      - {{ {part} }}\n" for part in said)
     try:

@@ -13,7 +13,6 @@ CONVERSION = """\
 
 
 def checked(*parts: str) -> tuple[Api, list[str]]:
-    """Return an API with these entries of `conversions`, and the warnings."""
     written = "".join(f'- between: ["1", "2"]\n        {part}\n      ' for part in parts)
     text = edited(CONVERSION, f"{written}\n", RULES)
     snapshot, warnings = check(text.encode(), "gateway.yaml", {})
@@ -21,7 +20,6 @@ def checked(*parts: str) -> tuple[Api, list[str]]:
 
 
 def links(api: Api) -> list[VersionLink]:
-    """Return the links of an API with two versions."""
     ((_, found),) = api.links.items()
     return list(found)
 

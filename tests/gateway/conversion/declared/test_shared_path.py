@@ -10,7 +10,6 @@ PARTS = st.sampled_from(["a", "b", "{}", "a{}", "{}b", "ab", "aXb", ""])
 
 @st.composite
 def templates(draw: st.DrawFn) -> str:
-    """Return a path template with a few segments, and in some cases with a final `{name*}`."""
     parts = draw(st.lists(PARTS, min_size=1, max_size=3))
     if draw(st.booleans()):
         parts.append("{*}")

@@ -141,7 +141,6 @@ apis:
 
 
 def of(version: int, method: str = "POST") -> BodyConversion:
-    """Return the conversion of a request from the given version to version 3."""
     (endpoint,) = load(JSON_RULES.encode(), "gateway.yaml", {}, Path()).router
     request = endpoint.routes[Version(version, str(version))].request
     assert request is not None

@@ -32,7 +32,6 @@ TYPES = Type.TEXT, Type.NUMBER
 
 
 def converted(body: bytes, change: Change) -> bytes:
-    """Return a body after one upgrade."""
     link = VersionLink(Version(1, "1"), Version(2, "2"), (change,))
     return json_body.convert(body, BodyConversion((link,), Direction.UP))
 
@@ -194,7 +193,6 @@ apis:
 
 
 def routed(version: int) -> Route:
-    """Return the route of a version of the API `shop`."""
     (endpoint,) = load(RULES.encode(), "gateway.yaml", {}, Path()).router
     return endpoint.routes[Version(version, str(version))]
 

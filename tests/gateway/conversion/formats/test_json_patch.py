@@ -22,7 +22,6 @@ from tests.gateway.proxy.body.rules import conversion
 
 
 def upgraded(body: str) -> str:
-    """Convert a patch from version 1 to version 2."""
     return convert_patch(body.encode(), conversion("PATCH")).decode()
 
 
@@ -137,7 +136,6 @@ def test_a_path_into_a_list_that_becomes_a_map_is_refused(path: str) -> None:
 
 
 def listed(value: Any) -> Any:
-    """Return objects for the elements of a list."""
     return [{"number": element} for element in value]
 
 

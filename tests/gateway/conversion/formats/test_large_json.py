@@ -46,7 +46,6 @@ def test_pieces_of_an_array_contain_whole_elements(compact: bool) -> None:
 
 
 def is_array(inner: bytes) -> bool:
-    """Return whether the bytes between brackets are a JSON array."""
     try:
         json.loads(b"[" + inner + b"]")
     except ValueError:
@@ -69,7 +68,6 @@ def test_an_element_larger_than_a_piece_is_not_split() -> None:
 
 
 def members(*more: bytes) -> bytes:
-    """Return a large object with a large array and additional members."""
     price = b'{"price":%d,"x":"},{\\""}'
     lines = b'"lines":[' + b",".join([price % each for each in range(5_000)]) + b"]"
     return b"{" + b",".join([*(b'"k%d":{}' % each for each in range(20_000)), lines, *more]) + b"}"

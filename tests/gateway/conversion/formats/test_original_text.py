@@ -39,7 +39,6 @@ HEADER = "{ to_header: { field: total, header: X-Total, type: number } }"
 
 @cache
 def conversion(changes: str) -> BodyConversion:
-    """Return the conversion of a response for version 1."""
     rules = RULES.format(changes=changes)
     (endpoint,) = load(rules.encode(), "gateway.yaml", {}, Path()).router
     response = endpoint.routes[Version(1, "1")].response
@@ -146,7 +145,6 @@ SPACE = st.sampled_from(["", "", "", " ", "\n"])
 
 @st.composite
 def values(draw: st.DrawFn, depth: int = 3) -> str:
-    """Return the JSON text of a value, with arbitrary white space and repeated keys."""
     kind = draw(st.integers(0, 4 if depth else 1))
     if kind < 2:
         return draw(st.sampled_from(["1", "1.50", "12", '"x"', "null", '"\\u00e9"', "{}", "[]"]))
@@ -230,7 +228,6 @@ VALUES = st.sampled_from(
 
 @st.composite
 def objects(draw: st.DrawFn) -> str:
-    """Return the JSON text of an object, with arbitrary white space."""
     members = draw(st.lists(st.tuples(ODD_KEYS, VALUES), max_size=4))
     one, two, three = draw(BLANKS), draw(BLANKS), draw(BLANKS)
     inner = f"{one},{two}".join(f"{key}{two}:{three}{value}" for key, value in members)

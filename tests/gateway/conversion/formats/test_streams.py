@@ -127,7 +127,6 @@ def test_the_search_for_a_series_in_a_large_document_takes_linear_time(indent: i
 
 
 def converted_event(document: bytes, _: Step) -> bytes:
-    """Put an object or array between angle brackets, to show its boundaries."""
     return b"<" + document + b">" if document.startswith((b"{", b"[")) else document
 
 

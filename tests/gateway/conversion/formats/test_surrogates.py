@@ -20,7 +20,6 @@ SAME = call_python((), ("a",), lambda value: value, lambda value: value)
 
 
 def converted(body: bytes, change: Change = RENAME, direction: Direction = Direction.DOWN) -> bytes:
-    """Return a body after one change."""
     link = VersionLink(Version(1, "1"), Version(2, "2"), (change,))
     return json_body.convert(body, BodyConversion((link,), direction))
 

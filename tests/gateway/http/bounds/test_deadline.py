@@ -39,8 +39,6 @@ class Clock:
 
 @dataclass(eq=False)
 class Timer:
-    """A timer of the fake event loop."""
-
     clock: Clock
     when: float
     callback: Callable[[], object]
@@ -50,7 +48,6 @@ class Timer:
 
 
 def deadline_of(clock: Clock, missed: Callable[[], None]) -> Deadline:
-    """Create a deadline on the fake event loop."""
     return Deadline(cast(asyncio.AbstractEventLoop, clock), missed)
 
 

@@ -13,7 +13,6 @@ LOOKS = int(SLOW_SECONDS / LOOK_SECONDS)
 
 
 def slow_at(taken: Iterable[int]) -> list[bool]:
-    """Return whether a client is slow at each check, given the bytes that it read before each."""
     left, found = MANY, []
     taking = SlowReadDetector(left)
     for size in taken:

@@ -19,7 +19,6 @@ class Tunnel:
         self._directions: list[asyncio.Task[None]] = []
 
     async def pass_on(self, *sizes: int) -> None:
-        """Start to forward pieces in one direction."""
         pieces = [*map(bytes, sizes), b""]
 
         async def read() -> bytes:
@@ -33,12 +32,10 @@ class Tunnel:
         await asyncio.sleep(0)
 
     async def take(self) -> None:
-        """Receive all bytes that were sent."""
         self._taken.set()
         await asyncio.gather(*self._directions)
 
     def give_way(self) -> None:
-        """Close the tunnel."""
         self.gave_way += 1
         for task in self._directions:
             task.cancel()

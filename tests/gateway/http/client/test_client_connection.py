@@ -11,7 +11,6 @@ from tests.gateway.talk import ask
 
 
 def answer(size: int) -> bytes:
-    """Create a response with a body of this size."""
     return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (size, b"x" * size)
 
 
@@ -43,7 +42,6 @@ class Client(Wire):
         return len(self.data)
 
     def set_write_buffer_limits(self, *limits: Any, **_: object) -> None:
-        """Store the number of buffered bytes at which the protocol must stop writing."""
         (self._high,) = limits
 
     async def ask(self) -> None:
@@ -56,14 +54,12 @@ class Client(Wire):
         await self._answered.wait()
 
     def close(self, *_: object, **__: object) -> None:
-        """Record that the connection closes after all bytes are sent."""
         self.closing = True
 
     def is_closing(self) -> bool:
         return self.closing
 
     def abort(self, *_: object, **__: object) -> None:
-        """Record the abort, and report it to the protocol."""
         self.cut = True
         self.ended.set()
         asyncio.get_running_loop().call_soon(self.protocol.connection_lost, None)

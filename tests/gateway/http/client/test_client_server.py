@@ -26,7 +26,6 @@ class Silent:
 
 @pytest.fixture
 async def listening() -> AsyncIterator[tuple[ClientServer, int]]:
-    """Yield a server and its port."""
     server = ClientServer(Silent(), lambda _: None, [])
     accepting = await asyncio.get_running_loop().create_server(server, "127.0.0.1", 0)
     try:

@@ -19,11 +19,9 @@ class Named:
         self.places = {name: self.line.join(name[0]) for name in names}
 
     def name(self, place: asyncio.Future[None] | None) -> str | None:
-        """Return the name of a queued request."""
         return next((name for name, one in self.places.items() if one is place), None)
 
     def rest(self) -> list[str | None]:
-        """Return the names of the remaining requests, in the order of their turns."""
         return [self.name(self.line.pop()) for _ in range(len(self.line))]
 
 

@@ -22,8 +22,6 @@ class Costly:
         monkeypatch.setattr(cooperative, "perf_counter", lambda: self.now)
 
     async def call(self, network: str) -> None:
-        """Make a call for a client of a network."""
-
         def call() -> None:
             self.now += self._seconds
             self.made.append((network, self._turn))
@@ -31,7 +29,6 @@ class Costly:
         await self.turns.run(call, lambda: network)
 
     async def all(self, networks: str) -> list[tuple[str, int]]:
-        """Make a call for each letter at once; return the networks with their loop iterations."""
         calls = asyncio.gather(*map(self.call, networks))
         while not calls.done():
             self._turn += 1

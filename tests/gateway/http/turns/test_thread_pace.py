@@ -26,7 +26,6 @@ class Turns:
         monkeypatch.setattr(cooperative, "Lock", lambda: _Turn(self))
 
     def in_one(self, callback: Step) -> None:
-        """Call a function in the next iteration."""
         self.asked += 1
         callback()
 
@@ -46,7 +45,6 @@ class _Turn:
 
 
 def computed(loop: Turns, seconds: float, each: float) -> float:
-    """Let a thread compute in steps; return the total time that it took."""
     began = loop.now
     step = GilThrottle(loop.in_one, Event()).step
     for _ in range(round(seconds / each)):

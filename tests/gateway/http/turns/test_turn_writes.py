@@ -54,7 +54,6 @@ class Turn:
         self.writes: WriteBatch = []
 
     def transport(self, name: str) -> BatchingTransport:
-        """Create a transport with a name."""
         return BatchingTransport(Sent(name, self.done), self.writes)
 
 

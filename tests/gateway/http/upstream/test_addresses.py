@@ -66,7 +66,6 @@ async def get(pool: Pool, service: Service, request: UpstreamRequest = GET) -> i
 
 @pytest.fixture
 async def three(upstream: StartUpstream) -> dict[str, Scripted]:
-    """Start three services on the same port, keyed by address."""
     first = await upstream(OK)
     rest = {
         host: await upstream(OK, host=host, port=first.port) for host in ("127.0.0.2", "127.0.0.3")
@@ -346,7 +345,6 @@ class Load:
             self.statuses[await get(self.pool, self.service)] += 1
 
     async def shares(self, services: list[Scripted], requests: int = 500) -> list[float]:
-        """Return the shares that some services have in the next requests."""
         before, total = [len(each.requests) for each in services], self.statuses.total()
         await until(lambda: self.statuses.total() >= total + requests)
         found = [len(each.requests) - old for each, old in zip(services, before, strict=True)]

@@ -14,8 +14,6 @@ HEALTH = Health("/health", interval=0.01, timeout=5.0, down_after=2, up_after=2)
 
 
 class Started:
-    """A task whose `stop` cancels it."""
-
     def __init__(self, task: asyncio.Task[None]) -> None:
         self.task = task
 

@@ -19,12 +19,10 @@ GET = UpstreamRequest("GET", "/", [])
 
 
 def service(port: int, in_flight: int = 4) -> Service:
-    """Create a service on this machine."""
     return Service("s", (Target("127.0.0.1", port),), capacity=Capacity(in_flight, 0, 0.1))
 
 
 def pool_of(count: Callable[..., None] = lambda *_: None) -> Pool:
-    """Create a pool without connections."""
     return Pool(count, [])
 
 

@@ -13,7 +13,6 @@ async def pieces() -> AsyncIterator[bytes]:
 
 
 def written(request: UpstreamRequest, authority: bytes) -> bytes:
-    """Return the bytes of a request."""
     found: list[bytes] = []
     write_request(found.append, request, authority)
     return b"".join(found)

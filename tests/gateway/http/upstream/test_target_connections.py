@@ -56,7 +56,6 @@ class Service:
         return wire, wire.protocol
 
     def send(self, request: UpstreamRequest = GET) -> asyncio.Task[StreamedResponse]:
-        """Send a request."""
         return asyncio.create_task(self.connections.send(request, self.timeouts))
 
     def open(self, error: Exception | None = None) -> None:
@@ -69,7 +68,6 @@ class Service:
 
 
 async def settle() -> None:
-    """Let all tasks run that are ready."""
     for _ in range(10):
         await asyncio.sleep(0)
 

@@ -68,7 +68,6 @@ class Kept:
     async def ask(
         self, pieces: Iterable[bytes], request: UpstreamRequest = GET
     ) -> StreamedResponse:
-        """Send a request, receive the pieces of a response, and return the response."""
         asked = asyncio.create_task(self.connection.send(request, Timeouts()).arrived())
         await asyncio.sleep(0)
         for piece in pieces:
@@ -77,7 +76,6 @@ class Kept:
 
 
 async def whole(response: StreamedResponse) -> bytes:
-    """Return the body."""
     pieces = []
     while piece := await response.read():
         pieces.append(piece)

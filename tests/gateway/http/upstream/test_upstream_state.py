@@ -38,7 +38,6 @@ class Flags:
     lost: bool = False
 
     def allow(self, event: UpstreamEvent) -> bool:
-        """Return whether an event is legal."""
         if self.lost:
             return False
         reading = self.begun and not (self.head or self.switched)
@@ -65,7 +64,6 @@ class Flags:
         return True
 
     def take(self, event: UpstreamEvent) -> None:
-        """Apply a legal event."""
         if event in (E.SEND_ALL, E.SEND_HEAD):
             self.asked, self.sent = True, event is E.SEND_ALL
         elif event is E.SENT:

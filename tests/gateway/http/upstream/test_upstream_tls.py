@@ -44,7 +44,6 @@ async def body(pool: Pool, service: Service) -> bytes:
 
 
 async def failure(service: Service) -> str:
-    """Return why a service cannot be reached."""
     pool = Pool(lambda *_: None, [])
     with pytest.raises(FaultError) as failed:
         await body(pool, service)
