@@ -38,13 +38,11 @@ IMPURE = {
 
 @cache
 def tree(module: str) -> ast.Module:
-    """Return the syntax tree of a module."""
     return ast.parse(MODULES[module].read_text())
 
 
 @cache
 def imports(module: str) -> frozenset[str]:
-    """Return the full names of the modules that a module imports."""
     names: set[str] = set()
     for node in ast.walk(tree(module)):
         if isinstance(node, ast.Import):
@@ -66,7 +64,6 @@ def _origin(module: str, node: ast.ImportFrom) -> str:
 
 
 def public_types(module: str) -> list[str]:
-    """Return the names of the public classes and type aliases of a module."""
     names = []
     for node in tree(module).body:
         if isinstance(node, ast.ClassDef):
@@ -77,7 +74,6 @@ def public_types(module: str) -> list[str]:
 
 
 def package(module: str) -> str:
-    """Return the gateway package that contains a module."""
     return module.split(".")[1]
 
 

@@ -33,7 +33,6 @@ BESIDE = re.findall(
 
 
 def compact(text: str) -> str:
-    """Return a JSON string without optional white space."""
     return re.sub(r'("[^"]*")|\s', r"\1", text)
 
 
@@ -72,7 +71,6 @@ def test_a_field_moves_between_a_body_and_a_header_or_query_as_in_the_example(
 
 
 def surrounded(beside: str, *, is_request: bool) -> Message:
-    """Return a message with a header field or a query parameter."""
     if is_request:
         lines = parse_query(beside.removeprefix("?"))
         return Message("POST", "/v2/orders", query=lines, way=QueryWalk(lines, ()))

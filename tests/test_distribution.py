@@ -49,13 +49,11 @@ apis:
 
 
 def names(requirements: list[str]) -> set[str]:
-    """Return the names of distributions in requirements, without extras, bounds and markers."""
     found = (re.split(r"[\[ ;<>=~!]", line, maxsplit=1)[0] for line in requirements)
     return {name.replace(".", "-") for name in found}  # normalized as on PyPI
 
 
 def lines(file: str) -> list[str]:
-    """Return the requirements of a file under requirements/."""
     texts = (ROOT / "requirements" / file).read_text().splitlines()
     return [line for line in texts if line and line[0] not in "# -"]
 
@@ -93,7 +91,6 @@ def test_a_jwt_key_without_the_extra_is_refused(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the wheel that pip builds with the pinned and installed build backend."""
     folder = tmp_path_factory.mktemp("wheel")
     build = ["wheel", "--quiet", "--no-build-isolation", "--check-build-dependencies", "--no-deps"]
     pip(*build, "--no-index", "--wheel-dir", str(folder), str(ROOT))
@@ -102,7 +99,6 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def pip(*words: str) -> None:
-    """Run pip."""
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", *words]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -122,14 +118,12 @@ def command(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def environment(**variables: str) -> dict[str, str]:
-    """Return this environment without variables that point to the source or configure a gateway."""
     ours = ("GATEWAY_", "PYTHON", "PERSON_", "USERS", "NAME_SEPARATOR")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     return {**kept, **variables}
 
 
 def typed(command: Path, *words: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run the command until it ends."""
     return subprocess.run(
         [command, *words],
         cwd=folder,
@@ -188,7 +182,6 @@ class Service(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def service() -> Iterator[int]:
-    """Return the port of a service."""
     with HTTPServer(("127.0.0.1", 0), Service) as server:
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()

@@ -52,7 +52,6 @@ def targets(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]
 
 @pytest.fixture
 def reader(tmp_path: Path, targets: dict[str, str]) -> Iterator[Reader]:
-    """Start a gateway in a folder like a clone, and yield a reader for the commands."""
     (tmp_path / "gateway.yaml").write_text((ROOT / "gateway.yaml").read_text())
     with ExitStack() as stack:
         gateway = start_program(stack, tmp_path, "gateway", **targets)
@@ -77,7 +76,6 @@ def test_the_commands_of_a_page_print_the_shown_output(page: str, reader: Reader
 
 
 def test_ten_lines_serve_version_1_from_version_2(tmp_path: Path, targets: dict[str, str]) -> None:
-    """The first section of README.md describes what its configuration does."""
     first = PAGES["README.md"].partition("\n## ")[0]
     (lines,) = re.findall(r"```yaml\n(.*?)```", first, re.DOTALL)
     assert len(lines.splitlines()) == 10
@@ -100,7 +98,6 @@ def test_links_within_the_repository_have_targets(page: str) -> None:
 
 
 def table(page: str, heading: str) -> set[str]:
-    """Return the names in the first column of the table under a heading."""
     cells = re.findall(r"^\| (`[^|]*) \|", section(PAGES[page], heading), re.MULTILINE)
     return {name for cell in cells for name in re.findall("`([^`]*)`", cell)}
 
@@ -122,7 +119,6 @@ class Rules:
 
 @pytest.fixture
 def operator() -> Operator:
-    """Return the operator of a gateway that has just been started."""
     rules = Rules(load_file(ROOT / "gateway.yaml", {}))
     state = LocalState(Membership("a", lambda: rules.latest, lambda: "hash"))
     return Operator(state, rules, lambda: 1, lambda: None, DocumentedOperations(ROOT))
@@ -137,7 +133,6 @@ def test_every_path_of_the_admin_port_is_listed(operator: Operator) -> None:
 
 @cache
 def logged_events() -> set[str]:
-    """Return the events that the code logs."""
     # Events that the log itself writes:
     logged = {"host_resolved", "host_unresolved", "log", "log_dropped", "target_up", "target_down"}
     for path in (ROOT / "gateway").rglob("*.py"):

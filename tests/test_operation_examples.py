@@ -27,7 +27,6 @@ ROWS = re.findall(r"^\| `([A-Z]+ .+)` \| `([A-Z]+ .+)` \|$", SECTION, re.MULTILI
 
 
 def rules(served: str, via: str) -> Snapshot:
-    """Return a configuration with the example that serves one version via the other."""
     api = {
         "upstream_path": "/{rest}",
         "versions": {served: {"via": via}, via: {"service": "new"}},
@@ -39,7 +38,6 @@ def rules(served: str, via: str) -> Snapshot:
 
 
 def asked(snapshot: Snapshot, version: str, line: str) -> Plan:
-    """Return the plan for a request of a version."""
     method, _, target = line.partition(" ")
     path, mark, query = target.partition("?")
     head = RequestHead(method, f"/v{version}{path}", query if mark else None, CIMultiDict())

@@ -21,7 +21,6 @@ EXAMPLES = [*EXAMPLE.findall(FIRST), *EXAMPLE.findall(SHAPES)]
 
 
 def rules(changes: str) -> bytes:
-    """Return a configuration that converts version 1 to version 2 with these changes."""
     declared: Any = yaml.safe_load(changes)
     if isinstance(declared, list):
         declared = {"changes": declared}

@@ -13,6 +13,5 @@ WEEK = (ROOT / "docs" / "week.md").read_text()
 
 
 def test_the_commands_of_the_week_print_the_shown_output(tmp_path: Path) -> None:
-    """The commands run in order."""
     with beginner(tmp_path) as reader:
         reader.follow(WEEK)

@@ -74,7 +74,6 @@ class Edit:
 
 
 def steps(text: str) -> Iterator[Command | Edit]:
-    """Yield the commands and edits of a document."""
     for kind, block in _BLOCK.findall(text):
         if kind == "console":
             yield from (Command(*found) for found in _COMMAND.findall(block))
@@ -84,7 +83,6 @@ def steps(text: str) -> Iterator[Command | Edit]:
 
 
 def section(text: str, heading: str) -> str:
-    """Return the part of a document under a second-level heading."""
     return text.split(f"\n## {heading}\n")[1].partition("\n## ")[0]
 
 
@@ -222,7 +220,6 @@ def end_all(folder: Path) -> None:
 
 
 def _same(text: str) -> str:
-    """Return a string without the values that differ between runs."""
     text = _COUNTED.sub(lambda found: "N".rjust(len(found[0])), text)
     for pattern, instead in _VARYING:
         text = pattern.sub(instead, text)

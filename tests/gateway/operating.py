@@ -20,7 +20,6 @@ MakeOperator = Callable[[str], Operator]
 
 
 def make_operator(folder: Path, text: str) -> Operator:
-    """Return an operator of a configuration that begins with this content, in a folder."""
     path = folder / "gateway.yaml"
     brownout = '"2": { service: s, brownout: { percent: 100 } }'
     path.write_text(text + rules(1).replace('"2": { service: s }', brownout))
@@ -38,5 +37,4 @@ PARTS: Mapping[str, Load] = {
 
 
 def admin_of(operator: Operator) -> web.Application:
-    """Return the admin application of an operator."""
     return admin_app(operator, PARTS)

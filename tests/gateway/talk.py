@@ -35,11 +35,9 @@ class Answer:
     body: bytes = b""
 
     def all(self, name: str) -> list[str]:
-        """Return all values of a header field."""
         return [value for key, value in self.fields if key.lower() == name]
 
     def __getitem__(self, name: str) -> str:
-        """Return the value of a header field that occurs once."""
         (value,) = self.all(name)
         return value
 
@@ -52,7 +50,6 @@ class Client:
         self.writer = writer
 
     def send(self, data: bytes) -> None:
-        """Send bytes."""
         self.writer.write(data)
 
     async def head(self) -> Answer:
@@ -64,7 +61,6 @@ class Client:
         return Answer(int(status), reason, [(name, value) for name, value in fields])
 
     async def answer(self, *, bodiless: bool = False) -> Answer:
-        """Return the next response with its complete body."""
         head = await self.head()
         if bodiless or head.status < 200 or head.status in (204, 304):
             return head
@@ -72,13 +68,11 @@ class Client:
             return replace(head, body=await self._body(head))
 
     async def final(self) -> Answer:
-        """Return the next final response; skip interim ones."""
         while (answer := await self.answer()).status < 200:
             pass
         return answer
 
     async def chunk(self) -> bytes:
-        """Return the next chunk of a chunked body; empty for the last one."""
         async with asyncio.timeout(DEADLINE):
             size = int(await self.reader.readuntil(b"\n"), 16)
             return (await self.reader.readexactly(size + 2))[:-2]
@@ -89,7 +83,6 @@ class Client:
             return await self.reader.read()
 
     def cut(self) -> None:
-        """Abort the connection."""
         reset(self.writer)
 
     async def _body(self, head: Answer) -> bytes:
@@ -143,7 +136,6 @@ async def connect(
 
 
 async def get(to: Program, line: str = "GET /plain", *fields: str) -> Answer:
-    """Return the response to one request on a new connection."""
     async with connect(to) as client:
         client.send(ask(line, *fields))
         return await client.answer(bodiless=line.startswith("HEAD"))
@@ -175,7 +167,6 @@ async def settled(value: Callable[[], T]) -> T:
 
 
 def reset(writer: Writer) -> None:
-    """Close a connection by RST, as after a crash."""
     if writer.transport.is_closing():
         return
     linger = struct.pack("ii", 1, 0)
@@ -184,8 +175,6 @@ def reset(writer: Writer) -> None:
 
 
 def reply(data: bytes, then: End = "hold") -> Script:
-    """Return a script that reads a request, sends some bytes, and ends as specified."""
-
     async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
         await scripted.take(reader)
         writer.write(data)
@@ -196,7 +185,6 @@ def reply(data: bytes, then: End = "hold") -> Script:
 
 
 async def end(reader: Reader, writer: Writer, then: End) -> None:
-    """Close, reset, or wait until the gateway closes."""
     if then == "reset":
         reset(writer)
     elif then == "hold":

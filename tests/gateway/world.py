@@ -61,7 +61,6 @@ USERS = Service("users", (Target("127.0.0.1", 8003),))
 
 
 def head(target: str, *fields: tuple[str, str], method: str = "GET") -> RequestHead:
-    """Return the head of `GET target` with these field lines."""
     path, mark, query = target.partition("?")
     return RequestHead(method, path, query if mark else None, CIMultiDict(fields))
 
@@ -73,7 +72,6 @@ def person(
     methods: tuple[str, ...] | None = ("GET", "HEAD"),
     vary: tuple[str, ...] = (),
 ) -> Endpoint:
-    """Return an endpoint of the person API: both versions, each with its own service."""
     upstream = parse_template("/person")
     routes: dict[Version | None, Route] = {
         V1: Route(V1, V1, PERSON_V1, upstream),
@@ -84,12 +82,10 @@ def person(
 
 
 def users(path: str, methods: tuple[str, ...] | None = None) -> Endpoint:
-    """Return an endpoint of an API without versions."""
     routes: dict[Version | None, Route] = {None: Route(None, None, USERS)}
     return Endpoint("users", parse_template(path), methods, None, routes, ())
 
 
 def snapshot(endpoints: Sequence[Endpoint]) -> Snapshot:
-    """Return a snapshot with these endpoints."""
     services = {service.name: service for service in (PERSON_V1, PERSON_V2, USERS)}
     return Snapshot(Router((endpoint.template, endpoint) for endpoint in endpoints), services)

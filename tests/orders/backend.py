@@ -15,13 +15,11 @@ HERE = Path(__file__).parent
 
 
 def document(version: int) -> dict[str, Any]:
-    """Return the OpenAPI document of a version."""
     loaded: dict[str, Any] = yaml.safe_load((HERE / f"v{version}.yaml").read_text())
     return loaded
 
 
 def order(number: int, **more: object) -> dict[str, object]:
-    """Return an order in the format of version 3."""
     extras = [{"label": "box", "price": 150}, {"label": "card", "price": 5}]
     lines = [
         {"product": {"sku": "ABC-123"}, "quantity": 2, "price": 1999, "extras": extras},
@@ -46,7 +44,6 @@ class Shop:
         self.orders = {number: order(number) for number in (1, 2, 3)}
 
     def app(self) -> web.Application:
-        """Return the web application of the service."""
         service = web.Application(middlewares=[refusals])
         service.router.add_get("/openapi.json", self.described)
         service.router.add_get("/orders", self.page)
@@ -120,7 +117,6 @@ class RefusedError(Exception):
 
 @web.middleware
 async def refusals(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Respond to errors."""
     try:
         return await handler(request)
     except RefusedError as error:

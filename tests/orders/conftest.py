@@ -24,7 +24,6 @@ class Orders:
 
 @pytest.fixture(scope="module")
 def orders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Orders]:
-    """Start the service in a thread and the gateway as a program."""
     folder: Path = tmp_path_factory.mktemp("orders")
     with ExitStack() as stack:
         port = stack.enter_context(_Served()).port

@@ -63,7 +63,6 @@ EITHER = pytest.mark.parametrize("version", ["1", "2"])
 
 
 def ask(orders: Orders, method: str, path: str, body: object = None) -> tuple[int, Any]:
-    """Return the status and the JSON of a response."""
     connection = HTTPConnection("127.0.0.1", orders.gateway.port, timeout=DEADLINE)
     content = None if body is None else json.dumps(body)
     connection.request(method, path, content, {"Content-Type": "application/json"})
@@ -74,7 +73,6 @@ def ask(orders: Orders, method: str, path: str, body: object = None) -> tuple[in
 
 
 def fits(version: str, name: str, body: object) -> bool:
-    """Whether a body matches the schema of that name in the document of a version."""
     schemas = document(int(version))["components"]["schemas"]
     if version == "1":
         schemas = json.loads(json.dumps(schemas).replace('"nullable": true', '"x": 0'))

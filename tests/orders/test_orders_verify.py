@@ -19,19 +19,16 @@ ORDERS = {"ORDERS": "127.0.0.1:1"}
 
 
 def outcomes(text: str, between: tuple[str, str] | None = None) -> list[VerificationResult]:
-    """Return the outcomes of the claims of a configuration, with few examples."""
     snapshot = load(text.encode(), "gateway.yaml", ORDERS)
     return list(verify(snapshot, HERE, VerifyOptions(between=between, examples=4)))
 
 
 def conversions() -> tuple[Any, Any]:
-    """Return the configuration as data, and its conversions."""
     data: Any = read(RULES, "gateway.yaml", ORDERS).data
     return data, data["apis"]["orders"]["conversions"]
 
 
 def changes() -> Iterator[ParameterSet]:
-    """Yield a case with the place of each change."""
     for index, conversion in enumerate(conversions()[1]):
         link = "-".join(conversion["between"])
         for kind in ("changes", "query"):

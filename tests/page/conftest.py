@@ -104,7 +104,6 @@ class NewService(Service):
 
 
 def serve(stack: ExitStack, handler: type[Service]) -> int:
-    """Start a service; return its port."""
     server = stack.enter_context(ThreadingHTTPServer(("127.0.0.1", 0), handler))
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
@@ -113,7 +112,6 @@ def serve(stack: ExitStack, handler: type[Service]) -> int:
 
 
 def rules(old: int, new: int, state: Path) -> str:
-    """Return the rules, with the ports of the services and dates around today."""
     text = Path(__file__).with_name("rules.yaml").read_text()
     text = text.replace("<old>", str(old)).replace("<new>", str(new))
     text = text.replace("<state>", str(state))
@@ -126,7 +124,6 @@ def rules(old: int, new: int, state: Path) -> str:
 
 
 def use(gateway: Program, requests: int, seed: int = 1) -> None:
-    """Send requests of many clients."""
     chance = random.Random(seed)
     connection = HTTPConnection("127.0.0.1", gateway.port, timeout=60)
     for _ in range(requests):
@@ -140,7 +137,6 @@ def use(gateway: Program, requests: int, seed: int = 1) -> None:
 
 @pytest.fixture(scope="session")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
-    """Start a gateway that many clients have called."""
     folder = tmp_path_factory.mktemp("page")
     with ExitStack() as stack:
         config = folder / "gateway.yaml"
@@ -155,12 +151,10 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
 
 
 def token(name: str) -> str:
-    """Return the token of a person in the rules."""
     return f"{name}-0123456789abcdef"
 
 
 def get(gateway: Program, path: str) -> bytes:
-    """Return the response of the admin port."""
     connection = HTTPConnection("127.0.0.1", gateway.admin, timeout=60)
     connection.request("GET", path, headers={"Authorization": f"Bearer {token('ann')}"})
     body = connection.getresponse().read()
@@ -170,7 +164,6 @@ def get(gateway: Program, path: str) -> bytes:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    """Start the browser that is installed on the system."""
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=QUIET)
         yield started
@@ -198,7 +191,6 @@ class Tab:
         return self.page
 
     def watch(self) -> None:
-        """Record all errors from now on."""
         self.page.on("console", lambda message: self._said(message.type, message.text))
         self.page.on("pageerror", lambda error: self.faults.append(str(error)))
         self.page.on("dialog", lambda dialog: self.faults.append(dialog.message))
@@ -235,7 +227,6 @@ class Tabs:
         return tab
 
     def close(self) -> None:
-        """Close all tabs; fail if one had an error."""
         faults = [fault for _, tab in self._opened for fault in tab.faults]
         for context, _ in self._opened:
             context.close()
@@ -252,7 +243,6 @@ def examine(page: Page, width: int, name: str) -> None:
 
 
 def act(page: Page, part: str, label: str, why: str, **fields: str) -> None:
-    """Open a form in a part of a view, fill it in and send it."""
     section = page.locator(part)
     section.locator("summary", has_text=f"{label}…").click()
     form = section.locator("details[open] form")
@@ -264,7 +254,6 @@ def act(page: Page, part: str, label: str, why: str, **fields: str) -> None:
 
 @pytest.fixture
 def tabs(browser: Browser, gateway: Program) -> Iterator[Tabs]:
-    """Open tabs at the shared gateway."""
     made = Tabs(browser, gateway.admin_url)
     yield made
     made.close()

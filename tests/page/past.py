@@ -16,7 +16,6 @@ PATH = "/v{version}/person"
 
 
 def callers(version: str, day: int) -> int:
-    """Return how many clients call a version this many days ago."""
     if version == "1":
         return max(round(66 - (365 - day) * 0.092 + 3 * math.sin(day / 9)), 0)
     return max(round((330 - day) * 0.15 + 2 * math.sin(day / 7)), 0)
@@ -25,7 +24,6 @@ def callers(version: str, day: int) -> int:
 def request_delta(
     chance: random.Random, at: float, version: str, clients: int, each: int = 60
 ) -> Delta:
-    """Return some requests of this many clients; there are fewer on weekends."""
     calm = 0.4 if time.gmtime(at).tm_wday > 4 else 1.0
     usages, requests, failed = [], 0, 0
     for number in range(clients):
@@ -42,7 +40,6 @@ def request_delta(
 
 
 def past(now: float) -> StateRows:
-    """Return the contents of a store after a year."""
     chance = random.Random(4)
     totals = Totals(StateRows(documents={"since": now - 365 * DAY}))
     for day in range(365, 0, -1):
@@ -60,8 +57,6 @@ def past(now: float) -> StateRows:
 
 
 def write_past(path: Path) -> None:
-    """Write a year of requests into a new state file."""
-
     async def write() -> None:
         store = SqliteFile(path)
         await store.write(past(time.time()))

@@ -18,7 +18,6 @@ VERSION = "/page/versions/person/1"
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
-    """Start two gateways on one database."""
     with ExitStack() as stack:
         cluster = Cluster(free_port())
         stack.callback(cluster.remove)
@@ -38,7 +37,6 @@ class Seats:
         self._taken: list[Tabs] = []
 
     def __call__(self, name: str, path: str) -> Page:
-        """Open a view of a replica, logged in and updated by events."""
         made = Tabs(self._browser, self._fleet.replicas[name].admin_url)
         self._taken.append(made)
         page = made().open(path)
@@ -46,14 +44,12 @@ class Seats:
         return page
 
     def leave(self) -> None:
-        """Close all tabs; fail if one had an error."""
         for tabs in self._taken:
             tabs.close()
 
 
 @pytest.fixture
 def seat(browser: Browser, fleet: Fleet) -> Iterator[Seats]:
-    """Open tabs at the gateways of the fleet."""
     made = Seats(browser, fleet)
     yield made
     made.leave()
@@ -72,7 +68,6 @@ def test_a_command_on_one_replica_is_shown_on_the_other(seat: Seats) -> None:
 
 
 def callers(page: Page) -> Locator:
-    """Return the clients and their requests from the view of a version."""
     return page.locator("#callers-table tbody").locator("th, td[data-label=Requests]")
 
 
@@ -135,7 +130,6 @@ def test_configuration_mistakes_of_another_replica_are_shown(seat: Seats, fleet:
 
 
 def pictures(page: Page, name: str) -> None:
-    """Examine the current view at all widths and in both themes."""
     for theme in ("light", "dark"):
         page.emulate_media(color_scheme=theme)
         for width in WIDTHS:
@@ -144,7 +138,6 @@ def pictures(page: Page, name: str) -> None:
 
 
 def kill(program: Program) -> None:
-    """End a gateway without a clean stop."""
     program.process.send_signal(signal.SIGKILL)
     program.process.wait()
 

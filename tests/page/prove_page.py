@@ -42,7 +42,6 @@ def test_a_view_fits_and_is_accessible(tabs: Tabs, view: str, theme: str) -> Non
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_a_view_shows_the_same_text_without_scripts(tabs: Tabs, view: str) -> None:
-    """A view shows the same text."""
     plain, full = tabs(java_script_enabled=False), tabs()
     words = [
         tab.open(VIEWS[view]).locator("h1, h2, thead th, tbody th").all_inner_texts()

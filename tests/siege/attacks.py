@@ -59,7 +59,6 @@ async def deaf_converted(client: Client) -> None:
 
 
 async def slow_reader(client: Client) -> None:
-    """Read a response in small pieces."""
     client.send(ask("GET /bytes?size=300000"))
     for _ in range(50):
         await client.reader.read(100)
@@ -67,7 +66,6 @@ async def slow_reader(client: Client) -> None:
 
 
 async def slow_sender(client: Client) -> None:
-    """Send a body byte by byte, with and without a length."""
     framing = _random.choice(["Content-Length: 4000", "Transfer-Encoding: chunked"])
     client.send(ask("PUT /bytes", framing))
     for _ in range(25):
@@ -76,7 +74,6 @@ async def slow_sender(client: Client) -> None:
 
 
 async def slow_head(client: Client) -> None:
-    """Send a request head field by field."""
     client.send(b"GET /v1/person HTTP/1.1\r\nHost: api.test\r\n")
     for number in range(25):
         client.send(b"X-%d: a\r\n" % number)
@@ -112,7 +109,6 @@ async def flood(client: Client) -> None:
 
 
 async def one_byte_chunks(client: Client) -> None:
-    """Send a body in chunks of one byte."""
     client.send(ask("PUT /bytes", "Transfer-Encoding: chunked"))
     for _ in range(20):
         client.send(b"1\r\nx\r\n" * 10_000)
@@ -122,7 +118,6 @@ async def one_byte_chunks(client: Client) -> None:
 
 
 async def idle_socket(client: Client) -> None:
-    """Switch to WebSocket and send nothing."""
     key = "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA=="
     fields = ("Connection: Upgrade", "Upgrade: websocket", key, "Sec-WebSocket-Version: 13")
     client.send(ask("GET /socket", *fields))
@@ -130,7 +125,6 @@ async def idle_socket(client: Client) -> None:
 
 
 async def tricks(client: Client) -> None:
-    """Send requests that try to bypass the rules."""
     client.send(_random.choice(TRICKS))
     with suppress(TimeoutError):
         async with asyncio.timeout(1):
@@ -138,7 +132,6 @@ async def tricks(client: Client) -> None:
 
 
 async def come_and_go(client: Client) -> None:
-    """Disconnect in the middle of a request."""
     client.send(ask("GET /v1/catalog?size=100")[: _random.randrange(60)])
     await asyncio.sleep(0.05)
     client.cut()
@@ -164,7 +157,6 @@ ATTACKS: tuple[tuple[Attack, int, int], ...] = (
 
 
 async def attack(program: Program) -> Counter[str]:
-    """Attack a gateway until stopped; return how often each attack was made."""
     made: Counter[str] = Counter()
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)

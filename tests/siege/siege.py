@@ -109,7 +109,6 @@ class Siege:
         )
 
     async def _compare(self, twin: House, seconds: float) -> None:
-        """Run honest clients without attacks, during attacks on the twin, and during attacks."""
         async with asyncio.TaskGroup() as group:
             for _ in range(HONEST):
                 group.create_task(self._honest())
@@ -126,7 +125,6 @@ class Siege:
                 self.house.load.over = True
 
     async def _attack(self, house: House, times: list[float], seconds: float) -> None:
-        """Attack one of the gateways for some seconds, and record how long clients wait."""
         over = asyncio.Event()
         made = self.attacks if house is self.house else self.diverted
         async with attacking(house.gateway, made), asyncio.TaskGroup() as group:
@@ -170,7 +168,6 @@ class Siege:
                     self.resident = max(self.resident, worker.memory_info().rss)
 
     async def _operate(self, house: House, over: asyncio.Event) -> None:
-        """Kill workers and change the rules until the phase is over."""
         next_kill = monotonic() + _BETWEEN_KILLS / 2
         while not over.is_set():
             await asyncio.sleep(0.25)

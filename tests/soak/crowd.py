@@ -44,7 +44,6 @@ GARBAGE = (
 
 
 async def garbage(load: Load, random: Random) -> None:
-    """Send bytes that are not HTTP, or an invalid request."""
     data, status = random.choice(GARBAGE)
     async with load.visit("mirror") as visit:
         visit.client.send(data)
@@ -55,7 +54,6 @@ async def garbage(load: Load, random: Random) -> None:
 
 
 async def user(load: Load, random: Random) -> None:
-    """Create users and request each of them."""
     async with load.visit("users") as visit:
         for _ in range(random.randint(1, 20)):
             posted = {"name": f"user {next(_names):x}", "birthDate": "1990-04-01"}
@@ -81,7 +79,6 @@ def _is_created(answer: Answer) -> bool:
 
 
 async def large(load: Load, random: Random) -> None:
-    """Send and receive large bodies, and request the conversion of one."""
     async with load.visit("mirror") as visit:
         size = random.randint(1, 4_000_000)
         await visit.ask(_bytes(size, random))
@@ -93,7 +90,6 @@ async def large(load: Load, random: Random) -> None:
 
 
 async def slow(load: Load, random: Random) -> None:
-    """Read a large response or send a request in small pieces."""
     if random.random() < 0.5:
         async with load.visit("mirror") as visit:
             for byte in ask("GET /v2/catalog?size=0"):
@@ -122,7 +118,6 @@ async def slow(load: Load, random: Random) -> None:
 
 
 async def leaver(load: Load, random: Random) -> None:
-    """Close the connection in the middle of a request or response."""
     async with load.visit("mirror") as visit:
         client = visit.client
         match random.randrange(6):

@@ -112,7 +112,6 @@ class Journal:
         return self.counts
 
     def close(self) -> None:
-        """Close the file."""
         self._file.close()
 
 
@@ -140,7 +139,6 @@ class House:
 
     @property
     def supervisor(self) -> psutil.Process:
-        """The supervisor process."""
         return psutil.Process(self.gateway.process.pid)
 
     @property
@@ -172,7 +170,6 @@ class House:
         await self._until(loaded)
 
     async def toggle(self) -> None:
-        """Switch version 1 between its own backend and the backend of version 2."""
         await self.reload(via=not self.rules.via)
 
     async def kill_worker(self) -> None:
@@ -188,7 +185,6 @@ class House:
         await self._until(lambda: self.journal.read()["worker_replaced"] >= replaced)
 
     async def restart(self, name: str) -> None:
-        """Kill a backend and start it again on the same port."""
         alone = not name.startswith("person_v2")
         services = {name} if alone else {"person_v1", "person_v2"}
         program = self.backends[name]
@@ -201,7 +197,6 @@ class House:
         kill.until = min(kill.until, monotonic())
 
     async def roll(self, name: str) -> None:
-        """Take a target out of service, restart it, and put it back into service."""
         every = self.rules.targets
         others = tuple(target for target in every if target != name)
         await self.reload(targets=others)
@@ -212,7 +207,6 @@ class House:
         await self.reload(targets=every)
 
     async def start(self, name: str) -> None:
-        """Start a backend again on its previous port."""
         port = self.backends[name].port
         self.backends[name] = await asyncio.to_thread(
             start_backend, self.stack, self.folder, name, port
@@ -220,7 +214,6 @@ class House:
 
     @contextmanager
     def twin(self) -> Iterator["House"]:
-        """Start a second gateway in front of the same backends; end it afterwards."""
         with ExitStack() as stack:
             yield _house(stack, self.folder / "twin", self.backends)
 
@@ -231,7 +224,6 @@ class House:
             program.process.wait()
 
     def end_gateway(self) -> int:
-        """Stop the gateway with all workers; return its exit status."""
         self.gateway.process.terminate()
         return self.gateway.process.wait(DEADLINE)
 
@@ -277,7 +269,6 @@ def _port() -> int:
 
 @contextmanager
 def open_house(folder: Path, **variables: str) -> Iterator[House]:
-    """Start the stack; at the end, end each program by its process id."""
     authority = Authority(folder / "tls")
     authority.write("gateway", "localhost")
     authority.write("vault", "localhost")
@@ -287,7 +278,6 @@ def open_house(folder: Path, **variables: str) -> Iterator[House]:
 
 
 def _house(stack: ExitStack, folder: Path, backends: dict[str, Program], **variables: str) -> House:
-    """Start a gateway in front of these backends."""
     if not (folder / "tls").exists():  # a twin, whose folder is in that of the first gateway
         folder.mkdir(exist_ok=True)
         (folder / "tls").symlink_to(folder.parent / "tls")

@@ -76,17 +76,14 @@ class Growth:
 
     @property
     def judged(self) -> list[tuple[float, float]]:
-        """The samples after the warm-up."""
         return self.samples[int(len(self.samples) * _WARM_UP) :]
 
     @property
     def total(self) -> float:
-        """The growth after the warm-up, by its slope."""
         return slope(self.judged) * self._span
 
     @property
     def too_much(self) -> bool:
-        """Whether the growth counts as a leak."""
         return self.total > (self.long if self._span >= _LONG else self.short)
 
     @property
@@ -112,14 +109,12 @@ class Memory:
         self.bytes = Growth(long=4e6, short=48e6)
 
     def sample(self) -> None:
-        """Take a sample now."""
         now = monotonic()
         self.blocks.samples.append((now, counted(self.process.pid).blocks))
         self.bytes.samples.append((now, self.process.memory_info().rss))
 
     @property
     def leaks(self) -> bool:
-        """Whether the memory of the process grew too much."""
         return self.blocks.too_much or self.bytes.too_much
 
     def __str__(self) -> str:

@@ -49,7 +49,6 @@ class Question:
     key: str = ""
 
     def request(self, request_id: str) -> bytes:
-        """Return the bytes of the request."""
         fields = (*self.fields, f"X-Request-Id: {request_id}")
         if self.key:
             fields = (*fields, f"Idempotency-Key: {self.key}")
@@ -143,7 +142,6 @@ class Load:
             yield client
 
     async def steady(self, questions: Callable[[], Question], pause: float = 0.002) -> None:
-        """Send one request after the other on a persistent connection."""
         while not self.over:
             async with self.visit("") as visit:
                 while not self.over and not visit.ended:
@@ -154,7 +152,6 @@ class Load:
     async def running(
         self, clients: int, questions: Callable[[], Question], pause: float = 0.002
     ) -> AsyncIterator[None]:
-        """Let this many clients send requests while the caller causes failures."""
         async with asyncio.TaskGroup() as group:
             for _ in range(clients):
                 group.create_task(self.steady(questions, pause))
@@ -199,7 +196,6 @@ class Visit:
         return self.judge(question, request_id, await self.client.final())
 
     def begin(self, question: Question) -> None:
-        """Record that a request is sent now."""
         self.service, self.since = question.service, monotonic()
 
     def judge(self, question: Question, request_id: str, answer: Answer) -> Answer | None:
@@ -223,7 +219,6 @@ class Visit:
         return answer
 
     def failed(self, what: str) -> None:
-        """Count an error."""
         if self.load.explains(self):
             self.load.explained[what] += 1
         else:

@@ -24,13 +24,11 @@ _PATTERN = bytes(range(251)) * (PIECE // 251 + 2)
 
 
 def pattern(size: int, offset: int = 0) -> bytes:
-    """Return the next bytes of the pattern of large bodies, at most one PIECE."""
     start = offset % 251
     return _PATTERN[start : start + size]
 
 
 def catalog(size: int) -> list[dict[str, object]]:
-    """Return a document of version 2 that is an array."""
     return [
         {"id": number, "name": {"firstName": f"First{number}", "lastName": "Last"}, "price": 1.50}
         for number in range(size)
@@ -38,13 +36,11 @@ def catalog(size: int) -> list[dict[str, object]]:
 
 
 async def echo(request: web.Request) -> web.Response:
-    """Respond with the path and the request id."""
     told = {"path": request.path_qs, "request_id": request.headers.get("X-Request-Id")}
     return web.json_response(told)
 
 
 async def give(request: web.Request) -> web.StreamResponse:
-    """Respond with the number of bytes in the query."""
     size = int(request.query["size"])
     response = web.StreamResponse()
     if "sized" in request.query:
@@ -56,7 +52,6 @@ async def give(request: web.Request) -> web.StreamResponse:
 
 
 async def take(request: web.Request) -> web.StreamResponse:
-    """Respond with the request body while it arrives."""
     response = web.StreamResponse()
     await response.prepare(request)
     async for piece in request.content.iter_any():
@@ -77,12 +72,10 @@ async def documents(request: web.Request) -> web.Response:
 
 
 async def arrivals(_: web.Request) -> web.Response:
-    """Respond with the number of documents by key."""
     return web.json_response(_arrivals)
 
 
 async def converse(request: web.Request) -> web.WebSocketResponse:
-    """Echo WebSocket messages."""
     socket = web.WebSocketResponse()
     await socket.prepare(request)
     async for message in socket:
@@ -109,7 +102,6 @@ async def cut(request: web.Request) -> web.StreamResponse:
 
 
 async def main() -> None:
-    """Serve until a signal stops the process."""
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     app = web.Application(client_max_size=64 * 1024 * 1024)

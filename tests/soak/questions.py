@@ -18,13 +18,11 @@ _tokens = count()
 
 
 def is_json(answer: Answer, expected: Any, *, kind: str = "application/json") -> bool:
-    """Return whether a response is exactly this document."""
     said = answer["content-type"].partition(";")[0]
     return answer.status == 200 and said == kind and json.loads(answer.body) == expected
 
 
 def person(random: Random) -> Question:
-    """Request the person in a random version by a random mechanism."""
     version = random.choice((1, 2))
     kind = "application/json"
     fields: tuple[str, ...] = ()
@@ -45,7 +43,6 @@ def person(random: Random) -> Question:
 
 
 def echo(random: Random) -> Question:
-    """Send a request whose response differs from all others."""
     path = f"/echo/{next(_tokens)}?x={random.random()}"
 
     def right(answer: Answer) -> bool:
@@ -55,7 +52,6 @@ def echo(random: Random) -> Question:
 
 
 def listed(random: Random) -> Question:
-    """Request an array in the converted version."""
     size = random.choice((0, 1, 10, 500))
     expected = [{**item, "name": f"First{item['id']} Last"} for item in catalog(size)]
     return Question(
@@ -64,7 +60,6 @@ def listed(random: Random) -> Question:
 
 
 def posted(random: Random) -> Question:
-    """Send a document in the converted version; the response has the same document."""
     document = {"name": f"N{next(_tokens)} Last", "x": random.random(), "y": [None, "\u00e9"]}
     return Question(
         "mirror", "POST /v1/catalog", lambda answer: is_json(answer, document), body=document
@@ -72,7 +67,6 @@ def posted(random: Random) -> Question:
 
 
 def written(key: str) -> Question:
-    """Send a document in the converted version with a key that the service counts."""
     document = {"name": f"N{key} Last"}
     return Question(
         "mirror", "POST /v1/catalog", lambda answer: is_json(answer, document), (), document, key
@@ -80,7 +74,6 @@ def written(key: str) -> Question:
 
 
 def refused(random: Random) -> Question:
-    """Send a request that is refused, such as for a missing version or an unknown path."""
     line, fields, status, code = random.choice(
         (
             ("GET /v3/person", (), 404, "version_unknown"),
@@ -99,6 +92,5 @@ def refused(random: Random) -> Question:
 
 
 def any_of(random: Random) -> Question:
-    """Send one of these requests, chosen at random."""
     kinds = (person, person, person, echo, listed, posted, refused)
     return random.choice(kinds)(random)

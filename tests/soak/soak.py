@@ -132,7 +132,6 @@ class Soak:
         ]
 
     def _idle(self) -> dict[str, Held]:
-        """Return what supervisor and worker hold while there are no requests."""
         house = self.house
         ports = house.rules.ports.values()
         return {
@@ -164,7 +163,6 @@ class Soak:
         return failures
 
     def _users(self) -> list[str]:
-        """Return the users that the database has lost or stored twice."""
         path = self.house.folder / "users" / "users.db"
         with closing(sqlite3.connect(path)) as database:
             stored = dict(database.execute("SELECT id, name FROM users"))
@@ -175,7 +173,6 @@ class Soak:
         return lost + [f"stored twice: {name}" for name in twice]
 
     def _log(self) -> list[str]:
-        """Return the unexpected entries of the gateway's log."""
         self.house.journal.read()
         return [f"logged: {entry}" for entry in self.house.journal.others]
 

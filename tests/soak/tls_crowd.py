@@ -15,7 +15,6 @@ _strangers = ssl.create_default_context()  # trusts no authority that signed the
 
 
 async def secure(load: Load, random: Random) -> None:
-    """Send some requests by TLS, many to a service with TLS; disconnect in one of three ways."""
     async with load.visit("", secure=True) as visit:
         for _ in range(random.randint(1, 20)):
             await visit.ask(_vault(random) if random.random() < 0.7 else any_of(random))
@@ -65,7 +64,6 @@ async def half_closed(load: Load, random: Random) -> None:
 
 
 async def broken_service(load: Load, random: Random) -> None:
-    """Request a response that a service with TLS breaks off; the response is incomplete."""
     by = random.choice(("reset", "end"))
     with suppress(*FAILURES):
         async with connect(load.gateway) as client:
@@ -77,7 +75,6 @@ async def broken_service(load: Load, random: Random) -> None:
 
 
 async def failed_handshake(load: Load, random: Random) -> None:
-    """Fail in the TLS handshake in one of five ways."""
     kind = random.randrange(5)
     if kind == 0:  # the client refuses the certificate
         with suppress(ssl.SSLError, *FAILURES):

@@ -12,7 +12,6 @@ PORTS = {"users_service": "USERS_PORT", "gateway": "GATEWAY_ADMIN_PORT"}
 
 
 def answer(server: socket.socket) -> None:
-    """Respond to every request that the program is ready."""
     while True:
         connection, _ = server.accept()
         with connection:

@@ -33,20 +33,16 @@ def script(path: Path, text: str) -> Path:
 
 
 def environment() -> dict[str, str]:
-    """Return the environment without the variables that an outer make sets."""
     return {name: text for name, text in os.environ.items() if "MAKE" not in name}
 
 
 @pytest.fixture
 def venv(tmp_path: Path) -> Path:
-    """Return the folder for the virtual environment in these tests."""
     return tmp_path / "venv"
 
 
 @pytest.fixture
 def make(venv: Path) -> Make:
-    """Return a function that runs make until it ends."""
-
     def make(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = ["make", f"VENV={venv}", *arguments]
         return subprocess.run(

@@ -30,7 +30,6 @@ LISTENERS = ["BACKEND_V1", "BACKEND_V2", "USERS", "GATEWAY", "GATEWAY_ADMIN"]
 
 
 def until(true: Callable[[], object]) -> None:
-    """Wait until a condition is true; fail after 60 seconds."""
     deadline = time.monotonic() + 60
     while not true():
         assert time.monotonic() < deadline, "waited too long"
@@ -58,11 +57,9 @@ class Stack:
 
     @property
     def gateway(self) -> str:
-        """The gateway's `host:port` in the banner."""
         return urlsplit(self.curl_lines[0].split()[-1]).netloc
 
     def logged(self, event: str) -> list[str]:
-        """Return the names of the programs that logged the event, in the order of the log."""
         lines = [json.loads(line) for line in self.output.splitlines() if line.startswith("{")]
         return [line["program"] for line in lines if line["event"] == event]
 
@@ -71,7 +68,6 @@ class Stack:
         assert self.runner.poll() is None, self.complaints
 
     def programs(self) -> dict[str, psutil.Process]:
-        """Return the running programs by name."""
         found = {}
         for child in psutil.Process(self.runner.pid).children():
             with suppress(psutil.NoSuchProcess):
@@ -81,7 +77,6 @@ class Stack:
         return found
 
     def status(self) -> int:
-        """Wait until the runner ends; return its exit status."""
         return self.runner.wait(20)
 
 
@@ -119,7 +114,6 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
 
 def _with_stand_ins(folder: Path) -> Path:
-    """Copy the runner to a folder with a Procfile of stand-ins; return the path of the copy."""
     program = shlex.quote(str(Path(__file__).with_name("stand_in.py")))
     lines = [f"{name}: python -IS {program} {name}\n" for name in PROGRAMS]
     (folder / "Procfile").write_text("".join(lines))
@@ -128,7 +122,6 @@ def _with_stand_ins(folder: Path) -> Path:
 
 
 def curl(line: str) -> tuple[int, Any]:
-    """Send the request of a curl command without curl; return the status and the JSON body."""
     parser = argparse.ArgumentParser()
     parser.add_argument("-i", action="store_true")
     parser.add_argument("-H", action="append", default=[])

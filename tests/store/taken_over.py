@@ -12,18 +12,15 @@ FIXTURES = Path(__file__).with_name("fixtures")
 
 
 def rules(state: str) -> str:
-    """Return the configuration that wrote the state, with another location for the state."""
     return (FIXTURES / "gateway.yaml").read_text().replace("STATE", json.dumps(state))
 
 
 def answers(engine: str) -> dict[str, Any]:
-    """Return the earlier responses of the admin port by path."""
     found: dict[str, Any] = json.loads((FIXTURES / f"{engine}.json").read_text())
     return found
 
 
 def differing(program: Program, engine: str) -> Iterator[tuple[str, object, object]]:
-    """Yield each path whose response has changed, with the earlier and the present response."""
     for path, before in answers(engine).items():
         status, now = admin(program, "GET", path)
         assert status == 200

@@ -21,7 +21,6 @@ WRITTEN = {"writes"}
 
 
 def rows(path: Path) -> dict[str, list[tuple[object, ...]]]:
-    """Return the rows of a state file by table."""
     with closing(sqlite3.connect(path)) as connection:
         return {
             table: sorted(

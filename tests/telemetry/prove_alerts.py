@@ -21,7 +21,6 @@ def promtool(folder: Path, *words: str) -> None:
 
 @pytest.fixture
 def exported(tmp_path: Path) -> Path:
-    """Return a folder with the alerts for the configuration in this folder."""
     export = ["export", "alerts", str(HERE / "rules.yaml"), "--out", str(tmp_path / "alerts.yaml")]
     subprocess.run([sys.executable, "-m", "gateway", *export], check=True, cwd=ROOT)
     return tmp_path

@@ -52,7 +52,6 @@ DOCUMENT = {
 
 @contextmanager
 def scraping(gateway: Program, variables: dict[str, str], folder: Path) -> Iterator[int]:
-    """Start a Prometheus that scrapes a gateway each second, with its alerts; yield its port."""
     port = free_port()
     target = f"127.0.0.1:{gateway.admin}"
     (folder / "prometheus.yml").write_text(
@@ -107,7 +106,6 @@ def api(port: int, path: str) -> dict[str, Any]:
 
 
 def asked(port: int, query: str) -> list[dict[str, Any]]:
-    """Return the series that Prometheus returns for a query."""
     found: list[dict[str, Any]] = api(port, f"query?{urlencode({'query': query})}").get(
         "result", []
     )
@@ -123,7 +121,6 @@ def call(gateway: Program) -> None:
 
 
 def unanswered(gateway: Program, port: int, queries: set[str]) -> set[str]:
-    """Return the queries that have no data after requests for up to a minute."""
     end = time.monotonic() + 60
     while queries and time.monotonic() < end:
         call(gateway)

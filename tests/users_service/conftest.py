@@ -33,7 +33,6 @@ def _wait_for(condition: Callable[[], Any]) -> Any:
 
 
 def _read_log(log: Path) -> list[dict[str, Any]]:
-    """Return the entries of a log; fail if a line is not JSON."""
     return [json.loads(line) for line in log.read_text().splitlines(keepends=True) if "\n" in line]
 
 
@@ -54,13 +53,11 @@ def _start(stack: ExitStack, folder: Path, extra: Mapping[str, str]) -> tuple[Pr
 
 @pytest.fixture
 def wait_for() -> Callable[[Callable[[], Any]], Any]:
-    """Return a function that waits until a condition is true and returns the condition's value."""
     return _wait_for
 
 
 @pytest.fixture(scope="session")
 def launch_in() -> Callable[..., tuple[Process, int, Path]]:
-    """Return a function that starts a program in a folder; the exit stack ends the program."""
     return _start
 
 
@@ -76,7 +73,6 @@ def launch(tmp_path: Path) -> Iterator[Launch]:
 
 @pytest.fixture(scope="session")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[int, Path]]:
-    """Start a program that many tests share; return its port and its folder."""
     folder = tmp_path_factory.mktemp("users")
     with ExitStack() as stack:
         yield _start(stack, folder, {})[1], folder
@@ -84,8 +80,6 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[int, Pat
 
 @pytest.fixture
 def ask(service: tuple[int, Path]) -> Callable[..., Answer]:
-    """Return a function that sends a request and returns status, headers and body."""
-
     def _ask(
         method: str,
         path: str,
@@ -106,8 +100,6 @@ def ask(service: tuple[int, Path]) -> Callable[..., Answer]:
 
 @pytest.fixture
 def exchange(service: tuple[int, Path]) -> Callable[[bytes], bytes]:
-    """Return a function that sends bytes and returns all received bytes until the end."""
-
     def _exchange(request: bytes) -> bytes:
         with create_connection(("127.0.0.1", service[0]), DEADLINE) as connection:
             connection.sendall(request)
@@ -118,7 +110,6 @@ def exchange(service: tuple[int, Path]) -> Callable[[bytes], bytes]:
 
 @pytest.fixture
 def described(ask: Callable[..., Answer]) -> Callable[..., Any]:
-    """Return a function that checks a response against the OpenAPI document and parses its body."""
     document = json.loads(ask("GET", "/openapi.json")[2])
 
     def _described(path: str, method: str, answer: Answer) -> Any:

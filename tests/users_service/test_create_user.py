@@ -31,8 +31,6 @@ WRONG_DATES: list[object] = [
 
 @pytest.fixture
 def post(ask: Ask, described: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that posts a user, checks the response, and returns its parsed body."""
-
     def _post(value: object, status: int) -> Any:
         answer = ask("POST", "/users", json.dumps(value))
         assert answer[0] == status
@@ -43,14 +41,12 @@ def post(ask: Ask, described: Callable[..., Any]) -> Callable[..., Any]:
 
 @pytest.fixture
 def stored(service: tuple[int, Path]) -> Iterator[Callable[[], list[Any]]]:
-    """Return a function that returns the users in the database."""
     with closing(sqlite3.connect(service[1] / "users.db")) as database:
         yield lambda: database.execute("SELECT * FROM users").fetchall()
 
 
 @pytest.fixture
 def nothing_stored(stored: Callable[[], list[Any]]) -> Iterator[None]:
-    """Check that the test did not change the stored users."""
     before = stored()
     yield
     assert stored() == before

@@ -34,7 +34,6 @@ class Load:
         self.acknowledged: dict[int, tuple[str, str]] = {}
 
     def has_acknowledged(self, enough: int) -> bool:
-        """Return whether at least this number of users was created."""
         return len(self.acknowledged) >= enough
 
     def _users(self) -> Iterator[tuple[str, str]]:
@@ -43,7 +42,6 @@ class Load:
             yield name, f"{1000 + number % 1000}-{number % 12 + 1:02}-{number % 28 + 1:02}"
 
     def run(self, port: int) -> None:
-        """Create one user after the other until the service no longer responds."""
         with closing(HTTPConnection("127.0.0.1", port, timeout=20)) as connection:
             for name, day in self._users():
                 self.sent.add((name, day))

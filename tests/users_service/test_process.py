@@ -70,7 +70,6 @@ STRICT = {
 def standing(
     tmp_path_factory: pytest.TempPathFactory, launch_in: Callable[..., Started]
 ) -> Iterator[Standing]:
-    """Start a program with default limits and a western time zone."""
     folder = tmp_path_factory.mktemp("standing")
     with ExitStack() as stack:
         yield Standing(*launch_in(stack, folder, {"USERS_TIMEZONE": WEST}), folder)
@@ -80,7 +79,6 @@ def standing(
 def strict(
     tmp_path_factory: pytest.TempPathFactory, launch_in: Callable[..., Started]
 ) -> Iterator[Standing]:
-    """Start a program with small limits and an eastern time zone."""
     folder = tmp_path_factory.mktemp("strict")
     with ExitStack() as stack:
         yield Standing(*launch_in(stack, folder, STRICT), folder)

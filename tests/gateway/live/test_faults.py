@@ -32,7 +32,6 @@ def chunked(*lines: bytes) -> bytes:
 
 
 def fields(*lines: bytes) -> bytes:
-    """Return a response with these fields and the body `ok`."""
     return b"\r\n".join((b"HTTP/1.1 200 OK", *lines, b"", b"ok"))
 
 
@@ -114,7 +113,6 @@ async def refusal(gateway: Program, line: str = "GET /plain") -> tuple[int, str]
 
 
 def patience(code: str) -> str:
-    """Return the timeouts for a test that expects this error code."""
     return SHORT if code == "upstream_timeout" else ""
 
 

@@ -28,7 +28,6 @@ CLIENTS = (FILES - 64 - 2 * ADMIN) // 2
 
 @asynccontextmanager
 async def few_files(port: int, folder: Path) -> AsyncIterator[Program]:
-    """Start a gateway that may open few files."""
     config, output = folder / "gateway.yaml", folder / "gateway.log"
     config.write_text(rules(port))
     own = {"GATEWAY_PORT": "0", "GATEWAY_ADMIN_PORT": "0", "GATEWAY_WORKERS": "1"}

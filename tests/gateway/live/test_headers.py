@@ -85,7 +85,6 @@ def names(message: Message) -> set[bytes]:
 
 
 def in_order(part: list[tuple[bytes, bytes]], whole: list[tuple[bytes, bytes]]) -> bool:
-    """Return whether a list is a contiguous part of another list."""
     start = whole.index(part[0])
     return whole[start : start + len(part)] == part
 

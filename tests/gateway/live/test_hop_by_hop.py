@@ -45,7 +45,6 @@ ODD: list[tuple[bytes, bytes]] = [
 
 
 def named(message: Message) -> list[bytes]:
-    """Return the names that start with X-, except the gateway's own fields."""
     ours = (b"x-forwarded", b"x-request")
     names = [name.lower() for name, _ in message.fields]
     return [name for name in names if name.startswith(b"x-") and not name.startswith(ours)]

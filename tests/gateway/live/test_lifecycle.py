@@ -32,12 +32,10 @@ async def stop(program: Program, number: signal.Signals = signal.SIGTERM) -> Non
 
 
 async def ended(program: Program) -> int:
-    """Return the exit status."""
     return await asyncio.to_thread(program.process.wait, 10)
 
 
 async def admin(program: Program, path: str) -> Answer:
-    """Return a response of the admin port."""
     reader, writer = await asyncio.open_connection("127.0.0.1", program.admin)
     writer.write(ask(f"GET {path}", "Connection: close"))
     try:
@@ -47,7 +45,6 @@ async def admin(program: Program, path: str) -> Answer:
 
 
 def refuses(port: int) -> bool:
-    """Return whether nothing listens on a port."""
     with socket.socket() as connection:
         return connection.connect_ex(("127.0.0.1", port)) != 0
 

@@ -20,15 +20,12 @@ LONG = "x" * 7000
 
 
 class Piped:
-    """A gateway whose log goes into a pipe."""
-
     def __init__(self, process: asyncio.subprocess.Process, log: int) -> None:
         self.process = process
         self.log = log
         self.program = Program(None, Path())  # type: ignore[arg-type]  # only its ports are used
 
     async def line(self) -> bytes:
-        """Return the result of the next read of the pipe."""
         return await asyncio.to_thread(os.read, self.log, 1_000_000)
 
     async def lines(self, seconds: float) -> list[dict[str, object]]:
@@ -46,7 +43,6 @@ class Piped:
 
 @asynccontextmanager
 async def piped(folder: Path, port: int, workers: int) -> AsyncIterator[Piped]:
-    """Start a gateway whose log is a pipe; end it afterwards."""
     (folder / "gateway.yaml").write_text(rules(port))
     log, end = os.pipe()
     process = await asyncio.create_subprocess_exec(
@@ -78,7 +74,6 @@ async def piped(folder: Path, port: int, workers: int) -> AsyncIterator[Piped]:
 
 
 async def dropped(program: Program) -> float:
-    """Return the number of dropped request lines in the metrics."""
     reader, writer = await asyncio.open_connection("127.0.0.1", program.admin)
     writer.write(
         ask("GET /metrics", "Host: localhost", "Connection: close").replace(

@@ -90,7 +90,6 @@ class Shown(NamedTuple):
 
 
 def compared(message: Message, query: str = "") -> Shown:
-    """Return the compared fields: those that conversions change here, and those about bodies."""
     lines = [(name.decode().lower(), value.decode()) for name, value in message.fields]
     return Shown(query, sorted(line for line in lines if line[0] in TOUCHED), message.body)
 
@@ -200,7 +199,6 @@ class Commands:
         self.capture = capture
 
     def run(self, body: bytes, name: str, *words: str) -> tuple[bytes, str]:
-        """Return the standard output and the standard error of a command."""
         self.monkeypatch.setattr(sys, "argv", ["gateway", name, *words])
         # A shell adds the line feed, and the command removes it.
         self.monkeypatch.setattr(sys, "stdin", Input(body + b"\n"))
@@ -209,7 +207,6 @@ class Commands:
         return out, error.decode()
 
     def convert(self, given: tuple[str, str], line: str, body: bytes, *words: str) -> Shown:
-        """Return the output of `convert` for a message."""
         way = ("--from", given[0], "--to", given[1])
         out, error = self.run(
             body, "convert", "a", *way, "--file", self.file, "-i", "--request", line, *words
@@ -228,7 +225,6 @@ class Commands:
 
 @pytest.fixture
 def served(standing: Program, configured: StartGateway, house: House) -> Program:
-    """Return a gateway with the configuration and its Python functions."""
     assert standing.config is not None
     code = Path(__file__).with_name("house_code.py")
     (standing.config.parent / code.name).write_text(code.read_text())
@@ -239,12 +235,10 @@ def served(standing: Program, configured: StartGateway, house: House) -> Program
 def commands(
     served: Program, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> Commands:
-    """Return a runner of commands with the same configuration."""
     return Commands(str(served.config), monkeypatch, capfdbinary)
 
 
 def options(fields: tuple[str, ...]) -> list[str]:
-    """Return header fields as arguments of a command."""
     return [word for field in fields for word in ("-H", field)]
 
 

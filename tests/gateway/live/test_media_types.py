@@ -48,7 +48,6 @@ TYPES = {
 
 @pytest.fixture
 def program(configured: StartGateway, house: House) -> Program:
-    """Return a gateway with the configuration RULES."""
     return configured(RULES.format(port=house.service.port))
 
 
@@ -148,6 +147,5 @@ def test_the_configuration_sets_how_a_media_type_is_read(program: Program, house
 
 
 def typed(body: bytes, *lines: str) -> bytes:
-    """Return a response with only these header fields and Content-Length."""
     head = ["HTTP/1.1 200 OK", *lines, f"Content-Length: {len(body)}"]
     return "\r\n".join(head).encode() + b"\r\n\r\n" + body

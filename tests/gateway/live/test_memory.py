@@ -31,13 +31,11 @@ class Peak:
 
     @property
     def rise(self) -> int:
-        """Return the rise of the memory, in bytes."""
         return self.most - self.before
 
 
 @contextmanager
 def watch(program: Program) -> Iterator[Peak]:
-    """Watch a process's memory, every few milliseconds."""
     peak = Peak(psutil.Process(program.process.pid))
     over = threading.Event()
 
@@ -56,7 +54,6 @@ def watch(program: Program) -> Iterator[Peak]:
 
 
 async def feed(writer: Writer, *, chunked: bool) -> None:
-    """Write the large body."""
     for _ in range(TOTAL // len(PIECE)):
         writer.write(b"%x\r\n%b\r\n" % (len(PIECE), PIECE) if chunked else PIECE)
         await writer.drain()
@@ -65,7 +62,6 @@ async def feed(writer: Writer, *, chunked: bool) -> None:
 
 
 async def drain(reader: Reader, *, slowly: bool = False) -> int:
-    """Read the whole large body, framed or not; return its number of bytes."""
     received = 0
     while received < TOTAL:
         data = await reader.read(1_000_000)
@@ -158,7 +154,6 @@ async def test_many_large_unread_responses_take_bounded_memory(
 
 
 def converted(number: int) -> str:
-    """Return a configuration of more than 64 kB, with 30 versions converted to each other."""
     versions = "".join(f'      "{each}": {{ via: "{each + 1}" }}\n' for each in range(1, 30))
     links = "".join(
         f'      - between: ["{each}", "{each + 1}"]\n'

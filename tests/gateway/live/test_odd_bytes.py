@@ -70,7 +70,6 @@ STATUS = ["200 OK", "204 None", "304 X", "999 \xff", "101 X", "abc", "200", "422
 
 
 def odd(chance: Random, head: str, fields: list[bytes]) -> bytes:
-    """Return a message with a head, some odd fields and a body; some are damaged or cut off."""
     body = chance.choice(BODIES)
     lines = [head.encode("latin-1"), *fields, *chance.sample(FIELDS, chance.randrange(4))]
     if chance.random() < 0.9:
@@ -83,7 +82,6 @@ def odd(chance: Random, head: str, fields: list[bytes]) -> bytes:
 
 
 async def send(port: int, data: bytes, *, leaves: bool) -> None:
-    """Send bytes and read for a second, or disconnect at once."""
     try:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
     except OSError:
@@ -103,7 +101,6 @@ async def send(port: int, data: bytes, *, leaves: bool) -> None:
 
 
 async def alive(port: int, line: bytes, field: bytes = b"") -> bytes:
-    """Return the status line of the response to a request."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(line + b" HTTP/1.1\r\nHost: localhost\r\n" + field + b"\r\n")
     async with asyncio.timeout(60):
@@ -149,6 +146,5 @@ async def test_malformed_bytes_cause_no_traceback(
 
 
 def stop(program: Program) -> None:
-    """End a program, so that its log is complete."""
     program.process.terminate()
     program.process.wait(60)

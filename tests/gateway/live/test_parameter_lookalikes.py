@@ -58,7 +58,6 @@ PASSED = [
 async def gateway_and_asked(
     reloaded: StartGateway, upstream: StartUpstream
 ) -> tuple[Program, list[bytes]]:
-    """Return a gateway with the configuration, and the requests that its service gets."""
     service = await upstream(ANSWER)
     return reloaded(RULES.format(port=service.port)), service.requests
 

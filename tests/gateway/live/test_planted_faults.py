@@ -46,7 +46,6 @@ HEALTHY = ["usual", "dry"]
 
 
 def rules(old: int, new: int, chosen: Collection[str]) -> str:
-    """Return a configuration with one API for each fault."""
     apis = []
     for api in chosen:
         shadow, gates = "", GATES
@@ -109,7 +108,6 @@ async def new_service(scripted: Scripted, reader: Reader, writer: Writer) -> Non
 
 
 def request(api: str, method: str) -> bytes:
-    """Return a request; its body cannot be converted if that is the fault."""
     if method == "GET":
         return ask(f"GET /{api}/v1")
     body = json.dumps({"name": 7 if api == "unfit" else "Bob Charlie"}).encode()

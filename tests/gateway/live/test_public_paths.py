@@ -49,13 +49,11 @@ async def django(scripted: Scripted, reader: Reader, writer: Writer) -> None:
 
 @pytest.fixture
 async def service(upstream: StartUpstream) -> Scripted:
-    """Start a service that requires a slash at the end of each path."""
     return await upstream(django)
 
 
 @pytest.fixture
 def program(reloaded: StartGateway, service: Scripted) -> Program:
-    """Start a gateway with the configuration RULES."""
     return reloaded(RULES.format(port=service.port))
 
 
@@ -126,12 +124,10 @@ PROXY = "127.0.0.2"
 
 
 async def asked(program: Program, path: str, *lines: str, source: str) -> raw.Answer:
-    """Return the response to a GET request from a local address."""
     return await asyncio.to_thread(raw.ask, program, "GET", path, *lines, source=source)
 
 
 async def naming(scripted: Scripted, reader: Reader, writer: Writer) -> None:
-    """Respond with the Location and cookie path from X-Wanted, with the prefix if requested."""
     while True:
         request = (await scripted.take(reader)).decode()
         fields = dict(line.split(": ", 1) for line in request.split("\r\n")[1:] if ": " in line)
@@ -149,13 +145,11 @@ async def naming(scripted: Scripted, reader: Reader, writer: Writer) -> None:
 
 @pytest.fixture
 async def namer(upstream: StartUpstream) -> Scripted:
-    """Start a service that sends links."""
     return await upstream(naming)
 
 
 @pytest.fixture
 def prefixed(reloaded: StartGateway, namer: Scripted) -> Program:
-    """Start a gateway with PREFIXED."""
     return reloaded(PREFIXED.format(port=namer.port))
 
 

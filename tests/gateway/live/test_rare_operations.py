@@ -37,7 +37,6 @@ SCHEMA = {"type": "object", "required": ["id"]}
 
 
 def document(folder: Path) -> str:
-    """Write the document of version 1 of each API."""
     body = {"responses": {"200": {"content": {"application/json": {"schema": SCHEMA}}}}}
     paths = {
         f"/{api}/{operation}": {"get": body, "post": body}
@@ -49,7 +48,6 @@ def document(folder: Path) -> str:
 
 
 def rules(old: int, new: int, schema: str) -> str:
-    """Return a configuration with one API for each fault, and a healthy one."""
     apis = "".join(
         f"""
   {api}:

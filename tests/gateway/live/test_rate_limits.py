@@ -60,7 +60,6 @@ def program(shared_house: House, tmp_path_factory: pytest.TempPathFactory) -> It
 
 
 def several(program: Program, count: int, path: str, *lines: str) -> list[int]:
-    """Return the statuses of GET requests on a connection each, which the workers share."""
     return [get(program, path, *lines).status for _ in range(count)]
 
 

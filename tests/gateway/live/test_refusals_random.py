@@ -19,7 +19,6 @@ bounded = settings(
 
 @pytest.fixture(autouse=True)
 def unharmed(house: House) -> Iterator[None]:
-    """Check at the end that the gateway still runs and has logged no failure."""
     yield
     assert house.gateway.process.poll() is None
     events = {entry["event"] for entry in house.gateway.log()}
@@ -137,7 +136,6 @@ REFUSED = object()
 
 
 def joined(document: Any) -> Any:
-    """Return version 1 of a document, or REFUSED; values that are not objects are unchanged."""
     if isinstance(document, list):
         elements = [joined(element) for element in document]
         return REFUSED if any(element is REFUSED for element in elements) else elements

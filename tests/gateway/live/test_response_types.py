@@ -48,8 +48,6 @@ TOTAL, AMOUNT = b'{"total":1}', b'{"amount":1}'
 
 @pytest.fixture
 async def service(upstream: StartUpstream) -> Scripted:
-    """Start a service that responds with the Content-Type from the query of each request."""
-
     async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
         while True:
             target = (await scripted.take(reader)).split(b" ")[1]
@@ -62,7 +60,6 @@ async def service(upstream: StartUpstream) -> Scripted:
 
 @pytest.fixture
 def program(reloaded: StartGateway, service: Scripted) -> Program:
-    """Start a gateway with the configuration RULES."""
     return reloaded(RULES.format(port=service.port))
 
 

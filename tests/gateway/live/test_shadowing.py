@@ -17,7 +17,6 @@ APIS = (f"api{number}" for number in count())
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
-    """Start one gateway for all tests."""
     folder = tmp_path_factory.mktemp("shadow")
     config = folder / "gateway.yaml"
     config.write_text(rules("none", 1, 1))
@@ -29,7 +28,6 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
 
 @pytest.fixture
 def lane(program: Program) -> Lane:
-    """Return the gateway with a separate API for the test."""
     return Lane(program, next(APIS))
 
 

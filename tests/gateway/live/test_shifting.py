@@ -35,12 +35,10 @@ FAILING = answer({"oh": 1}, status="500 Oh")
 
 
 def cutover(text: str) -> str:
-    """Return the key `cutover` for the configuration of version 1."""
     return f', cutover: {{ via: "2", {text} }}'
 
 
 def command(program: Program, *words: str) -> tuple[int, str]:
-    """Run a command against a gateway; return its exit status and output."""
     return run_command(program, shlex.join(words))
 
 
@@ -289,7 +287,6 @@ async def test_cutover_wait_rewrites_one_line_on_a_terminal(
 async def test_all_workers_apply_a_command_before_it_returns(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """When the command returns, every worker process applies it."""
     old, new = await upstream(OLD), await upstream(NEW)
     text = rules("person", old.port, new.port, cutover("percent: 0, sticky_by: request"))
     lane = Lane(gateway(text, GATEWAY_WORKERS="2"), "person")

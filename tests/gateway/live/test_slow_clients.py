@@ -17,7 +17,6 @@ SLOW = "limits: { stall_seconds: 0.5, idle_seconds: 30 }\n"
 
 
 async def large(scripted: Scripted, reader: Reader, writer: Writer) -> None:
-    """Respond to every request with a large JSON document in one piece."""
     body = b'{"name":"' + b"x" * (LARGE - 11) + b'"}'
     kind = b"Content-Type: application/json"
     while True:
@@ -28,7 +27,6 @@ async def large(scripted: Scripted, reader: Reader, writer: Writer) -> None:
 
 
 def deaf(program: Program, request: bytes) -> socket.socket:
-    """Send a request and do not read its response."""
     connection = socket.socket()
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     connection.connect(("127.0.0.1", program.port))
@@ -221,7 +219,6 @@ async def test_a_slow_reader_of_a_large_response_yields_its_slot(
 
 
 def take(connection: socket.socket, size: int) -> bytes:
-    """Return the end of a response after reading all of it."""
     connection.settimeout(10)
     text = b""
     while b"\r\n\r\n" not in text or len(text.partition(b"\r\n\r\n")[2]) < size:

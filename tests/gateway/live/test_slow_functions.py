@@ -77,7 +77,6 @@ apis:
 
 
 async def echo(scripted: Scripted, reader: StreamReader, writer: StreamWriter) -> None:
-    """Respond with an empty object to all requests of a connection."""
     while await scripted.take(reader):
         writer.write(
             b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"

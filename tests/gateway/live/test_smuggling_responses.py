@@ -17,7 +17,6 @@ LENGTH = b"Content-Length: 2"
 
 @pytest.fixture
 def gateway(tapped: Program, tap: Tap) -> Program:
-    """Return the gateway before a tap that keeps its connections."""
     tap.answer = OK
     return tapped
 

@@ -34,7 +34,6 @@ async def until(event: asyncio.Event) -> None:
 
 
 async def gone(reader: Reader) -> bool:
-    """Wait; return whether the gateway closes a connection."""
     async with asyncio.timeout(10):
         try:
             return await reader.read() == b""

@@ -49,7 +49,6 @@ NEW, OLD = b'data: {"total":1}\n\n', b'data: {"amount":1}\n\n'
 
 @pytest.fixture
 def program(configured: StartGateway, house: House) -> Program:
-    """Return a gateway with the configuration RULES."""
     return configured(RULES.format(port=house.service.port))
 
 
@@ -176,7 +175,6 @@ CHUNKED = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encodi
 
 
 def chunk(data: bytes) -> bytes:
-    """Return a chunk."""
     return b"%x\r\n%s\r\n" % (len(data), data)
 
 
@@ -256,7 +254,6 @@ def test_a_document_whose_end_comes_late_is_converted_with_its_header_fields(
 
 
 def stream(head: bytes, body: bytes) -> Callable[[Message], Iterator[bytes]]:
-    """Return a response whose body is sent after its head."""
     return lambda _: iter([head, body, b"0\r\n\r\n"])
 
 
@@ -305,7 +302,6 @@ def in_turn(
 
 
 def head_of(content_type: str | None, *lines: str) -> bytes:
-    """Return the head of a response of unknown length."""
     typed = [] if content_type is None else [f"Content-Type: {content_type}"]
     fields = ["HTTP/1.1 200 OK", "Transfer-Encoding: chunked", *typed, *lines]
     return "\r\n".join([*fields, "", ""]).encode()
@@ -430,20 +426,17 @@ Add = Callable[[bytes, bool], bytes]
 
 
 def deflated(wbits: int) -> Add:
-    """Return a function that adds a document to a body compressed with zlib."""
     coder = zlib.compressobj(6, zlib.DEFLATED, wbits)
     end = zlib.Z_FINISH, zlib.Z_SYNC_FLUSH
     return lambda data, more: coder.compress(data) + coder.flush(end[more])
 
 
 def brotlied() -> Add:
-    """Return a function that adds a document to a body compressed with brotli."""
     coder = brotli.Compressor()
     return lambda data, more: coder.process(data) + (coder.flush() if more else coder.finish())
 
 
 def zstandard() -> Add:
-    """Return a function that adds a document to a body compressed with zstd."""
     coder = zstd.ZstdCompressor()
     return lambda data, more: coder.compress(data, coder.FLUSH_BLOCK if more else coder.FLUSH_FRAME)
 

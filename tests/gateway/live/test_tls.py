@@ -27,7 +27,6 @@ def authority(tmp_path: Path) -> Authority:
 
 
 def listen(authority: Authority, *names: str, clients: str = "") -> str:
-    """Return the section `listen`: TLS on a free port with these certificates, or with `api`."""
     pairs = ", ".join(
         f"{{ certificate: {authority.folder}/{name}.pem, key: {authority.folder}/{name}.key }}"
         for name in names or ("api",)
@@ -38,7 +37,6 @@ def listen(authority: Authority, *names: str, clients: str = "") -> str:
 
 
 def client(authority: Authority, certificate: str = "") -> ssl.SSLContext:
-    """Return the TLS context of a client, with a certificate if given."""
     context = ssl.create_default_context(cafile=authority.file)
     if certificate:
         path = authority.folder / certificate
@@ -77,14 +75,12 @@ def _ask(
 
 
 async def counted(program: Program, series: str) -> None:
-    """Wait until a counter is above zero."""
     async with asyncio.timeout(DEADLINE):
         while not await asyncio.to_thread(metric, program, series):  # noqa: ASYNC110  # polled
             await asyncio.sleep(0.05)
 
 
 async def failures(program: Program, reason: str) -> None:
-    """Wait until a handshake has failed for this reason."""
     await counted(program, f'gateway_client_handshake_failures_total{{reason="{reason}"}}')
 
 
@@ -186,7 +182,6 @@ async def test_changed_certificates_take_effect_at_once_unless_they_are_invalid(
         return {str(pair[1]) for pair in found["subjectAltName"]}
 
     async def names() -> set[str]:
-        """Return the names of the certificates of several connections."""
         return set().union(*[await asyncio.to_thread(certificate) for _ in range(8)])
 
     assert await names() == {"api.example.com"}

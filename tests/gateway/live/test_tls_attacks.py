@@ -38,7 +38,6 @@ def authority(tmp_path: Path) -> Authority:
 
 
 def listen(authority: Authority, proxies: str = "") -> str:
-    """Return the section `listen`: TLS with two certificates, perhaps behind a load balancer."""
     folder = authority.folder
     pairs = ", ".join(
         f"{{ certificate: {folder}/{name}.pem, key: {folder}/{name}.key }}"
@@ -53,7 +52,6 @@ def trusting(authority: Authority) -> ssl.SSLContext:
 
 
 async def status(program: Program, context: ssl.SSLContext) -> int:
-    """Return the status of a request by TLS on a connection of its own."""
     async with connect(program, tls=context) as client:
         client.send(ask("GET /plain"))
         return (await client.answer()).status

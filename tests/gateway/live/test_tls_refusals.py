@@ -108,7 +108,6 @@ def authority(tmp_path: Path) -> Authority:
 
 
 def listen(authority: Authority) -> str:
-    """Return the section `listen`: a plain port, one for TLS, and one for client certificates."""
     folder = authority.folder
     pairs = ", ".join(
         f"{{ certificate: {folder}/{name}.pem, key: {folder}/{name}.key }}"
@@ -125,7 +124,6 @@ listen:
 
 
 def run(command: str, place: str, folder: Path) -> str:
-    """Return the output and the errors of a client that connects to an address."""
     tool, *options = command.split()
     host, _, port = place.rpartition(":")
     to = f"{host}:{port}"
@@ -171,7 +169,6 @@ async def test_a_failed_handshake_is_reported_by_the_client_and_the_gateway(
 
 
 def failures(program: Program, reasons: Counter[str]) -> Counter[str]:
-    """Return the number of failed handshakes by reason."""
     return Counter(
         {each: int(metric(program, f'{FAILURES}{{reason="{each}"}}')) for each in reasons}
     )

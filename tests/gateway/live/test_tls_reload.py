@@ -24,7 +24,6 @@ def authority(tmp_path: Path) -> Authority:
 
 
 def configuration(authority: Authority, port: int) -> str:
-    """Return a configuration with TLS on both sides, and certificates for both."""
     folder = authority.folder
     pair = f"certificate: {folder}/api.pem, key: {folder}/api.key"
     own = f"certificate: {folder}/gateway.pem, key: {folder}/gateway.key"
@@ -43,7 +42,6 @@ class Clients:
         self.over = False
 
     async def keep(self) -> None:
-        """Use one connection for all requests."""
         try:
             async with connect(self.program, tls=self.context) as client:
                 while not self.over:
@@ -54,7 +52,6 @@ class Clients:
             self.statuses[repr(error)] += 1
 
     async def reconnect(self) -> None:
-        """Use a new connection for each request."""
         while not self.over:
             try:
                 async with connect(self.program, tls=self.context) as client:
@@ -66,7 +63,6 @@ class Clients:
 
 
 async def names(program: Program, context: ssl.SSLContext) -> set[str]:
-    """Return the names of the certificates that several new connections get."""
     found: set[str] = set()
     for _ in range(6):
         async with connect(program, tls=context) as client:

@@ -29,7 +29,6 @@ PLACES = {
 
 @pytest.fixture
 async def service(standing: Program, upstream: StartUpstream) -> Scripted:
-    """Return the service of version 2, which also serves version 1."""
     scripted = await upstream(ANSWER)
     standing.reload(rules(scripted.port, via=True))
     return scripted

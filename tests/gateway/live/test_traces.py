@@ -24,13 +24,11 @@ PARENT = f"traceparent: 00-{TRACE}-{CALLER}"
 
 
 def fields(request: bytes, name: str) -> list[str]:
-    """Return the values of a field of a request."""
     found = re.findall(rb"(?im)^%b: (.*?)\r$" % name.encode(), request)
     return [value.decode() for value in found]
 
 
 def parent(scripted: Scripted, number: int = -1) -> list[str]:
-    """Return the ids and the flags of the trace context that a service received."""
     (value,) = fields(scripted.requests[number], "traceparent")
     return value.split("-")[1:]
 

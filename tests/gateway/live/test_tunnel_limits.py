@@ -18,7 +18,6 @@ SWITCHED = b"HTTP/1.1 101 X\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n
 
 
 async def echo(scripted: Scripted, reader: Reader, writer: Writer) -> None:
-    """Switch protocols and echo all bytes; send a response to other requests."""
     while b"Upgrade" not in await scripted.take(reader):
         writer.write(OK)
     writer.write(SWITCHED)

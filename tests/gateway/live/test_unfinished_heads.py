@@ -16,13 +16,11 @@ FIELD = b"X-A: " + b"a" * 1000 + b"\r\n"
 
 @pytest.fixture
 async def service(upstream: StartUpstream) -> Scripted:
-    """Return a service that responds with 200."""
     return await upstream(OK)
 
 
 @pytest.fixture
 async def client(reloaded: StartGateway, service: Scripted) -> AsyncIterator[Client]:
-    """Yield a client of a gateway with small limits, in front of the service."""
     async with connect(reloaded(SMALL + rules(service.port))) as client:
         yield client
 

@@ -31,7 +31,6 @@ JSON = "Content-Type: application/json"
 
 @pytest.fixture
 def program(configured: StartGateway, house: House) -> Program:
-    """Return a gateway with the configuration RULES."""
     return configured(RULES.format(port=house.service.port))
 
 

@@ -14,8 +14,6 @@ from tests.gateway.talk import OK, Reader, Writer, ask, connect, logged
 
 @pytest.fixture
 async def echo() -> AsyncIterator[int]:
-    """Start a WebSocket service that echoes on every path; return its port."""
-
     async def handle(request: web.Request) -> web.WebSocketResponse:
         socket = web.WebSocketResponse(protocols=("chat",), max_msg_size=0)
         await socket.prepare(request)

@@ -35,18 +35,15 @@ apis:
 
 @pytest.fixture
 async def service(upstream: StartUpstream) -> Scripted:
-    """Return the service of all versions."""
     return await upstream(OK)
 
 
 @pytest.fixture
 def program(reloaded: StartGateway, service: Scripted) -> Program:
-    """Start a gateway with the configuration above."""
     return reloaded(RULES.format(port=service.port))
 
 
 async def get(to: Program, target: str, *fields: str) -> Answer:
-    """Return the response to a request."""
     async with connect(to) as client:
         client.send(ask(f"GET {target}", *fields))
         return await client.answer()

@@ -16,7 +16,6 @@ BODY = {"1": V1, "2": V2}
 
 
 def refused(answer: Answer, status: int, code: str) -> None:
-    """Check a refusal that is about the version."""
     problem = answer.problem
     assert (answer.status, problem["code"]) == (status, code)
     assert problem["supportedVersions"] == ["1", "2"]

@@ -37,18 +37,15 @@ apis:
 
 @pytest.fixture
 async def service(upstream: StartUpstream) -> Scripted:
-    """Return the service of version 2."""
     return await upstream(REPLY)
 
 
 @pytest.fixture
 def program(reloaded: StartGateway, service: Scripted) -> Program:
-    """Start a gateway with the configuration above."""
     return reloaded(RULES.format(port=service.port))
 
 
 async def send(to: Program, line: str, body: bytes, *fields: str) -> Answer:
-    """Return the response to a request, which has a body unless it is empty."""
     length = (f"Content-Length: {len(body)}",) if body else ()
     async with connect(to) as client:
         client.send(ask(line, *fields, *length, body=body))

@@ -32,7 +32,6 @@ apis:
 
 
 async def get(to: Program, host: str, line: str = "GET /person") -> Answer:
-    """Return the response to a request to a host."""
     async with connect(to) as client:
         client.send(ask(line).replace(b"Host: api.test", f"Host: {host}".encode()))
         return await client.answer(bodiless=line.startswith("HEAD"))
@@ -40,13 +39,11 @@ async def get(to: Program, host: str, line: str = "GET /person") -> Answer:
 
 @pytest.fixture
 async def service(upstream: StartUpstream) -> Scripted:
-    """Return the service of version 2."""
     return await upstream(JSON)
 
 
 @pytest.fixture
 def program(reloaded: StartGateway, service: Scripted) -> Program:
-    """Start a gateway with the configuration above."""
     return reloaded(RULES.format(port=service.port, policy=""))
 
 

@@ -57,7 +57,6 @@ def document(folder: Path, api: str) -> str:
 
 
 def rules(old: int, new: int, folder: Path) -> str:
-    """Return a configuration with one API for each fault."""
     apis = "".join(
         f"""
   {api}:
@@ -116,14 +115,12 @@ async def new_service(scripted: Scripted, reader: Reader, writer: Writer) -> Non
 
 
 def dry_run(program: Program) -> tuple[int, set[str]]:
-    """Return the percentage of `dry`, and the gates that it exceeds."""
     dry = admin(program, "GET", "/cutovers/dry/1")[1]
     exceeded = {gate["measure"] for gate in dry["gates"] if gate["outcome"] == "exceeded"}
     return dry["percent"], exceeded
 
 
 def violating(program: Program) -> tuple[str, float | None, float | None]:
-    """Return the state of `loose`, and the share of its new responses that violate the document."""
     loose = admin(program, "GET", "/cutovers/loose/1")[1]
     shares = {gate["measure"]: gate["new"] for gate in loose["gates"]}
     return loose["state"], shares["answers"], shares["write answers"]

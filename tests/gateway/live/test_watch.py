@@ -29,7 +29,6 @@ WORKERS = pytest.mark.parametrize("workers", ["1", "2"])
 
 
 def admin(program: Program, path: str, method: str = "GET", body: str | None = None) -> Any:
-    """Return the status and the document of an admin port response."""
     connection = http.client.HTTPConnection("127.0.0.1", program.admin, timeout=60)
     try:
         connection.request(method, path, body)
@@ -57,7 +56,6 @@ def test_a_foreign_web_page_cannot_change_the_gateway(gateway: StartGateway) -> 
 
 
 def counts(program: Program) -> dict[tuple[str, str], int]:
-    """Return how often each client requested each version of the person."""
     _, told = admin(program, "/usage?api=person")
     return {(line["client"], line["version"]): line["count"] for line in told["usage"]}
 
@@ -67,8 +65,6 @@ Command = Callable[..., tuple[str, int]]
 
 @pytest.fixture
 def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    """Run an operator command against a gateway; return its output and exit status."""
-
     def run(program: Program, *words: str) -> tuple[str, int]:
         monkeypatch.setattr(sys, "argv", ["gateway", *words])
         monkeypatch.setenv("GATEWAY_ADMIN_PORT", str(program.admin))
@@ -106,7 +102,6 @@ async def gone(program: Program, number: signal.Signals) -> None:
 
 
 def again(start: StartGateway, program: Program, text: str, **variables: str) -> Program:
-    """Start a gateway with the state file of an earlier one."""
     state = program.output.parent / "state.db"
     return start(text.replace("state.db", str(state)), **variables)
 

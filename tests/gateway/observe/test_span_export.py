@@ -31,7 +31,6 @@ class Counted:
         self.dropped: Counter[str] = Counter()
 
     def export(self, tracing: Callable[[], Tracing | None]) -> SpanExport:
-        """Create an export with these settings."""
         return SpanExport(tracing, self, partial(OtlpSender, "a"))
 
     def __call__(self, delta: Delta) -> None:

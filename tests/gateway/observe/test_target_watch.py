@@ -33,7 +33,6 @@ class Watched:
         return next(each for each in self.pool.addresses(SERVICE) if each.target == target)
 
     def ended(self, target: Target, now: float, *, failed: bool) -> None:
-        """End a request, and check the targets at once."""
         address = self.address(target)
         address.began()
         members = self.pool._service_pool(SERVICE)
@@ -41,7 +40,6 @@ class Watched:
         self.look(now)
 
     def look(self, now: float, *services: Service) -> None:
-        """Check the targets of the service, or of other services."""
         self.watch.look(services or [SERVICE], now, CLOCK + now)
 
 

@@ -17,7 +17,6 @@ class Counted(asyncio.Protocol):
     made = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Count a connection and close it."""
         Counted.made += 1
         transport.close()
 

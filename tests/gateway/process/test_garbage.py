@@ -36,7 +36,6 @@ pytestmark = pytest.mark.slow
 
 
 async def misbehave(upstream: Scripted, reader: Reader, writer: Writer) -> None:
-    """Respond depending on the path, and close the connection."""
     head = await upstream.take(reader)
     match head.split(b" ")[1]:
         case b"/tail/broken":
@@ -59,40 +58,34 @@ async def misbehave(upstream: Scripted, reader: Reader, writer: Writer) -> None:
 
 
 async def asks(client: Client, *paths: str) -> None:
-    """Send requests, and receive their responses."""
     for path in paths:
         client.send(ask(f"GET /tail/{path}"))
         await client.final()
 
 
 async def breaks(client: Client) -> None:
-    """Receive a response that is cut off."""
     client.send(ask("GET /tail/broken"))
     with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
         await client.final()
 
 
 async def leaves(client: Client) -> None:
-    """Disconnect during a response."""
     client.send(ask("GET /tail/long"))
     await client.head()
     client.cut()
 
 
 async def babbles(client: Client) -> None:
-    """Send bytes that are not HTTP."""
     client.send(b"x\r\n\r\n")
     await client.final()
 
 
 async def posts(client: Client) -> None:
-    """Send a chunked body."""
     client.send(ask("POST /plain", "Transfer-Encoding: chunked", body=b"2\r\nok\r\n0\r\n\r\n"))
     await client.final()
 
 
 async def posts_to_be_converted(client: Client, body: bytes) -> None:
-    """Send a large body that is refused."""
     fields = ("Content-Type: application/json", f"Content-Length: {len(body)}")
     client.send(ask("POST /v1/person", *fields, body=body))
     assert (await client.answer()).status in (400, 413)
@@ -117,7 +110,6 @@ VISITS: dict[str, Callable[[Client], Awaitable[None]]] = {
 
 @asynccontextmanager
 async def serving(folder: Path, port: int) -> AsyncIterator[Program]:
-    """Serve in this process."""
     path = folder / "gateway.yaml"
     path.write_text(rules(port, via=True, changes="- rename: { field: name, to: title }"))
     listener = socket.create_server(("127.0.0.1", 0))
@@ -137,7 +129,6 @@ async def serving(folder: Path, port: int) -> AsyncIterator[Program]:
 
 
 def left() -> list[object]:
-    """Return the objects of finished connections and failed requests."""
     return [
         each
         for each in gc.get_objects()

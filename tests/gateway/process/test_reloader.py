@@ -30,7 +30,6 @@ ENDED = '"1": { service: s, lifecycle: { sunset: "9999-12-31T23:59:59-23:59" } }
 
 @pytest.fixture
 def rejected(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return the logged issues of files that cannot be used."""
     issues: list[str] = []
 
     def event(name: str, level: str = "info", **fields: object) -> None:

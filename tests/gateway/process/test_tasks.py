@@ -26,7 +26,6 @@ from tests.gateway.talk import OK
 
 
 async def until(condition: Callable[[], object]) -> None:
-    """Wait until a condition holds."""
     async with asyncio.timeout(20):
         while not condition():  # noqa: ASYNC110  # there is no event to wait for
             await asyncio.sleep(0.01)
@@ -117,7 +116,6 @@ class Running(NamedTuple):
 
 
 def running() -> dict[str, list[asyncio.Task[Any]]]:
-    """Return all tasks except those of the test itself, by name."""
     found: dict[str, list[asyncio.Task[Any]]] = {}
     for task in asyncio.all_tasks() - {asyncio.current_task()}:
         if not task.get_name().startswith("test"):
@@ -143,7 +141,6 @@ def stop(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
 async def role(
     name: str, content: str, path: Path, stop: asyncio.Event, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[list[Delta]]:
-    """Run the gateway as a single process, a supervisor or a worker; yield its counts."""
     deltas: list[Delta] = []
     settings = Settings(config=path, port=0, admin_port=0, grace=0.1)
     if name == "worker":

@@ -29,13 +29,11 @@ apis:
 
 
 def answered(body: bytes, *lines: str, status: str = "200 OK") -> bytes:
-    """Return a response of the service."""
     head = [f"HTTP/1.1 {status}", *lines, "Content-Type: application/json"]
     return "\r\n".join([*head, f"Content-Length: {len(body)}", "", ""]).encode() + body
 
 
 def request(line: str, *fields: str, body: bytes = b"") -> bytes:
-    """Return a request of a client."""
     head = [f"{line} HTTP/1.1", "Host: api.test", *fields]
     if body:
         head += ["Content-Type: application/json", f"Content-Length: {len(body)}"]

@@ -42,7 +42,6 @@ async def test_a_body_with_cache_control_no_transform_stays_uncompressed() -> No
 
 
 async def pieces(*given: bytes) -> AsyncIterator[bytes]:
-    """Yield the pieces of a stream."""
     for piece in given:
         yield piece
 

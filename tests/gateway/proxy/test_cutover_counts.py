@@ -20,7 +20,6 @@ CUTOVER = VersionCutover(
 
 
 def exchange(began: float = 100.0, cutover: VersionCutover = CUTOVER, client: str = "") -> Exchange:
-    """Return a request that took the new route of a cutover."""
     found = wires.exchange()
     found.began, found.client = began, client
     found.snapshot = Snapshot(Router([]), {}, cutovers={("person", "1"): cutover})

@@ -51,7 +51,6 @@ ANSWERED = (
 
 
 def change(kind: str, one: str, other: str) -> str:
-    """Return a change of a query parameter or a header field, as YAML."""
     return {
         "rename": f"{{ rename: {{ field: {one}, to: {other} }} }}",
         "map": f'{{ map: {{ field: {one}, values: {{ "1": "9", "2": "8" }}, others: keep }} }}',
@@ -133,7 +132,6 @@ LIVE = '{ via: "2" }'
 
 
 def request(given: dict[str, Any], reader: str) -> bytes:
-    """Return the request of a client of version 1."""
     path = "/v1/person" if reader == "path" else "/person"
     lines = [
         f"{given['method']} {path}{given['query']} HTTP/1.1",
@@ -148,7 +146,6 @@ def request(given: dict[str, Any], reader: str) -> bytes:
 
 
 def response(given: dict[str, Any], method: bytes) -> bytes:
-    """Return the response of a service to a request with this method."""
     body = b"" if given["status"][:3] in ("204", "304") else given["body"]
     lines = [f"HTTP/1.1 {given['status']}", "Date: Sun, 01 Nov 2026 00:00:00 GMT"]
     lines += [*given["fields"], f"Content-Type: {given['type']}"]
@@ -158,7 +155,6 @@ def response(given: dict[str, Any], method: bytes) -> bytes:
 
 
 def parsed(data: bytes) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
-    """Return status, fields and body of a complete response."""
     head, _, body = data.partition(b"\r\n\r\n")
     first, *lines = head.split(b"\r\n")
     fields = [(name, value) for name, _, value in (line.partition(b": ") for line in lines)]
@@ -292,14 +288,12 @@ UP, DOWN = Conversion(LINKS, Direction.UP), Conversion(LINKS, Direction.DOWN)
 
 
 def planned() -> Plan:
-    """Return the plan for a request of version 1."""
     found = plan(snapshot([person("/v{version}/person", PathReader())]), head("/v1/person"))
     assert isinstance(found, Plan)
     return found
 
 
 def message(plan: Plan, status: int | None) -> Message:
-    """Return the message for a plan."""
     fields = [(b"X-A", b"1")]
     return planned_message(plan, "GET", "/v1/person", "a=1", {"version": "1"}, fields, status)
 

@@ -26,7 +26,6 @@ RULES = snapshot([person("/v{version}/person", PATH)])
 
 
 def recorded(*exchanges: tuple[Exchange, int]) -> Delta:
-    """Record exchanges, each with the status of its response, and return the delta."""
     reports: list[Delta] = []
     loop = asyncio.new_event_loop()
     recorder = Recorder(loop, reports.append, lambda _: None)
@@ -244,7 +243,6 @@ class Records:
         self.recorder = recorder(self.seen.extend)
 
     def add(self, count: int) -> list[Exchange]:
-        """Add `count` ended requests, and return them."""
         added = [copied_exchange() for _ in range(count)]
         for exchange in added:
             self.recorder.add(exchange)

@@ -63,7 +63,6 @@ class Somewhere:
 
 
 def exchange() -> Exchange:
-    """Return the exchange of a GET request that had a response with status 200."""
     exchange = Exchange(cast(ClientTransport, Somewhere()), UNREAD, EMPTY_PAYLOAD)
     exchange.method, exchange.status = "GET", 200
     exchange.snapshot = snapshot([])
@@ -141,15 +140,12 @@ class Gateway:
         self.client.protocol.connection_made(self.client)
 
     def count(self, kind: str, *labels: str, times: int = 1) -> None:
-        """Record an incremented counter."""
         self.counted += [(kind, *labels)] * times
 
     def trace(self, spans: Sequence[Span]) -> None:
-        """Record the spans of shadows."""
         self.spans += spans
 
     def latency(self, api: str, version: str, old: float, new: float) -> None:
-        """Record that response times were counted."""
         assert min(old, new) > 0
         self.counted.append(("latency", api, version))
 
@@ -158,11 +154,9 @@ class Gateway:
     def sample(
         self, kind: str, api: str, version: str, document: object, request: dict[str, str]
     ) -> None:
-        """Record a sample."""
         self.samples.append((document, request))
 
     async def validate(self, request: TrialRequest) -> list[RefusedField] | None:
-        """Record a validated request, and return `refuses`."""
         self.trials.append(request)
         return self.refuses
 
@@ -178,7 +172,6 @@ class Gateway:
         return self.client.data
 
     def close(self) -> None:
-        """Close every connection."""
         self.client.protocol.connection_lost(None)
         if isinstance(self.upstream, Pool):
             self.upstream.close()

@@ -129,7 +129,6 @@ class _Asked:
     fields: set[str] = field(default_factory=set)
 
     def strike(self, fault: Fault) -> None:
-        """Apply a fault to the request."""
         if fault.outcome != "2xx":
             self.outcome = PLACES[fault.outcome]
         self.duration += fault.slower
@@ -150,7 +149,6 @@ class _Usual:
         self._asked = 0
 
     def clients(self) -> list[str]:
-        """Return the clients of the requests in one second, one for each request."""
         chance, traffic = self._chance, self._traffic
         burst = traffic.bursts if chance.random() < 1 / 30 else 1.0
         number = traffic.rate * burst * chance.uniform(0.5, 1.5)
@@ -158,7 +156,6 @@ class _Usual:
         return chance.choices(self._names, self._weights, k=number)
 
     def ask(self, client: str, second: int) -> _Asked:
-        """Return a random request of a client."""
         chance, traffic = self._chance, self._traffic
         rare = traffic.rare > 0 and chance.random() < traffic.rare
         write = rare or chance.random() < traffic.writes
@@ -254,7 +251,6 @@ class _Counts:
         self._due: dict[int, dict[tuple[str, int], _Sums]] = defaultdict(dict)
 
     def count(self, second: int, place: tuple[str, int], asked: _Asked) -> None:
-        """Count a request that begins in this second. It ends after its duration."""
         seconds = min(asked.duration, self._overdue)
         for counted in self._at(second + int(seconds), place).at(asked.operation):
             counted.requests += 1
@@ -267,7 +263,6 @@ class _Counts:
             ended.failed_writes += asked.write and asked.outcome in FAILED
 
     def validate(self, second: int, place: tuple[str, int], asked: _Asked) -> None:
-        """Validate and count the response to a request if it is sampled."""
         budget, write = self._budgets[asked.write], asked.write
         if asked.outcome != FINE or not budget.has(1, second):
             return

@@ -30,7 +30,6 @@ PERCENTS = st.floats(0, 100)
 
 
 def moved(cutover: VersionCutover, client: str) -> bool:
-    """Return whether the requests of a client take the new route."""
     return cutover.route_for(RequestContext(client)) is CutoverRoute.NEW
 
 
@@ -125,7 +124,6 @@ KEY = ("person", "1")
 
 
 def cutover(more: str) -> VersionCutover:
-    """Return the compiled cutover of version 1 to version 2."""
     found = first_version(f'shadow: {{ via: "2" }}, cutover: {{ via: "2", {more} }}').cutover
     assert found is not None
     assert found.route.service_version == Version(2, "2")

@@ -22,7 +22,6 @@ def cutover(
     window: int = WINDOW,
     minimum: int = 20,
 ) -> str:
-    """Return the `cutover` section of gateway.yaml."""
     gates = f"{{ window: {window}s, minimum: {minimum}, {LIMITS} }}"
     return f'{{ via: "2", sticky_by: {sticky}, steps: {steps}, every: {every}, gates: {gates} }}'
 
@@ -118,7 +117,6 @@ REASONS = {
 
 
 def reason(why: str) -> str:
-    """Return the measure that caused a rollback."""
     gate = why.partition(":")[0]
     return gate.partition(" (")[2].removesuffix(")") or gate
 

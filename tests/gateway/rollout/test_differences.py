@@ -32,12 +32,10 @@ DOCUMENTS = st.recursive(
 
 
 def body(document: object) -> ComparedAnswer:
-    """Return a response with a body and without header fields."""
     return ComparedAnswer(200, {}, document)
 
 
 def fields(old: object, new: object, *ignored: str) -> list[str]:
-    """Return the fields in which two bodies differ."""
     known = IgnoredPlaces(frozenset(map(parse_ignored, ignored)))
     return [each.field for each in compare(body(old), body(new), known)]
 

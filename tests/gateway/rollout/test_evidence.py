@@ -38,7 +38,6 @@ class Case:
         self.totals.absorb(Delta(self.now, [], [], [], [outcome], []))
 
     def seen(self, window: float = 30.0, percent: float = 5.0, passed: float = 1.0) -> GateEvidence:
-        """Return the evidence in a window after `passed` seconds."""
         self.now += passed
         begin = self.now - window
         return self.known.since(

@@ -165,7 +165,6 @@ def test_evidence_from_few_clients_is_weakened_by_differences_between_clients() 
 
 
 def of_measure(measure: str, requests: int) -> RouteOutcomes:
-    """Return the outcomes of requests that all count for a measure."""
     if measure == "overdue":
         return outcomes(requests, overdue=requests)
     if measure == "writes":
@@ -226,7 +225,6 @@ def test_the_requests_that_a_judgement_still_needs_are_named() -> None:
 
 
 def exceeded(gates: GateLimits, seen: GateEvidence) -> dict[str, str]:
-    """Return the sentences about exceeded limits, by measure."""
     found = judge(gates, seen)
     return {each.measure: each.text for each in found if each.outcome is GateOutcome.EXCEEDED}
 
@@ -428,7 +426,6 @@ BAD, USUAL = "GET /orders /total", "GET /orders /note"
 
 
 def validated(checked: int, violating: int, writes: int = 0, bad: int = 0) -> RouteOutcomes:
-    """Return the outcomes of requests with `checked` validated responses."""
     sampled = outcomes(checked * 2, writes=writes)
     return sampled._replace(
         checked=checked, violating=violating, checked_writes=writes, violating_writes=bad
@@ -436,7 +433,6 @@ def validated(checked: int, violating: int, writes: int = 0, bad: int = 0) -> Ro
 
 
 def violated(seen: GateEvidence, gates: GateLimits = VALIDATING) -> dict[str, str]:
-    """Return the sentences about exceeded limits for violations, by measure."""
     found = judge(gates, seen)
     return {each.measure: each.text for each in found if each.outcome is GateOutcome.EXCEEDED}
 
@@ -519,7 +515,6 @@ MANY = GateEvidence(written(300, 18), written(300, 30), served_new=written(900, 
 
 
 def failed(seen: GateEvidence) -> dict[str, str]:
-    """Return the sentences about exceeded limits for errors, by measure."""
     found = judge(ERRORS, seen)
     return {each.measure: each.text for each in found if each.outcome is GateOutcome.EXCEEDED}
 

@@ -32,7 +32,6 @@ def test_adjacent_versions_with_their_own_services_need_no_conversion() -> None:
 
 
 def routes(versions: str) -> dict[str, Route]:
-    """Return the routes at /param of versions 1, 2 and 10, with conversions between neighbours."""
     conversions = (
         "    conversions:\n"
         '      - { between: ["2", "10"], changes: [default: { field: b, value: 2 }] }\n'
@@ -105,7 +104,6 @@ def test_replacing_service_with_via_switches_the_service_of_a_version() -> None:
 
 
 def endpoint(path: str, old: str = "", new: str = "") -> Endpoint:
-    """Return the endpoint of a path, after the replacement of a string in gateway.yaml."""
     found = loaded(edited(old, new) if old else RULES).router.find(path)
     assert found is not None
     return found[0]

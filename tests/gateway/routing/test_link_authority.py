@@ -27,7 +27,6 @@ TARGETS = ("/a", "/v1/a", "/v2/a", "/v3/a")
 
 
 def mapper(target: str) -> LinkMapper:
-    """Return the mapper for the links of a request."""
     planned, found = plan(SNAPSHOT, head(target)), SNAPSHOT.router.find(target)
     assert isinstance(planned, Plan)
     assert found is not None

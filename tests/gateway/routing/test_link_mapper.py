@@ -21,7 +21,6 @@ def mapper(
     scheme: str = "http",
     host: str = "client",
 ) -> LinkMapper:
-    """Return the mapper for the links of a request."""
     snapshot = load(SHOP, "links.yaml", {"NEW_HOST": host})
     asked = head(target, *fields)._replace(authority=authority)
     planned = plan(snapshot, asked)

@@ -49,7 +49,6 @@ class TestPreflight:
     BROWNED_OUT, BEFORE, AFTER = 1_768_000_000.0, 1_780_272_000.0, 1_830_000_000.0
 
     def answered(self, now: float, target: str, *fields: tuple[str, str]) -> tuple[str, str, str]:
-        """Return the selected version, how it was chosen, and the target of the request."""
         found = plan(
             self.SNAPSHOT, head(target, *fields, method="OPTIONS"), RequestContext(now=now)
         )
@@ -124,13 +123,11 @@ apis:
 
 
 def decide(snapshot: Snapshot, path: str) -> Decision:
-    """Return the decision about a preflight for a POST."""
     asked = head(path, ("Access-Control-Request-Method", "POST"), method="OPTIONS")
     return plan(snapshot, asked, RequestContext(now=0.0))
 
 
 def answer(snapshot: Snapshot, path: str) -> str:
-    """Return the selected version for a preflight for a POST."""
     found = decide(snapshot, path)
     assert isinstance(found, Plan)
     return str(found.version)

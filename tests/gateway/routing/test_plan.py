@@ -69,7 +69,6 @@ MECHANISMS = pytest.mark.parametrize("mechanism", FOUR)
 
 
 def ask(mechanism: str, *values: str, method: str = "GET") -> RequestHead:
-    """Return a request that names these versions by one of four mechanisms."""
     match mechanism:
         case "path":
             return head(f"/v{values[0]}/person", method=method)
@@ -464,7 +463,6 @@ class TestFields:
     SAID = ((b"Warning", b"1"),)
 
     def saying(self) -> Snapshot:
-        """Return a snapshot in which version 1 has a header field."""
         endpoint = person("/person", QUERY, methods=("GET",))
         route = replace(endpoint.routes[V1], fields=self.SAID)
         return snapshot([replace(endpoint, routes={**endpoint.routes, V1: route})])
@@ -494,7 +492,6 @@ class TestEnding:
     LINK = ((b"Link", b'</v2/person>; rel="successor-version"'),)
 
     def ending(self, *windows: CompiledWindow, served: bool = True) -> Snapshot:
-        """Return a snapshot in which version 1 ends at time 100."""
         endpoint = person("/v{version}/person", PATH, methods=("GET", "POST"))
         ending = self.TERMS.at_endpoint((self.NEXT,))
         brownout = VersionBrownout(("person", "1"), windows) if windows else None
@@ -596,7 +593,6 @@ def test_every_request_head_gets_a_decision(
 
 
 def pinned() -> Snapshot:
-    """Return a snapshot in which acme is pinned to version 1 and the default is version 2."""
     endpoints = []
     for endpoint in (BY_QUERY, BY_ACCEPT):
         assert endpoint.selector is not None

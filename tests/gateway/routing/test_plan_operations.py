@@ -78,7 +78,6 @@ OWN = Route(V1, V1, PERSON_V1, parse_template("/{rest}"))
 
 
 def decide(route: Route, asked: str, draw: float = 1.0, *fields: tuple[str, str]) -> Decision:
-    """Return the decision about a request for version 1."""
     method, _, target = asked.partition(" ")
     endpoint = Endpoint(
         "person",
@@ -94,7 +93,6 @@ def decide(route: Route, asked: str, draw: float = 1.0, *fields: tuple[str, str]
 
 
 def planned(route: Route, asked: str, draw: float = 1.0) -> Plan:
-    """Return the plan for a request for version 1."""
     decision = decide(route, asked, draw)
     assert isinstance(decision, Plan)
     return decision
@@ -226,7 +224,6 @@ def test_operations_are_matched_with_the_service_path_of_each_version() -> None:
 
 
 def asked_by(text: str, message: MessageView) -> str:
-    """Return the parameter with a description of the message."""
     return f"{text} {message.method} {message.path} {message.operation}"
 
 

@@ -32,7 +32,6 @@ CUTOVER = CutoverAlternative(VersionCutover(SERVED, "2", 50.0, StickyBy.REQUEST)
 
 
 def planned(route: Route, context: RequestContext, method: str = "GET") -> Plan:
-    """Return the plan for a request to an endpoint that serves version 1 by this route."""
     endpoint: Endpoint = replace(
         person("/v{version}/person", PATH, methods=None), routes={V1: route}
     )

@@ -35,18 +35,15 @@ apis:
 
 
 def edited(old: str, new: str, text: str = RULES) -> str:
-    """Return the configuration with one unique part replaced."""
     assert text.count(old) == 1, old
     return text.replace(old, new)
 
 
 def loaded(text: str, **environment: str) -> Snapshot:
-    """Return the Snapshot of a configuration."""
     return load(text.encode(), "gateway.yaml", environment)
 
 
 def report(text: str | bytes, **environment: str) -> list[str]:
-    """Return the lines of the mistakes in a configuration, without the name of the file."""
     content = text.encode() if isinstance(text, str) else text
     with pytest.raises(ConfigError) as caught:
         load(content, "gateway.yaml", environment, Path(__file__).parent)

@@ -32,7 +32,6 @@ UNITS = {
 
 
 def accepts(data: Any) -> bool:
-    """Return whether an editor would accept the data."""
     return jsonschema.Draft202012Validator(SCHEMA).is_valid(data)
 
 

@@ -47,7 +47,6 @@ def test_a_mistake_is_reported_with_the_name_of_the_file(tmp_path: Path) -> None
 
 
 def check(content: bytes) -> None:
-    """Load a file, and check that each issue has a text and a position within the file."""
     printed = ""
     issues: tuple[Issue, ...] = ()
     try:
@@ -132,7 +131,6 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
 
 
 def places(data: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Return the paths of all values in the data."""
     inner = data.items() if isinstance(data, dict) else enumerate(data)
     found = [at]
     for key, value in inner if isinstance(data, dict | list) else ():

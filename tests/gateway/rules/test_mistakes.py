@@ -12,7 +12,6 @@ TABLE = Path(__file__).with_name("mistakes.txt").read_text()
 
 
 def mistakes() -> Iterator[object]:
-    """Yield each entry of the table: a configuration with a mistake, and the expected report."""
     chapter, place = "", list[str]()
     for block in TABLE.strip().split("\n\n"):
         title, *lines = block.splitlines()
@@ -26,7 +25,6 @@ def mistakes() -> Iterator[object]:
 
 
 def mistake(lines: list[str]) -> tuple[str, list[str]]:
-    """Return the configuration after the edits of a block, and the expected report."""
     *edits, expected = [list(run) for _, run in groupby(lines, sign)]
     text = RULES
     for old, new in zip(edits[::2], edits[1::2], strict=True):
@@ -35,7 +33,6 @@ def mistake(lines: list[str]) -> tuple[str, list[str]]:
 
 
 def written(lines: list[str]) -> str:
-    """Return lines of the table without their signs."""
     return "\n".join(line[2:] for line in lines)
 
 

@@ -14,7 +14,6 @@ from tests.gateway.rules.rules import RULES, loaded
 
 @pytest.fixture
 async def stale(tmp_path: Path) -> AsyncIterator[FleetState]:
-    """Start a replica with overrides in its local cache, while its database cannot be reached."""
     name = "postgresql://127.0.0.1:1/vgw"
     LastOverrides(tmp_path / "last", name).write({"revision": 4})
     rules = loaded(RULES)

@@ -47,7 +47,6 @@ ACTS: dict[str, Callable[[LocalState], Awaitable[None]]] = {
 
 @asynccontextmanager
 async def opened(path: Path | None = None) -> AsyncIterator[tuple[LocalState, list[Overrides]]]:
-    """Yield a state, and a list to which it adds the overrides that it applies."""
     file = None if path is None else SqliteFile(path)
     state = LocalState(MEMBER, file, None if file is None else await file.read())
     applied = list[Overrides]()
@@ -323,7 +322,6 @@ class Hang:
 
 
 async def ended(state: LocalState) -> None:
-    """Wait until the disk responds and all changes are written."""
     async with asyncio.timeout(DEADLINE):
         while state.stale_since is not None:
             await asyncio.sleep(0.01)

@@ -38,7 +38,6 @@ REPORT = Delta(5.0, USAGES, [], [CounterDelta("differences", ("a", "1", "name"),
 
 
 def refused(path: Path, *, read_only: bool = False) -> str:
-    """Return the message about a file that cannot be used, without the name of the file."""
     with pytest.raises(StateError) as caught:
         SqliteFile(path, read_only=read_only)
     said, _, text = str(caught.value).partition(": ")
@@ -555,7 +554,6 @@ async def counting(path: Path) -> AsyncIterator[LocalState]:
 
 
 async def count(path: Path, times: int = 1) -> float:
-    """Count and write `times` times; return the start of counting."""
     async with counting(path) as state:
         for _ in range(times):
             state.totals.absorb(ACME)

@@ -43,7 +43,6 @@ def delta(at: float, *clients: str, version: str = "1", api: str = "person") -> 
 
 
 def told(view: HistoryView) -> dict[tuple[str, str, int], tuple[int, ...]]:
-    """Return the counts of each interval."""
     return {
         (*key, start): (
             *(each.requests, each.errors, each.refused, each.callers.count),

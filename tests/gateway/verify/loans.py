@@ -70,14 +70,12 @@ def document(loan: object = LOAN, book: object = BOOK, **paths: str) -> dict[str
 
 
 def rules(changes: str = "") -> str:
-    """Return the configuration with these changes between the two versions."""
     return RULES.replace("CHANGES", changes)
 
 
 def written(
     folder: Path, older: dict[str, Any], newer: dict[str, Any], changes: str = ""
 ) -> tuple[Path, Snapshot]:
-    """Write a configuration file and its two documents; return its path and its Snapshot."""
     (folder / "v1.json").write_text(json.dumps(older))
     (folder / "v2.json").write_text(json.dumps(newer))
     path = folder / "gateway.yaml"

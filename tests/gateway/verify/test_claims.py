@@ -113,7 +113,6 @@ apis:
 
 
 def outcomes(conversions: str, older: Description, newer: Description) -> list[Outcome]:
-    """Return the outcomes for an API with these conversions."""
     api = load((RULES + conversions).encode(), "gateway.yaml", {}).apis[0]
     sides = (Version(1, "1"), older), (Version(2, "2"), newer)
     return [*claims(api, *sides)]
@@ -279,7 +278,6 @@ FORM, JSON = "application/x-www-form-urlencoded", "application/json"
 
 
 def taking(name: str, **operations: dict[str, dict[str, object]]) -> Description:
-    """Return a document with operations whose bodies have these media types and fields."""
     paths = {}
     for operation, bodies in operations.items():
         schema = {"$ref": f"#/components/schemas/{operation}"}

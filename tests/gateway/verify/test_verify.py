@@ -38,7 +38,6 @@ NAME = thing(first=TEXT, last=TEXT)
 
 
 def document(response: object, request: object = None, **operations: object) -> dict[str, object]:
-    """Return a document with a PUT operation and further operations, which are given in full."""
     operation: dict[str, object] = {"responses": {"200": body(response)}}
     if request is not None:
         operation["requestBody"] = body(request)
@@ -57,7 +56,6 @@ def outcomes(
     seconds: float | None = None,
     begins: Begins = lambda *_: None,
 ) -> list[VerificationResult]:
-    """Return the results of verifying the changes between two documents."""
     (folder / "v1.json").write_text(json.dumps(older))
     (folder / "v2.json").write_text(json.dumps(newer))
     snapshot = load(RULES.format(changes=changes).encode(), "gateway.yaml", {})
@@ -66,14 +64,12 @@ def outcomes(
 
 
 def proven(folder: Path, older: Any, newer: Any, changes: str = "") -> ClaimProof:
-    """Return the proof of the only claim."""
     (proof,) = outcomes(folder, older, newer, changes)
     assert isinstance(proof, ClaimProof)
     return proof
 
 
 def findings(folder: Path, older: Any, newer: Any, changes: str = "") -> list[Finding]:
-    """Return the findings of the only claim."""
     return list(proven(folder, older, newer, changes).findings)
 
 
@@ -210,7 +206,6 @@ def test_array_elements_without_an_example_are_not_reported_as_lost(tmp_path: Pa
 
 
 def parameters(place: str, **schemas: object) -> dict[str, object]:
-    """Return a document with an operation that has these parameters."""
     taken = [
         {"name": name.replace("_", "-"), "in": place, "required": True, "schema": schema}
         for name, schema in schemas.items()

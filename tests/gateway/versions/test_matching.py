@@ -14,12 +14,10 @@ DATES = ("2024-01-01", "2024-06-15", "2025-01-01")
 
 
 def ladder(*labels: str) -> tuple[Version, ...]:
-    """Return versions with these labels, the oldest first."""
     return tuple(Version(rank, label) for rank, label in enumerate(labels, 1))
 
 
 def found(matching: Matching, raw: str) -> str | None:
-    """Return the label of the version that a string matches."""
     version = matching.find(raw)
     return None if version is None else str(version)
 

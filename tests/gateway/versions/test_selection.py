@@ -379,7 +379,6 @@ class TestWhatIsOver:
     TERMS = VersionLifecycle(V1, sunset=100, exempt={"acme": 200})
 
     def choose(self, context: RequestContext, *readings: tuple[Reader, Values]) -> Selected | Fault:
-        """Select a version while version 1 ends at time 100."""
         readers = tuple(reader for reader, _ in readings)
         return Selector(readers, SUPPORTED, terms={"1": self.TERMS}).select(readings, context)
 

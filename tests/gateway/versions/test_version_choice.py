@@ -28,13 +28,11 @@ NAMED = "clients: { by: [{ header: X-Client }, { api_key: { header: K } }, { jwt
 def rules(
     api: str = "", *labels: str, top: str = "", default: str = "", source: str = "service: s"
 ) -> Snapshot:
-    """Return a snapshot of an API with these versions and of an API without versions."""
     versions = ", ".join(f'"{label}": {{ {source} }}' for label in labels or ("1", "2"))
     return loaded(RULES.format(top=top, api=api, versions=versions, default=default))
 
 
 def served(snapshot: Snapshot, target: str, client: str = "") -> tuple[str, str | None]:
-    """Return the served version and how it was chosen."""
     outcome = plan(snapshot, head(target), RequestContext(client))
     assert isinstance(outcome, Plan), outcome
     return str(outcome.version), outcome.chosen_by

@@ -29,7 +29,6 @@ apis:
 
 
 def conversion(method: str = "POST") -> BodyConversion:
-    """Return the conversion of a request from version 1 to version 2."""
     (endpoint,) = load(RULES.encode(), "gateway.yaml", {}, Path()).router
     for route in endpoint.routes.values():
         if route.request is not None:

@@ -16,7 +16,6 @@ MOST = 64 * 1024 * 1024
 
 
 async def pieces(number: int) -> AsyncIterator[bytes]:
-    """Yield PIECE several times."""
     for _ in range(number):
         yield PIECE
 

@@ -44,7 +44,6 @@ async def test_a_cancelled_conversion_stops_and_frees_its_thread() -> None:
 
 @asynccontextmanager
 async def under_way(*, light: bool = False) -> AsyncIterator[None]:
-    """Run a conversion in a thread until the `async with` block ends."""
     release = Event()
 
     def convert(_: Step) -> bytes:
@@ -109,7 +108,6 @@ async def test_heavy_bodies_are_converted_one_at_a_time(
 
 
 async def converted(media_type: bytes, codings: list[bytes], body: bytes) -> bytes:
-    """Convert the body of a request, and return it."""
     room = ConversionShare(16 * 1024 * 1024, 1_000_000)
     fields = [(b"Content-Type", media_type), *((b"Content-Encoding", each) for each in codings)]
     kind = described(fields)

@@ -21,13 +21,11 @@ JSON = (b"Content-Type", b"application/json")
 
 
 async def asked(body: bytes, *fields: tuple[bytes, bytes]) -> None:
-    """Convert a request."""
     room = ConversionShare(1_000_000, 1_000_000)
     await body_conversion.convert_request_body(body, described(fields), conversion(), room)
 
 
 async def answered(body: bytes, *fields: tuple[bytes, bytes]) -> None:
-    """Convert a response."""
     room = ConversionShare(1_000_000, 1_000_000)
     answer = CapturedResponse(200, [*fields], body)
     found, _ = await body_conversion.convert_response_body(answer, conversion(), room)

@@ -46,7 +46,6 @@ async def test_run_returns_the_result_of_the_function_or_raises_its_error() -> N
 
 
 async def ended() -> None:
-    """Wait until all conversion threads have ended."""
     for thread in timed_conversion._running:
         await asyncio.to_thread(thread.join, DEADLINE)
         assert not thread.is_alive()
@@ -99,7 +98,6 @@ async def test_the_number_of_threads_that_cannot_be_stopped_is_limited(
 
 
 def conversions(folder: Path, seconds: float) -> tuple[BodyConversion, BodyConversion]:
-    """Return conversions of a request and a response that call functions with a time limit."""
     (folder / "slow_code.py").write_text(CODE)
     change = {"up": "slow_code:forever", "down": "slow_code:back", "timeout": seconds}
     api = {

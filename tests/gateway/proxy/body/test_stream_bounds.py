@@ -15,7 +15,6 @@ LARGE = b'{"x":[' + b"{}," * 30_000 + b"{}]}\n"
 
 
 async def converted(body: bytes, room: ConversionShare) -> bytes:
-    """Convert the lines of a response, and return them."""
     answer = CapturedResponse(200, LINES, body)
     found, _ = await body_conversion.convert_response_body(answer, conversion(), room)
     assert found is not None

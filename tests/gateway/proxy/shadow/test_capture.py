@@ -30,26 +30,21 @@ class Arriving:
 
     @property
     def complete(self) -> bool:
-        """Whether the last piece has been read."""
         return not self.pieces
 
     async def read(self) -> bytes:
-        """Return the next piece."""
         return self.pieces.pop(0) if self.pieces else b""
 
     def unread(self, data: bytes) -> None:
-        """Put back a piece."""
         self.pieces.insert(0, data)
 
     async def write(self, data: bytes) -> None:
-        """Record the written bytes."""
         self.written += data
 
     def release(self) -> None:
         raise AssertionError
 
     def abandon(self) -> None:
-        """Record that the response was abandoned."""
         self.abandoned = True
 
 
@@ -122,7 +117,6 @@ async def test_a_request_body_is_forwarded_even_if_its_copy_is_discarded(
 def watched(
     budget: CaptureBudget, *pieces: bytes
 ) -> tuple[Arriving, CapturedBody, CapturingResponse, list[bool]]:
-    """Return a response, its copy, the capturing response, and a list that records its end."""
     ends: list[bool] = []
     over: Callable[[bool], None] = ends.append
     response, copy = Arriving(*pieces), CapturedBody(budget, 8)

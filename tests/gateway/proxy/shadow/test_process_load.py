@@ -17,7 +17,6 @@ class Clock:
     used: float = 0.0
 
     def monotonic(self) -> float:
-        """Return the current time of this clock."""
         return self.now
 
 

@@ -32,23 +32,19 @@ class Comparisons:
         self.over = asyncio.Event()
 
     def shed(self, why: str) -> None:
-        """Record the reason for a skipped comparison."""
         self.reasons.append(why)
 
     async def compare(self, made: float) -> None:
-        """Record the iteration, and wait until `over` is set."""
         self.begun.append(self.turn)
         await self.over.wait()
 
     async def turns(self, number: int) -> None:
-        """Run `number` iterations of the event loop."""
         for _ in range(number):
             self.turn += 1
             await asyncio.sleep(0)
 
 
 def shadows() -> Shadows:
-    """Return the Shadows of an idle process without services."""
     nothing = cast(Any, None)
     return Shadows(nothing, nothing, nothing, Load(lambda: 0.0, 1), nothing)
 

@@ -34,7 +34,6 @@ UNFIT = "it does not fit: {}expected {}, found a number"
 
 
 def reported(folder: Path, example: str) -> list[str]:
-    """Return the messages about an example, without their locations."""
     path = folder / "gateway.yaml"
     path.write_text(RULES.replace("EXAMPLE", example))
     try:
@@ -142,7 +141,6 @@ BESIDE = (
 
 
 def beside(example: str, tmp_path: Path) -> list[str]:
-    """Return the messages about an example of an operation."""
     path = tmp_path / "gateway.yaml"
     path.write_text(OPERATIONS.replace("EXAMPLE", example))
     try:

@@ -34,7 +34,6 @@ NODE = {"type": "object", "properties": {**KIDS, "title": TEXT}, "additionalProp
 
 
 def cards(**fields: tuple[str, ...]) -> dict[str, object]:
-    """Return the schema of closed objects with these fields."""
     closed = {"type": "object", "additionalProperties": False}
     inner = {
         name: {**closed, "properties": dict.fromkeys(given, TEXT)} for name, given in fields.items()
@@ -54,14 +53,12 @@ def said(folder: Path, older: object, newer: object, *changes: str) -> list[str]
 
 
 def lines(*fields: str) -> dict[str, Any]:
-    """Return the closed schema of an object with an array `lines` of objects with these fields."""
     closed = {"type": "object", "additionalProperties": False}
     line = {**closed, "properties": dict.fromkeys(fields, TEXT)}
     return {**closed, "properties": {"lines": {"type": "array", "items": line}}}
 
 
 def closed(**fields: object) -> dict[str, object]:
-    """Return the schema of an object with only these fields."""
     return {"type": "object", "properties": fields, "additionalProperties": False}
 
 
@@ -647,7 +644,6 @@ def test_a_gateway_that_serves_does_not_import_the_openapi_code() -> None:
 def checked(
     folder: Path, older: Mapping[str, object], newer: Mapping[str, object], rules: str
 ) -> list[str]:
-    """Return the messages about a configuration, without their locations."""
     (folder / "v1.json").write_text(json.dumps({"openapi": "3.1.0", "paths": older}))
     (folder / "v2.json").write_text(json.dumps({"openapi": "3.1.0", "paths": newer}))
     path = folder / "gateway.yaml"
@@ -658,7 +654,6 @@ def checked(
 def written_operation(
     place: str = "query", body: object = None, **parameters: object
 ) -> dict[str, object]:
-    """Return an operation with parameters, whose request and response have the same body."""
     content = {"content": {"application/json": {"schema": body or {}}}}
     listed = [{"name": name, "in": place, "schema": {}} for name in parameters]
     return {"parameters": listed, "requestBody": content, "responses": {"200": content}}
@@ -763,7 +758,6 @@ apis:
 
 
 def answered(*fields: str) -> dict[str, object]:
-    """Return a path whose requests have one header field, and whose responses have `fields`."""
     named = {"name": "X-Reason", "in": "header", "schema": {}}
     query = {"name": "dryRun", "in": "query", "schema": {}}
     fields_of: dict[str, object] = {"headers": {name: {} for name in fields}}

@@ -37,7 +37,6 @@ def described(operations: str) -> dict[str, object]:
 
 
 def said(folder: Path, versions: str, **documents: str) -> list[str]:
-    """Return the warnings of `check`, with their locations."""
     for name, operations in documents.items():
         (folder / f"{name}.json").write_text(json.dumps(described(operations)))
     path = folder / "gateway.yaml"

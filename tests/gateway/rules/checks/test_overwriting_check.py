@@ -33,7 +33,6 @@ ORDERS = "/v{version}/orders/{id}"
 
 
 def warned(folder: Path, conversion: str, versions: str = OLD, endpoint: str = "") -> list[str]:
-    """Return the warnings about the endpoint."""
     rules = RULES.format(endpoint=endpoint, versions=versions, conversion=conversion)
     path = folder / "gateway.yaml"
     path.write_text(rules)
@@ -137,8 +136,6 @@ def test_the_warning_depends_on_the_methods_of_endpoint_and_conversion(
 
 
 def described(**methods: list[str]) -> dict[str, object]:
-    """Return a document with operations at `/orders/{id}`, given as method and body fields."""
-
     def operation(fields: list[str]) -> dict[str, object]:
         schema = {"type": "object", "properties": {key: {"type": "string"} for key in fields}}
         content = {"content": {"application/json": {"schema": schema}}}

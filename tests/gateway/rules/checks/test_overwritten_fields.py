@@ -236,7 +236,6 @@ def merged(document: Any, patch: Any) -> Any:
 
 
 def destroyed(before: Any, after: Any) -> Iterator[str]:
-    """Yield the top-level names of the fields of an object that lose a value."""
     for name, value in before.items():
         if loses(value, after.get(name)):
             yield name

@@ -61,7 +61,6 @@ class Tally(Recorder):
 
 
 def answered(body: bytes) -> Exchange:
-    """Return the exchange of a request for version 1. The response has this body."""
     chosen = plan(load(RULES.encode(), "gateway.yaml", {}), head("/v1/person"))
     assert isinstance(chosen, Plan)
     exchange = wires.exchange()
@@ -76,7 +75,6 @@ def sampling(folder: Path, tally: Tally, draw: float = 0.0) -> Sampling:
 
 
 async def counted(samples: Sampling, tally: Tally, many: int) -> None:
-    """Validate the samples until `many` violations are counted."""
     running = asyncio.create_task(samples.run())
     await soon(lambda: len(tally.violations) >= many)
     running.cancel()

@@ -9,7 +9,6 @@ from gateway.verify.openapi.json_schema import SchemaBundler, Use, longest_list,
 def read(
     schema: object, use: Use = Use.RESPONSE, *, nullable: bool = False, **named: object
 ) -> object:
-    """Return the bundle of a schema in a document with these components."""
     known = {f"#/components/schemas/{name}": part for name, part in named.items()}
     return SchemaBundler(lambda one, _: known[one], use, nullable=nullable).read(schema)
 

@@ -18,7 +18,6 @@ def body(schema: object, media_type: str = "application/json") -> dict[str, obje
 
 
 def described(operation: object, **more: object) -> Description:
-    """Return a document with one operation, POST /a/{id}."""
     return Description(
         {"openapi": "3.1.0", "paths": {"/a/{id}": {"post": operation}}, **more}, "doc"
     )

@@ -117,7 +117,6 @@ weights = st.integers(0, 1000).map(lambda number: number / 1000)
 
 @st.composite
 def members(draw: st.DrawFn, values: st.SearchStrategy[str] = tokens) -> tuple[str, MediaRange]:
-    """Generate a well-formed member and its expected parse result."""
     essence = f"{draw(tokens)}/{draw(tokens)}"
     parameters = [f"{draw(names)}={draw(values)}" for _ in range(draw(st.integers(0, 3)))]
     weight = draw(st.none() | weights)
@@ -133,7 +132,6 @@ def members(draw: st.DrawFn, values: st.SearchStrategy[str] = tokens) -> tuple[s
 
 
 def unquoted(text: str) -> bool:
-    """Return whether a string is malformed in any context."""
     return "," not in text and '"' not in text and not parse([text])
 
 
