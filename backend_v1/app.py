@@ -27,7 +27,6 @@ class Person(BaseModel):
 
 
 def person(first: str, last: str) -> Person:
-    """Return a person with a first and a last name, either of which may be empty."""
     return Person(name=" ".join(part for part in (first, last) if part))
 
 
@@ -86,5 +85,4 @@ def _openapi() -> dict[str, object]:
 
 
 def log(event: str, **fields: object) -> None:
-    """Write one JSON object on one line of standard output."""
     print(json.dumps({"event": event, "program": PROGRAM} | fields), flush=True)  # noqa: T201

@@ -90,5 +90,4 @@ def _openapi() -> dict[str, object]:
 
 
 def log(event: str, **fields: object) -> None:
-    """Write one JSON object on one line of standard output."""
     print(json.dumps({"event": event, "program": PROGRAM} | fields), flush=True)  # noqa: T201

@@ -98,12 +98,7 @@ async def serve(settings: Settings, reloader: Reloader) -> None:
 
 
 async def supervise(settings: Settings, reloader: Reloader, count: int) -> None:
-    """Serve with workers until stopped; then let them finish within the grace period.
-
-    Raises:
-        StateError: the state cannot be used.
-        ListenError: a port is in use, or an address does not belong to this machine.
-    """
+    """Serve with workers until stopped, then let them finish; raises the errors of `serve`."""
     # Imported only in this role, since a single process does not need the memory for the channel.
     from gateway.process.supervisor import Supervisor
 
@@ -175,7 +170,6 @@ def _listeners(settings: Settings, reloader: Reloader, count: int) -> list[list[
 
 
 def _announce(listeners: Sequence[Listening], reloader: Reloader, **fields: object) -> None:
-    """Log that the gateway accepts connections: the first URL, and any others."""
     secure = {each.address for each in reloader.latest.listen if each.context is not None}
     url, *others = (
         _url(each.own, "https" if each.address in secure else "http") for each in listeners
@@ -223,11 +217,7 @@ async def _state(settings: Settings, reloader: Reloader) -> AsyncIterator[tuple[
 
 
 async def open_state(membership: Membership) -> State:
-    """Open the state that the configuration names: in memory, in a file, or in PostgreSQL.
-
-    Raises:
-        StateError: the state cannot be used.
-    """
+    """Open the state in memory, in a file or in PostgreSQL; raises StateError."""
     location = membership.rules().state
     # SQLAlchemy takes 14 MB, so it is imported only if `state` is configured. FleetState also
     # imports asyncpg.

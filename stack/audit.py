@@ -14,11 +14,7 @@ UNAVAILABLE = os.EX_UNAVAILABLE
 
 
 def main(folder: Path) -> int:
-    """Check all pinned packages; return the exit status.
-
-    Args:
-        folder: the folder for the virtual environment of pip-audit.
-    """
+    """Return the exit status; `folder` gets the virtual environment of pip-audit."""
     venv.create(folder, clear=True, with_pip=True)
     pins = ("--require-hashes", "--only-binary", ":all:", "-r", ROOT / "requirements/audit.txt")
     installed = _run(folder / "bin/python", "-m", "pip", "install", "--no-input", *pins)

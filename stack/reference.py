@@ -308,7 +308,6 @@ def commands_page() -> str:
 
 
 def _arguments(parser: argparse.ArgumentParser) -> Iterator[str]:
-    """Yield the usage, the arguments and the epilog of a command and of its actions."""
     shown = argparse.HelpFormatter(parser.prog, width=100)
     actions = [one for one in parser._actions if isinstance(one, argparse._SubParsersAction)]
     if not actions:
@@ -341,7 +340,6 @@ def _help(action: argparse.Action, parser: argparse.ArgumentParser) -> str:
 
 
 def metrics_page() -> str:
-    """Return the page with the table of metrics."""
     heading = _heading(
         "Metrics",
         "`gateway/observe/metric_table.py`",

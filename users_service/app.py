@@ -53,10 +53,7 @@ class ProblemError(Exception):
 
 
 def application(settings: Settings) -> web.Application:
-    """Create the application.
-
-    Its startup opens the database, and raises StorageError or OSError if that fails.
-    """
+    """Create the application, whose startup raises StorageError or OSError without a database."""
     middlewares = [_log_requests, _answer_problems]
     app = web.Application(middlewares=middlewares, client_max_size=settings.max_body)
     app[SETTINGS], app[STOPPING], app[IN_FLIGHT] = settings, asyncio.Event(), set()
@@ -205,7 +202,6 @@ async def _answer_problems(request: web.Request, handler: Handler) -> web.Stream
 
 
 def log(event: str, level: str = "info", **fields: object) -> None:
-    """Write one JSON object on one line of standard output."""
     time = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     entry = {"time": time, "level": level, "event": event, "program": __package__}
     print(json.dumps(entry | fields), flush=True)  # noqa: T201

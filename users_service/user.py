@@ -41,11 +41,7 @@ class NewUser(BaseModel, strict=True, alias_generator=to_camel):
 
 
 def violations(error: ValidationError, whole: str) -> dict[str, str]:
-    """Return a message for each invalid field, by the dotted path of the field.
-
-    Args:
-        whole: the key for messages about the whole object.
-    """
+    """Return a message by the dotted path of each invalid field, or by `whole` for the object."""
     messages: dict[str, str] = {}
     for violation in error.errors(include_url=False, include_input=False):
         path = ".".join(map(str, violation["loc"])) or whole

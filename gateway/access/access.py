@@ -46,11 +46,7 @@ class Access(SectionModel):
     """Whether services get the credential with the request. The default is true."""
 
     def compile(self, realm: str, naming: ClientNaming | None, mistakes: Mistakes) -> "AccessRule":
-        """Return the rule of an API.
-
-        Args:
-            realm: the name of the API, for WWW-Authenticate.
-        """
+        """`realm` is the name of the API, for WWW-Authenticate."""
         verified = {} if naming is None else naming.verified
         by = tuple(verified) if self.by is None else self.by
         for index, kind in enumerate(self.by or ()):
@@ -94,7 +90,6 @@ def compile_access(
     naming: ClientNaming | None,
     mistakes: Mistakes,
 ) -> "AccessRule | None":
-    """Return the rule of an API, version or endpoint; None if every client is accepted."""
     if not isinstance(access, Access):
         return None
     return access.compile(str(realm), naming, mistakes.below("access"))
@@ -188,7 +183,6 @@ class AccessRule:
         )
 
     def without_credential(self, head: RequestHead) -> RequestHead:
-        """Return the head without the query parameters that services do not get."""
         query = head.query
         for name in self.parameters:
             query = without_parameter(query, name)
@@ -200,7 +194,6 @@ _UNSAFE = re.compile(r"[^ -!#-\[\]-~]")
 
 
 def _check_reach(access: Access, rule: AccessRule, naming: ClientNaming, at: Mistakes) -> None:
-    """Report clients and scopes that no credential can have."""
     if "jwt" in rule.by:  # a token may contain any name and any scope
         return
     known = naming.verified.get("api_key") or () if "api_key" in rule.by else ()

@@ -97,7 +97,6 @@ class ApiKey(SectionModel):
 
     @property
     def field(self) -> str | None:
-        """The name of the header field that holds the key; None for a key in the query."""
         return AUTHORIZATION if self.basic else self.header
 
     @property
@@ -243,11 +242,7 @@ def _owned_keys(
 
 
 def _read_keys(files: ConfigFiles, written: str) -> _Keys:
-    """Return the keys of a file.
-
-    Raises:
-        ValueError: the file cannot be read; the text contains no key.
-    """
+    """Return the keys of a file; raises ValueError."""
     try:
         # Every scalar is a text, so that a key of digits and a date stay as they are written.
         data = yaml.load(files.read(written, "keys_file"), yaml.CBaseLoader)  # noqa: S506

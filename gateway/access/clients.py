@@ -333,7 +333,6 @@ class ClientNaming:
     def challenges(
         self, realm: str, kinds: Collection[Credential]
     ) -> tuple[tuple[Credential, str], ...]:
-        """Return the kinds of credentials with the challenges of WWW-Authenticate for them."""
         found = {
             (source.credential, f'{source.challenge[0]} realm="{realm}"{source.challenge[1]}'): None
             for source in self.sources

@@ -91,13 +91,9 @@ class Jwt(SectionModel):
         return self.discover or any(getattr(self, name) is not None for name in _KEYS)
 
     def compile(self, files: ConfigFiles, shown: Callable[[str], str]) -> NameSource:
-        """Return the source of names.
+        """Return the source of names; raises ValueError if the key and the algorithms cannot be used.
 
-        Args:
-            shown: returns the name of a client as logs and tables show it.
-
-        Raises:
-            ValueError: The key and the algorithms cannot be used; the text is the mistake.
+        `shown` returns the name of a client as logs and tables show it.
         """
         if not self.is_verified:
             for name in ("algorithms", "audience", "issuer"):
@@ -246,7 +242,6 @@ class TokenVerifier:
         return self._rejected(reason)
 
     def _claims(self, token: str, key: VerificationKey, algorithm: str) -> Claims | str:
-        """Return the claims of a token, or the reason why it is not valid."""
         library, config = self._jwt, self._config
         options = {
             "verify_aud": config.audience is not None,
@@ -310,7 +305,6 @@ def _name_in(claims: Claims, claim: str) -> str | None:
 def _claimed_name(
     header: str, claim: str, head: RequestHead, peer: str, certificate: Certificate | None
 ) -> str | None:
-    """Return the name in a token that is not verified; None without a token."""
     values = head.fields.getall(header, ())
     if not values:
         return None
@@ -334,11 +328,7 @@ def _unverified_claims(token: str) -> Claims | None:
 
 
 def _check_algorithms(algorithms: tuple[Algorithm, ...], *, public: bool = False) -> None:
-    """Raise ValueError if a key cannot be used with the algorithms.
-
-    Args:
-        public: whether the keys are public ones, as those of a key set.
-    """
+    """Raise ValueError if a key, or the public keys of a key set, cannot be used."""
     if not algorithms:
         raise ValueError(
             "a key needs algorithms; add [HS256] for a secret, or [RS256] for a public key"
@@ -352,11 +342,7 @@ def _check_algorithms(algorithms: tuple[Algorithm, ...], *, public: bool = False
 
 
 def _keys_of(library: ModuleType, text: str, algorithms: tuple[Algorithm, ...]) -> KeysById:
-    """Return the keys in a text: a secret, a public key as PEM, or a key set as JSON.
-
-    Raises:
-        ValueError: the keys cannot be used for the algorithms.
-    """
+    """Return a secret, a public key as PEM, or a key set as JSON; raises ValueError."""
     if text.lstrip().startswith("{"):
         _check_algorithms(algorithms, public=True)
         return read_key_set(library, text, algorithms)

@@ -188,11 +188,7 @@ class KeySet:
 
 
 async def _get(session: ClientSession, url: str) -> tuple[bytes, str]:
-    """Return the body and Cache-Control of a URL.
-
-    Raises:
-        ValueError: the response is not 200, or too large.
-    """
+    """Return body and Cache-Control; raises ValueError unless the response is a small 200."""
     async with session.get(url, allow_redirects=False) as response:
         if response.status != 200:
             raise ValueError(f"{url} responds with {response.status}")

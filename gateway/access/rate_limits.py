@@ -118,11 +118,7 @@ def compile_limits(
     naming: ClientNaming | None,
     mistakes: Mistakes,
 ) -> VersionLimits | None:
-    """Return the limits of all versions; None without limits.
-
-    Args:
-        apis: the versions of each API by label; empty for an API without versions.
-    """
+    """`apis` has the versions of each API by label; empty for an API without versions."""
     found: dict[tuple[str, object], list[AppliedLimit]] = {}
     names: set[str] = set()
     for index, model in enumerate(limits):

@@ -92,7 +92,6 @@ def admin_app(
 
     @web.middleware
     async def show(request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Replace a problem detail by an HTML page if a person will read it."""
         response = await handler(request)
         is_problem = response.content_type == "application/problem+json"
         if is_problem and _for_people(request, response.status):
@@ -138,7 +137,6 @@ class _Part:
 
 
 def _for_people(request: web.Request, status: int) -> bool:
-    """Return whether to show a problem as HTML: on the page, or at an unknown address."""
     if request.path == "/" or request.path.startswith("/page/"):
         return True
     return status == 404 and "text/html" in request.headers.get("Accept", "")

@@ -215,7 +215,6 @@ def _around(conversion: BodyConversion) -> list[tuple[list[BodyStep], list[BodyS
 def _changes(
     part: Part | None, link: VersionLink, *, upwards: bool
 ) -> Iterator[tuple[Location, Change]]:
-    """Yield a version step's changes with their locations, in the order of application."""
     if part is None:
         return  # the version step converts only an operation
     entries = list(enumerate(part.config.changes))
@@ -256,10 +255,7 @@ def _converted(state: _State, conversion: BodyConversion, message: Message) -> _
 
 
 def _shown(fields: Document) -> bytes:
-    """Encode form fields as a form, or as JSON if a form cannot represent them.
-
-    Between two changes, fields may have nested values, which a form cannot represent.
-    """
+    """Encode form fields as a form, or as JSON if they are nested between two changes."""
     try:
         return write_form(fields)
     except ConversionError:
@@ -281,7 +277,6 @@ def _is_of(declared: VersionLink, used: VersionLink) -> bool:
 def _each(
     change: Change, at: Location, part: Part, inside: tuple[str, ...]
 ) -> Iterator[tuple[Location, Change]]:
-    """Yield a change, or each change of a group, with its location in the configuration."""
     group = change.group
     if group is None or group.name in inside:
         yield at, change

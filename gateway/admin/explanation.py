@@ -32,11 +32,7 @@ _FIELD = re.compile(rf"({_TCHARS}):([^\x00-\x08\x0a-\x1f\x7f]*)\Z")
 
 
 def parse_request(line: str, fields: Sequence[str], rules: Snapshot) -> RequestHead:
-    """Parse a request line `GET /path?query` and header lines `Name: value`.
-
-    Raises:
-        ValueError: a line is malformed. The message shows an example that the configuration serves.
-    """
+    """Parse `GET /path?query` and lines `Name: value`; raises ValueError that shows an example."""
     request = _REQUEST.match(line)
     if request is None:
         right = next((found for found, _ in _examples(rules)), "GET /path")
@@ -47,12 +43,7 @@ def parse_request(line: str, fields: Sequence[str], rules: Snapshot) -> RequestH
 
 
 def parse_fields(lines: Sequence[str], rules: Snapshot) -> CIMultiDict[str]:
-    """Parse header lines of the form `Name: value`.
-
-    Raises:
-        ValueError: a line is malformed. The message shows an example, if possible with a header
-            that the configuration uses.
-    """
+    """Parse lines `Name: value`; raises ValueError that shows an example."""
     headers: CIMultiDict[str] = CIMultiDict()
     for text in lines:
         field = _FIELD.match(text.lstrip())
@@ -65,11 +56,7 @@ def parse_fields(lines: Sequence[str], rules: Snapshot) -> CIMultiDict[str]:
 
 
 def parse_address(text: str) -> str:
-    """Return an IP address in its canonical form; empty if `text` is empty.
-
-    Raises:
-        ValueError: `text` is not an IP address. The message shows an example.
-    """
+    """Return an IP address in its canonical form; raises ValueError that shows an example."""
     try:
         return text and str(ip_address(text))
     except ValueError:
@@ -120,10 +107,7 @@ def explain(
     client: str | None,
     body: ExplainedBody | None,
 ) -> str:
-    """Explain how the gateway would handle a request, with one fact per line.
-
-    See `facts` for the arguments.
-    """
+    """Return the facts of `facts`, one per line."""
     found = facts(snapshot, head, now, peer, client, body)
     query = head.query if snapshot.naming is None else snapshot.naming.redacted(head.query)
     target = head.path if query is None else f"{head.path}?{query}"
@@ -317,7 +301,6 @@ def _shadow(chosen: Plan, method: str) -> list[tuple[str, str]]:
 
 
 def _told(chosen: Plan, head: RequestHead) -> list[tuple[str, str]]:
-    """Return the versions that the gateway writes into headers, query or host for the service."""
     rewrite = chosen.rewrite
     if rewrite is None:
         return []
@@ -333,7 +316,6 @@ def _told(chosen: Plan, head: RequestHead) -> list[tuple[str, str]]:
 
 
 def _operations(chosen: Plan) -> list[tuple[str, str]]:
-    """Return the operations of a request whose path or method differs in the other version."""
     if chosen.operation_path is None:
         return []
     facts = []

@@ -406,7 +406,6 @@ def _presence(replica: _ReplicaReport) -> str:
 
 
 def audit_table(found: list[AuditReport]) -> str:
-    """Format the changes as a table, latest first."""
     if not found:
         return "There are no changes yet."
     rows = [
@@ -478,11 +477,7 @@ class CutoverReport(msgspec.Struct):
 
 
 def cutover_report(current: CurrentCutover, uncompared: list[str]) -> CutoverReport:
-    """Create the report of a cutover.
-
-    Args:
-        uncompared: the operations that were never compared.
-    """
+    """`uncompared` lists the operations that were never compared."""
     cutover, state, evidence, results, now = current
     gates = cutover.gates
     counted_from = state.since + SETTLE_SECONDS
@@ -657,12 +652,7 @@ class ShadowReport(msgspec.Struct):
 def shadow_report(
     totals: Totals, key: VersionKey, uncompared: list[str], replica: str | None = None
 ) -> ShadowReport:
-    """Create the shadow report of a version.
-
-    Args:
-        uncompared: the operations that were never compared.
-        replica: the replica to which the report is limited; None for all replicas.
-    """
+    """`uncompared` lists the operations that were never compared."""
 
     def total(kind: str) -> int:
         return sum(occurrences.count for _, occurrences in totals.counted(kind, *key))

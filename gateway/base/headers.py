@@ -150,7 +150,6 @@ class FieldNames:
         self._values = {name: name for name in names} if values is None else values
 
     def examine(self, name: bytes) -> bytes | None:
-        """Return the value of a name, or None, and cache it if there is room."""
         value = self._values.get(name.lower())
         # Only filters of requests drop the fields that describe the client.
         if value is None and b"x-forwarded-for" in self.names and is_identity_field(name.lower()):
@@ -245,9 +244,6 @@ def unforwarded_names(read: Iterable[str] = ()) -> frozenset[bytes]:
 
     These are the fields that the gateway writes itself, and the names that a service may confuse
     with a field that the gateway writes or reads.
-
-    Args:
-        read: The names of the fields that the gateway reads.
     """
     names = {name.lower().encode() for name in read}
     return GATEWAY_FIELDS | lookalikes(GATEWAY_FIELDS | HOP_BY_HOP | METHOD_OVERRIDES | names)
@@ -395,7 +391,6 @@ def is_final_recipient(fields: HeaderLookup) -> bool:
 
 
 def with_fewer_forwards(fields: HeaderFields) -> HeaderFields:
-    """Return the fields of a request with Max-Forwards reduced by one, if present."""
     places = [place for place, line in enumerate(fields) if line[0].lower() == b"max-forwards"]
     if len(places) != 1:
         return fields

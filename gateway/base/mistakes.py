@@ -38,7 +38,6 @@ class Issue(NamedTuple):
 
     @property
     def is_allowed(self) -> bool:
-        """Whether it is a loss of data that `allow_loss` allows."""
         return self.text.startswith(_ALLOWED)
 
 
@@ -122,7 +121,6 @@ class Mistakes:
         self.found.append(Mistake((*self.at, *location), text))
 
     def warn(self, text: str, *location: str | int) -> None:
-        """Add a warning; the configuration can still be used."""
         self.warnings.append(Mistake((*self.at, *location), text))
 
     def warn_of_loss(self, text: str, reason: str | None, *location: str | int) -> None:

@@ -353,7 +353,6 @@ def _stretched(template: Template, count: int) -> tuple[Segment, ...]:
 
 
 def _shared_text(one: Segment, other: Segment) -> str | None:
-    """Return a string that both segments match, or None if there is no such string."""
     text = next((each.prefix for each in (one, other) if each.capture is None), None)
     if text is None:
         prefix = max(one.prefix, other.prefix, key=len)

@@ -53,7 +53,6 @@ def without_parameter(query: str | None, name: str) -> str | None:
 
 
 def with_hidden(query: str | None, name: str) -> str | None:
-    """Return a query with `***` in place of the values of a parameter."""
     return query and parameters(name).sub(r"\1\2=***", query)
 
 
@@ -79,7 +78,6 @@ def _spelling(character: str) -> str:
 
 
 def is_address(host: str) -> bool:
-    """Return whether a host, without brackets, is an IP address."""
     try:
         ip_address(host)
     except ValueError:

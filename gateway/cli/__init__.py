@@ -42,7 +42,6 @@ def parse(words: Sequence[str]) -> Callable[[], int]:
 
 
 def parsers(names: Iterable[str] = COMMANDS) -> CommandParser:
-    """Return the parser of the command line for these commands."""
     parser = CommandParser(
         prog="python -m gateway" if Path(sys.argv[0]).name == "__main__.py" else _NAME,
         description="The version gateway. Without a command, it serves.",
@@ -114,12 +113,9 @@ def _version() -> str:
 
 
 def _add_variables(path: Path) -> None:
-    """Add the variables in a file to the environment; workers inherit them.
+    """Add the variables in a file to the environment; raises CommandError.
 
     Variables that are already set keep their values, as in Docker Compose.
-
-    Raises:
-        CommandError: the file cannot be read.
     """
     try:
         with path.open("rb") as file:  # a device may have no end

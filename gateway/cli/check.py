@@ -21,11 +21,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Print the warnings and a summary.
-
-    Raises:
-        ConfigError: the configuration has mistakes or, with --strict, warnings.
-    """
+    """Print warnings and a summary; raises ConfigError for mistakes or, with --strict, warnings."""
     file = rules_file(arguments)
     snapshot, warnings = check_file(file, os.environ)
     warnings += check_conversions(file, os.environ, snapshot)

@@ -139,11 +139,7 @@ def run(arguments: Namespace) -> int:
 
 
 def _write(made: OfflineMessage, line: str | None, arguments: Namespace) -> None:
-    """Print a converted message.
-
-    Args:
-        line: the method and the path of a request; None for a response.
-    """
+    """`line` is the method and the path of a request, or None for a response."""
     output = sys.stdout.buffer
     if arguments.include:
         if line is not None:
@@ -213,12 +209,7 @@ def _passage(
     query: str | None,
     endpoint: Endpoint,
 ) -> OperationPath:
-    """Return the operation path of a request.
-
-    Raises:
-        ConversionError: the request cannot be converted.
-        ValueError: the other version lacks the operation.
-    """
+    """Return the operation path; raises ConversionError, or ValueError without the operation."""
     version = asked.version_steps[0].source
     template = endpoint.routes[version].upstream_path if version in endpoint.routes else None
 

@@ -49,7 +49,6 @@ def run(arguments: Namespace) -> int:
 
 
 def notification_text(notifications: Sequence[Mapping[str, Any]]) -> str:
-    """Format notifications from the admin port as text of 80 columns."""
     return (
         "\n".join(line for one in notifications for line in _lines(one))
         or "No notification was sent yet."

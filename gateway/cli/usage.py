@@ -86,7 +86,6 @@ def run(arguments: Namespace) -> int:
 
 
 def _refuse_unused(arguments: Namespace) -> None:
-    """Raise ValueError for options that would have no effect on the result."""
     if arguments.retire is None and arguments.within is not None:
         raise ValueError("--within is only valid with --retire; add --retire, or remove --within")
     if arguments.history is None and arguments.by is not None:

@@ -28,11 +28,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Verify the conversions and print the results.
-
-    Returns:
-        0 if all claims hold, 1 if a claim fails, 2 if the result is incomplete.
-    """
+    """Return 0 if all claims hold, 1 if a claim fails, 2 if the result is incomplete."""
     try:
         # This imports the libraries of the extra, which takes half a second.
         from gateway.cli.shared.verifying import verify_and_print

@@ -126,7 +126,6 @@ class ByteBudget:
             longest()
 
     def release(self, give_way: Callable[[], None]) -> None:
-        """Stop counting the bytes of a holder, after they were sent or discarded."""
         self._left += self._waiting.pop(give_way, 0)
 
 
@@ -364,7 +363,6 @@ class SlowReadDetector:
         self._looks = 0
 
     def look(self, left: int) -> None:
-        """Check the client, given the number of bytes that it has not received yet."""
         self._looks += 1
         enough = self._begun - left >= SLOW_BYTES
         late = self._looks >= _LOOKS
@@ -422,11 +420,7 @@ class ConcurrencyLimiter:
         return True
 
     async def enter(self, network: str) -> None:
-        """Take a place, and wait for it if none is free.
-
-        Raises:
-            FaultError: too many requests wait already, or no place became free in time.
-        """
+        """Take a place, or wait for one; raises FaultError if the queue is full or slow."""
         if self.entered():
             return
         full = len(self.waiting) >= self._line

@@ -106,12 +106,9 @@ class StreamDecoder:
         self._decoders = [_CodingDecoder(name) for name in reversed(applied)]
 
     def pieces(self, data: bytes, left: int = 0) -> Iterator[bytes]:
-        """Yield the decoded data in pieces of limited size; some pieces are empty.
+        """Yield pieces of limited size, some of them empty; raises ContentCodingError.
 
-            left: the number of codings that are already removed from `data`.
-
-        Raises:
-            ContentCodingError: the body is malformed.
+        `left` is the number of codings that are already removed from `data`.
         """
         if left == len(self._decoders):
             yield data
@@ -201,11 +198,6 @@ class _CodingDecoder:
         self._begun = b""
 
     def pieces(self, data: bytes) -> Iterator[bytes]:
-        """Yield the decoded data in pieces of limited size; some pieces are empty.
-
-        Raises:
-            ContentCodingError: the body is malformed.
-        """
         data, self._begun = self._begun + data, b""
         begin, full = 0, False
         while True:
@@ -230,7 +222,6 @@ class _CodingDecoder:
             yield piece
 
     def end(self) -> None:
-        """Raise ContentCodingError if the body is incomplete."""
         if self._begun or (self._member is not None and not self._member.eof):
             raise self._malformed("it ends early")
 

@@ -135,11 +135,7 @@ _fair = WeakKeyDictionary[asyncio.AbstractEventLoop, FairLock]()
 
 
 async def turn(address: str) -> None:
-    """Wait until a piece may be computed: one per iteration of the event loop, for all responses.
-
-    Args:
-        address: the address of the client; the addresses take turns.
-    """
+    """Wait until a piece may be computed: one per loop iteration; the addresses take turns."""
     loop = asyncio.get_running_loop()
     fair = _fair.setdefault(loop, FairLock())
     await fair.take(address)

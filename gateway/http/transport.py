@@ -143,7 +143,6 @@ class PacedReader:
         self._stop()
 
     def resume(self) -> None:
-        """Resume reading after all received bytes are parsed."""
         self.paused = False
         self._go_on()
 

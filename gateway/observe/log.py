@@ -201,7 +201,6 @@ _encode_into: Final = _encoder.encode_into
 
 
 def event(name: str, level: str = "info", **fields: object) -> None:
-    """Log an event of the gateway itself immediately."""
     line = {"time": now(), "level": level, "event": name, "program": "gateway", **fields}
     to = output()
     to.write(fitting(line, _encode(line) + b"\n", to.most), "event", 1)
@@ -250,8 +249,6 @@ def configure() -> None:
 
 
 def count_dropped(deliver: Deliver) -> None:
-    """Count the lines that are dropped because they cannot be written, and log their number."""
-
     def report(dropped: Counter[str]) -> None:
         counts = [CounterDelta("log_dropped", (kind,), lines) for kind, lines in dropped.items()]
         deliver(Delta(time.time(), counts=counts))
@@ -266,7 +263,6 @@ def finish() -> None:
 
 @cache
 def output() -> LogOutput:
-    """Return the output for all log lines of this process."""
     return LogOutput(sys.stdout.fileno())
 
 

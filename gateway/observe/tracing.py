@@ -79,7 +79,6 @@ class SpanExport:
         return True
 
     async def run(self) -> None:
-        """Pass queued spans to the sender for the current configuration, until cancelled."""
         while True:
             await self._came.wait()
             self._came.clear()

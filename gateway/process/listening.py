@@ -57,15 +57,7 @@ class Listening(NamedTuple):
 def open_listeners(
     listeners: Sequence[Listener], host: str, port: int, count: int
 ) -> list[list[Listening]]:
-    """Open the listening sockets of each worker.
-
-    Args:
-        host: the host to listen on if there are no listeners.
-        port: the port to listen on if there are no listeners.
-
-    Raises:
-        ListenError: an address cannot be listened on.
-    """
+    """Open each worker's sockets, at `host` and `port` without listeners; raises ListenError."""
     workers: list[list[Listening]] = [[] for _ in range(count)]
     places = {each.address: each.host_and_port for each in listeners} or {"": (host, port)}
     for address, place in places.items():

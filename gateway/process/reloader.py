@@ -112,7 +112,6 @@ class Reloader:
 
     @property
     def in_force(self) -> Loaded:
-        """The configuration in force, to pass to another process."""
         return Loaded(self.content, self.latest.files.contents)
 
     def reload(self, given: Loaded | None = None) -> None:

@@ -125,7 +125,6 @@ class Worker:
         self._channel.send(Ready())
 
     async def report_alive(self) -> None:
-        """Send heartbeats, which show that the event loop runs, until cancelled."""
         while True:
             await asyncio.sleep(_ALIVE_SECONDS)
             self._channel.send(Alive())

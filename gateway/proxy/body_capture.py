@@ -56,7 +56,6 @@ class CapturedBody:
         return self._copy.getvalue()
 
     def drop(self, why: str) -> None:
-        """Discard the copy for a reason, and ignore all later pieces."""
         self.lost = self.lost or why
         self._budget.give_back(self._size)
         self._copy, self._size = BytesIO(), 0

@@ -438,11 +438,7 @@ async def _collected(
     room: ConversionShare,
     search: SeriesSearch | TextSearch | None = None,
 ) -> AsyncIterator[bytes]:
-    """Yield the pieces of a body until its end, or until `search` finds a stream.
-
-    Raises:
-        FaultError: The body is too large.
-    """
+    """Yield the pieces until the end, or until `search` finds a stream; raises FaultError."""
     size = 0
     while piece:
         size += len(piece)
@@ -499,11 +495,7 @@ async def convert_request_stream(
     room: ConversionShare,
     message: Message | None,
 ) -> AsyncIterator[bytes]:
-    """Convert the body of a request that is a stream of documents, and yield the pieces.
-
-    Raises:
-        FaultError: A document does not fit the client's version.
-    """
+    """Yield the converted pieces of a stream; raises FaultError if a document does not fit."""
     stream = _converted_stream(body_format, conversion, room, message)
     try:
         if isinstance(body, AsyncIterator):
@@ -570,19 +562,13 @@ async def _convert(
 
 
 def _check_elements(made: bytes, body_format: BodyFormat, room: ConversionShare) -> None:
-    """Raise DecodedTooLargeError if a converted body exceeds the limit for elements."""
     if len(made) > AT_ONCE and ElementCount(room.elements, body_format).exceeds(made):
         what = f"the converted body has more than {room.elements} elements"
         raise content_coding.DecodedTooLargeError(what)
 
 
 async def _hold_made(made: bytes, room: ConversionShare) -> None:
-    """Reserve bytes of the memory budget for a converted body.
-
-    Raises:
-        DecodedTooLargeError: The body is too large.
-        FaultError: The budget had no room within the time limit.
-    """
+    """Reserve memory for a converted body; raises DecodedTooLargeError or FaultError."""
     if len(made) > room.limit:
         what = f"the converted body has more than {room.limit} bytes"
         raise content_coding.DecodedTooLargeError(what)
@@ -636,12 +622,7 @@ def _refused(error: content_coding.DecodedTooLargeError) -> FaultError:
 
 
 def failed(response: UpstreamHead, what: object, cause: str = "") -> FaultError:
-    """Return the error for a response that cannot be converted.
-
-    Args:
-        what: The reason as shown to the client.
-        cause: The reason as written to the log, if it has more details.
-    """
+    """`what` is shown to the client; `cause` is for the log, if it has more details."""
     return FaultError(conversion_failed(what), f"{response.target}: {cause or what}")
 
 

@@ -84,11 +84,7 @@ class ConversionBudget:
         return True
 
     async def wait(self, holder: Holder, more: int) -> None:
-        """Wait until the budget has room, and reserve more bytes.
-
-        Raises:
-            FaultError: The budget had no room within the time limit.
-        """
+        """Wait for room and reserve more bytes; raises FaultError after the time limit."""
         change = asyncio.get_running_loop().create_future()
         waiting = _Waiting(holder, more, change)
         self._waiting.append(waiting)
@@ -227,11 +223,7 @@ class ConversionShare(msgspec.Struct):
             await _budget.wait(self, more)
 
     async def grow(self, size: int) -> None:
-        """Increase the reserved bytes to `size` if they are fewer, waiting for room if necessary.
-
-        Raises:
-            FaultError: The budget had no room within the time limit.
-        """
+        """Reserve bytes up to `size`, waiting for room if necessary; raises FaultError."""
         more = size - self.held
         if more > 0:
             await self._hold(more)
@@ -252,7 +244,6 @@ class _Gathered:
         self._size = before
 
     def add(self, piece: bytes, held: int) -> int:
-        """Add a piece, and return how many more bytes must be reserved for it."""
         self.bytes.write(piece)
         self._size += len(piece)
         return max(0, self._size - held)

@@ -21,11 +21,7 @@ _ALLOWED, _EXPOSED = b"Access-Control-Allow-Headers", b"Access-Control-Expose-He
 
 
 def for_service(exchange: Exchange, plan: Plan, fields: HeaderFields) -> HeaderFields:
-    """Convert the method and header names in a preflight to the service's version.
-
-    Raises:
-        FaultError: The preflight names more header fields than a request may have.
-    """
+    """Convert the names in a preflight; raises FaultError if it names too many header fields."""
     operation_path, pairs = plan.operation_path, _asked_about(exchange, plan)
     if pairs:
         _check_number(fields, exchange.snapshot.limits.header_fields)

@@ -105,11 +105,7 @@ class CutoverCounts:
         sums.whole += seconds
 
     def check(self, place: CutoverPlace, operation: OperationName, fields: Collection[str]) -> None:
-        """Count a response that was validated against the OpenAPI document of its version.
-
-        Args:
-            fields: The fields of the response that violate the document.
-        """
+        """`fields` are the fields of the response that violate the OpenAPI document."""
         sums, of_it = self._at(place, operation)
         write = operation[0] in WRITES
         sums.checked += 1

@@ -40,11 +40,7 @@ _MOST_PARTS = 2000
 
 
 def map_response_fields(exchange: Exchange, plan: Plan, fields: HeaderFields) -> HeaderFields:
-    """Map the URLs in the header fields of a response to URLs that the client can request.
-
-    Raises:
-        FaultError: The response has too many links.
-    """
+    """Map URLs in header fields for the client; raises FaultError if there are too many links."""
     mapper = link_mapper(exchange, plan)
     mapped: HeaderFields = []
     parts = 0
@@ -88,7 +84,6 @@ def map_offline_fields(
 
 
 def offline_link(mapper: LinkMapper | None, status: int | None) -> Callable[[str], str]:
-    """Return a function that maps the URLs in the body of an offline message."""
     if mapper is None:
         return str
     return _once(_text_of(mapper.to_service if status is None else mapper.to_client), set())
@@ -114,11 +109,7 @@ def _mapped_line(
 
 
 def map_allow(exchange: Exchange, plan: Plan, fields: HeaderFields) -> HeaderFields:
-    """Convert the methods in Allow to the client's version if operations differ.
-
-    Args:
-        fields: The header fields of a 405 response, or of a response to OPTIONS.
-    """
+    """Convert the methods in Allow, of a 405 or of a response to OPTIONS, if operations differ."""
     if plan.operation_path is None:
         return fields
     for name in (b"allow", b"access-control-allow-methods"):
@@ -175,13 +166,11 @@ def asked(exchange: Exchange, plan: Plan) -> tuple[Callable[[Version], str], str
 
 
 def response_links(exchange: Exchange, mapper: LinkMapper) -> Callable[[str], str]:
-    """Return a function that maps the URLs in the body of a response."""
     exchange.mapped_links = made = set[str]()
     return _once(_noting(exchange, "body", mapper.to_client), made)
 
 
 def request_links(exchange: Exchange, mapper: LinkMapper) -> Callable[[str], str]:
-    """Return a function that maps the URLs in the body of a request."""
     return _once(_noting(exchange, "request", mapper.to_service), set())
 
 
@@ -311,7 +300,6 @@ def public_successor(exchange: Exchange, fields: FieldLines) -> FieldLines:
 
 
 def public_fault(exchange: Exchange, fault: Fault) -> Fault:
-    """Map the successor in an error response to a URL that the client can request."""
     successor = fault.successor
     if successor is None:
         return fault

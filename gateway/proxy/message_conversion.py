@@ -342,11 +342,7 @@ def convert_fields(
     converting: Conversion,
     response: UpstreamHead | None = None,
 ) -> HeaderFields:
-    """Convert the header fields of a response, or of a request if `response` is None.
-
-    Raises:
-        FaultError: The fields cannot be converted.
-    """
+    """Convert the fields of a response, or of a request without one; raises FaultError."""
     if not converting.changes_fields:
         return fields
     status = None if response is None else response.status

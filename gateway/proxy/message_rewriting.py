@@ -181,11 +181,7 @@ async def _converted(
     conversion: BodyConversion,
     room: ConversionShare,
 ) -> tuple[str, HeaderFields, RequestBody]:
-    """Convert a request together with its body, and return its target, header fields and body.
-
-    Raises:
-        FaultError: The request cannot be converted.
-    """
+    """Return the target, header fields and body; raises FaultError."""
     exchange, plan = context.exchange, context.plan
     target = plan.target
     together, fields, body = await convert_request(

@@ -155,7 +155,6 @@ class RequestSpan:
         self.begun: tuple[str, float] | None = None
 
     def end(self, at: float, *, converted: bool) -> None:
-        """End the current stage, and record it if a body was converted."""
         if converted and self.begun is not None:
             self.stages.append((*self.begun, at))
         self.begun = None
@@ -286,7 +285,6 @@ class Alike:
 
     @property
     def upstream(self) -> UpstreamDelta | None:
-        """The counts of the requests to the service; None if no request was sent to it."""
         api, version, _ = self.key
         ending = self.ending
         if ending.target is None:
@@ -623,11 +621,7 @@ class _RequestLine(msgspec.Struct):
 
 
 def request_line(exchange: Exchange, time: str) -> _RequestLine:
-    """Return the log line of an ended request.
-
-    Args:
-        time: The current time in the format of `log.now`.
-    """
+    """`time` is the current time in the format of `log.now`."""
     plan, endpoint, version = exchange.plan, exchange.endpoint, exchange.version
     # Compute values before creating the Struct. To set a field afterwards is ten times slower.
     upstream_ms: float | UnsetType = UNSET

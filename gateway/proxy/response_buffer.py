@@ -116,11 +116,7 @@ def _unsent(connection: ClientTransport) -> int:
 def trailers(
     exchange: Exchange, response: UpstreamResponse, *, altered: bool = False
 ) -> HeaderFields:
-    """Return the trailer fields to forward; empty if the client does not accept trailers.
-
-    Args:
-        altered: Whether the body has been altered, which makes its digests wrong.
-    """
+    """Return the trailer fields to forward, without digests if the body is `altered`."""
     if not exchange.accepts_trailers:
         return []
     fields = headers.trailer_fields(response.trailers)

@@ -156,18 +156,14 @@ class ShadowCounter(Protocol):
 
     def count(self, kind: str, *labels: str, times: int = 1) -> None: ...
 
-    def latency(self, api: str, version: str, old: float, new: float) -> None:
-        """Count the response times of both services, in seconds."""
-        ...
+    def latency(self, api: str, version: str, old: float, new: float) -> None: ...
 
     @property
     def takes_samples(self) -> bool: ...
 
     def sample(
         self, kind: str, api: str, version: str, document: object, request: dict[str, str]
-    ) -> None:
-        """Report a sample for operators, with the request in which it occurred."""
-        ...
+    ) -> None: ...
 
 
 class Shadows:
@@ -317,11 +313,7 @@ class _Case:
             self._body.keep(request.body)
 
     def over(self, response: UpstreamResponse, seconds: float) -> UpstreamResponse:
-        """Return a response for the client that is captured while it is read.
-
-        Args:
-            seconds: The time from the request to the head of the response.
-        """
+        """Return a response that is captured while read; `seconds` is the time to its head."""
         self._status, self._fields, self._seconds = response.status, response.fields, seconds
         copied = None if self._mode is VALIDATE else self._response
         return CapturingResponse(response, copied, self._over)
@@ -351,7 +343,6 @@ class _Case:
             self.shed(lost)
 
     async def compare(self, made: float) -> None:
-        """Replay the request, compare the responses, and count the differences."""
         longest = asyncio.timeout(_LONGEST)
         try:
             if time.monotonic() - made > self._shadows.load.longest_lag:

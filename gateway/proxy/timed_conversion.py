@@ -94,14 +94,7 @@ async def _limit(
 
 
 def run_now(convert: Callable[[], T], seconds: float | None) -> T:
-    """Call a function for a command, and return its result.
-
-    Args:
-        seconds: The time limit, for which the function runs in a thread. None sets no limit.
-
-    Raises:
-        ConversionError: The function took longer than the time limit.
-    """
+    """Call a function, in a thread if `seconds` sets a time limit; raises ConversionError."""
     if seconds is None:
         return convert()
     made: list[T] = []

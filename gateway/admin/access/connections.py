@@ -178,7 +178,6 @@ class AdminConnection(web.RequestHandler, asyncio.BufferedProtocol):
 
     @property
     def peername(self) -> Any:
-        """The client's address, with an IPv4-mapped address converted to IPv4."""
         found = super().peername
         return (plain_address(found[0]), *found[1:]) if found else found
 
@@ -191,7 +190,6 @@ class AdminConnection(web.RequestHandler, asyncio.BufferedProtocol):
         return self._buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Queue the received bytes for parsing and pause reading until they are parsed."""
         self._pause_transport_reading()
         self._listener.parse_in_turn(partial(self._parse, bytes(self._buffer[:nbytes])))
 

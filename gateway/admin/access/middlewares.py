@@ -58,7 +58,6 @@ def access_middlewares(
 
     @web.middleware
     async def answer_problems(request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Convert errors to problem details, or to the login page if a browser must log in."""
         try:
             response = await handler(request)
         except AccessDeniedError as error:
@@ -75,10 +74,6 @@ def access_middlewares(
 
     @web.middleware
     async def check_access(request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Check the host and origin, identify the sender, check the right, and then read the body.
-
-        Changes from a browser also need a valid form token.
-        """
         found, right = request.match_info.http_exception is None, needed_right(request)
         if found and request.path not in _OPEN_PATHS:
             _check_host(request.host, names)
@@ -132,7 +127,6 @@ def error_response(request: web.Request, error: Exception) -> web.Response:
 
 
 def _outcome(request: web.Request, *, sure: bool) -> str:
-    """Return a sentence about whether a failed action changed anything; empty for a read."""
     if request.method in ("GET", "HEAD"):
         return ""
     return "; nothing was changed" if sure else "; it may have been changed: check the state"
@@ -187,11 +181,7 @@ def _may_be_large(request: web.Request, right: Right | None) -> bool:
 
 
 def _take_place(request: web.Request, places: Places[asyncio.Task[object]]) -> bool:
-    """Reserve memory for a large body until the response ends.
-
-    Returns:
-        Whether another request with a large body was cancelled to free memory.
-    """
+    """Return whether another request with a large body was cancelled to free memory."""
     task = asyncio.current_task()
     assert task is not None
     lost = places.take(task, request.remote or "")

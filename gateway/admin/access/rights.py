@@ -64,7 +64,6 @@ def needs(right: Right | None) -> Callable[[_Handler], _Handler]:
 
 
 def needed_right(request: web.Request) -> Right | None:
-    """Return the right that a request needs; None if no right is needed or the path is unknown."""
     if request.match_info.http_exception is not None:
         return None
     by_method = Right.READ if request.method in READING else Right.OPERATE
@@ -96,7 +95,6 @@ async def order(request: web.Request) -> ChangeRequest:
 
 
 async def form_field(request: web.Request, name: str) -> str:
-    """Return a field of the form in the body; empty if the field or the form is missing."""
     if request.content_type != "application/x-www-form-urlencoded":
         return ""
     found = (await request.post()).get(name, "")

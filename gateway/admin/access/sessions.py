@@ -43,7 +43,6 @@ def new_session(token: TokenHolder, now: float) -> str:
 
 
 def session_holder(cookie: str, tokens: Iterable[TokenHolder], now: float) -> TokenHolder | None:
-    """Return the token that signed a session cookie; None if it is forged or has expired."""
     subject, _, signature = cookie.rpartition(".")
     name, _, end = subject.rpartition(".")
     given = signature.encode(errors="surrogateescape")

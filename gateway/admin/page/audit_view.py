@@ -31,7 +31,6 @@ async def latest_changes(state: State) -> tuple[list[AuditEntry], str]:
 
 
 async def known_replicas(state: State) -> FleetView:
-    """Return the replicas; if they cannot be read, return only a warning."""
     try:
         return await state.fleet()
     except StateError as error:
@@ -47,11 +46,7 @@ async def known_notifications(state: State) -> NotifyDocument:
 
 
 def audit_table(entries: list[AuditEntry], query: Mapping[str, str]) -> Listing[AuditEntry]:
-    """Return one page of the audit log, latest entries first.
-
-    Args:
-        query: the query parameters of the URL: `find`, `sort`, `page`.
-    """
+    """Return the latest entries first; `query` has the parameters `find`, `sort` and `page`."""
     text = query.get("find", "").casefold()
 
     def fits(entry: AuditEntry) -> bool:

@@ -33,7 +33,6 @@ class Listing(Generic[R]):
         return self.link(sort=f"-{column}" if descending else column, page="")
 
     def direction(self, column: str) -> str:
-        """Return the value of the attribute `aria-sort` for a column."""
         if column != self.sort:
             return "none"
         return "descending" if self.descending else "ascending"

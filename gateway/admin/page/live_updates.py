@@ -31,7 +31,6 @@ class LiveUpdates:
         self._closing.set()
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
-        """Send a stream of events until the page closes or the gateway stops."""
         headers = {**HEADERS, "Content-Type": "text/event-stream", "Cache-Control": "no-store"}
         response = web.StreamResponse(headers=headers)
         self._take_place(response, request.remote or "")

@@ -183,7 +183,6 @@ def _ms(seconds: float | None) -> str:
 
 
 def _moments(text: str) -> str:
-    """Replace RFC 3339 times in a string by times in the format of the page."""
     return _STAMP.sub(lambda found: moment_text(_seconds(found[0])), text)
 
 

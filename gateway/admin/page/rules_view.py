@@ -52,10 +52,7 @@ class Asked:
 
 
 async def rules_page(operator: Operator) -> Mapping[str, Any]:
-    """Return the template values of the Rules view.
-
-    They are computed in a thread, since a large configuration takes long.
-    """
+    """Compute the template values in a thread, since a large configuration takes long."""
     return await asyncio.to_thread(_rules_page, operator.reloader)
 
 
@@ -138,11 +135,7 @@ def _checked(text: str, content: bytes, report: DraftReport) -> CheckedDraft:
 
 
 def explained(operator: Operator, asked: Asked) -> list[Fact]:
-    """Explain step by step how the configuration in force would handle a request.
-
-    Raises:
-        ValueError: an input is invalid. The message shows a valid example.
-    """
+    """Explain a request step by step; raises ValueError that shows a valid example."""
     lines = [line for line in asked.headers.splitlines() if line.strip()]
     head = parse_request(asked.request, lines, operator.rules)
     now = parse_date(asked.at) if asked.at else operator.state.now
@@ -157,7 +150,6 @@ def explained(operator: Operator, asked: Asked) -> list[Fact]:
 
 
 def example(rules: Snapshot) -> Asked:
-    """Return an example request that the configuration serves; empty if it serves no requests."""
     request, headers = example_request(rules)
     return Asked(request, "\n".join(headers))
 

@@ -74,11 +74,7 @@ _PART_MINUTES = 10
 async def version_page(
     operator: Operator, version: VersionSummary, query: Mapping[str, str]
 ) -> Part:
-    """Return the values for the view of a version.
-
-    Raises:
-        ValueError: the parameter `within` is not a valid period.
-    """
+    """Return the template values; raises ValueError if `within` is not a valid period."""
     key = version.key
     view, days, minutes, latest = await operator.state.version(key)
     now, span = view.now, span_of(view.now)
@@ -142,11 +138,7 @@ _COLUMNS: Mapping[str, Callable[[_Caller], object]] = {
 def callers(
     totals: Totals, key: VersionKey, query: Mapping[str, str], *, size: int = _ROWS
 ) -> Listing[_Caller]:
-    """Return one page of a version's clients.
-
-    Args:
-        query: the URL's query parameters: `find`, `sort`, `page`.
-    """
+    """Return one page of clients; `query` has the parameters `find`, `sort` and `page`."""
     text = query.get("find", "").casefold()
     rows = totals.clients.get(key, TopClients()).rows
     found = [_Caller(client, endpoint, usage) for (endpoint, client), usage in rows.items()]
@@ -254,7 +246,6 @@ def _gate_value(kind: str, value: float | None, count: int, requests: int) -> st
 
 
 def _shadow_part(version: VersionSummary, totals: Totals, uncompared: list[str]) -> Part | None:
-    """Return the template values for a shadow; None if there is neither a shadow nor its counts."""
     report = shadow_report(totals, version.key, uncompared)
     if version.shadow is None and not (report.compared or report.validated or report.shed):
         return None
@@ -429,14 +420,7 @@ def _chart(
     second: str = "",
     ahead: str = "",
 ) -> Part:
-    """Return the template values for a chart.
-
-    Args:
-        latest: the text with the latest value.
-        top: the value at the upper edge.
-        second: the SVG path of a second line.
-        ahead: the SVG path of the forecast.
-    """
+    """`latest` is a text, `top` the value at the upper edge, and the other strings are SVG paths."""
     named = {"title": title, "latest": latest, "top": top, "path": path}
     return {**named, "area": area, "second": second, "ahead": ahead}
 
@@ -471,7 +455,6 @@ def _ahead(found: UsageTrend | None, top: float) -> str:
 
 
 async def _latest_day(minutes: Mapping[int, Interval], now: float) -> list[Part]:
-    """Return the charts of the last 24 hours, with one point per ten minutes."""
     # The current minute is excluded because it is incomplete.
     end = Resolution.MINUTE.start(now) - Resolution.MINUTE.seconds
     count = 24 * 60 // _PART_MINUTES
@@ -505,7 +488,6 @@ async def _latest_day(minutes: Mapping[int, Interval], now: float) -> list[Part]
 def _requests(
     title: str, latest: str, requests: Sequence[float | None], errors: Sequence[float | None]
 ) -> Part:
-    """Return the chart of requests, with a second line for errors if there are errors."""
     top = top_of(requests)
     return _chart(
         title,

@@ -28,7 +28,6 @@ PHASES = ("current", "deprecated", "ending", "ended")
 
 
 def phase(version: VersionSummary, now: float) -> str:
-    """Return the phase of a version's lifecycle, one of PHASES."""
     terms = version.terms
     if terms is None:
         return "current"
@@ -46,11 +45,7 @@ async def versions_table(
     now: float,
     query: Mapping[str, str],
 ) -> Listing[Mapping[str, Any]]:
-    """Return one page of the table of versions.
-
-    Args:
-        query: the query parameters of the URL: `find`, `phase`, `sort`, `page`.
-    """
+    """Return one page; `query` has the parameters `find`, `phase`, `sort` and `page`."""
     order = {key: index for index, key in enumerate(versions)}
     sums: dict[str, int] = {}
     for (api, _), summary in summaries.items():
@@ -109,7 +104,6 @@ _UNUSED = UsageSummary()
 
 
 def story(marks: Iterable[Mark]) -> str:
-    """Describe a version's sunset, or otherwise its deprecation, in a few words."""
     texts = {mark.kind: mark.text for mark in marks}
     return texts.get("over") or texts.get("notice") or "no end is announced"
 

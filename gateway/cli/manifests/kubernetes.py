@@ -270,11 +270,7 @@ def exported_files(path: Path) -> ExportedFiles:
 
 
 def with_token(files: ExportedFiles) -> ExportedFiles:
-    """Return the files with an admin token in the configuration, taken from ADMIN_TOKEN.
-
-    Raises:
-        ValueError: the token cannot be added to the configuration. The message is for the operator.
-    """
+    """Add an admin token from ADMIN_TOKEN; raises ValueError with a message for the operator."""
     text = files.texts["gateway.yaml"]
     added = text + ("" if text.endswith("\n") else "\n") + _ADDED
     try:

@@ -66,11 +66,7 @@ Alert = dict[str, Any]
 
 
 def alerts(snapshot: Snapshot, objective: float) -> dict[str, Any]:
-    """Return the groups of alerting rules.
-
-    Args:
-        objective: the target share of successful requests, such as 0.999.
-    """
+    """`objective` is the target share of successful requests, such as 0.999."""
     groups = [("version-gateway", yaml.safe_load(_GATEWAY.read_text()))]
     for api in snapshot.apis:
         rules = [*_budget(api.name, objective)]

@@ -68,18 +68,13 @@ def rules_file(arguments: Namespace) -> Path:
 
 
 def add_actions(parser: ArgumentParser) -> Any:
-    """Return the object to which a command adds its actions; users must name one action."""
     return parser.add_subparsers(dest="action", metavar="ACTION", required=True)
 
 
 def add_version_action(
     actions: Any, name: str, about: str, *, changes: bool = False
 ) -> ArgumentParser:
-    """Add an action on one version of an API; return the parser of the action.
-
-    Args:
-        changes: whether the action changes the state and therefore accepts a reason.
-    """
+    """`changes` is whether the action changes the state and therefore accepts a reason."""
     parser: ArgumentParser = actions.add_parser(name, help=about)
     parser.add_argument("api", metavar="API", help="the name of the API")
     parser.add_argument("version", metavar="VERSION", help="the version, as in gateway.yaml")

@@ -84,11 +84,7 @@ def location(text: str) -> str:
 
 
 def read_stored(place: str, query: HistoryQuery | None = None) -> _StoredState:
-    """Read a store directly. This works whether or not a gateway is running.
-
-    Raises:
-        StateError: the store cannot be read.
-    """
+    """Read a store directly, whether or not a gateway is running; raises StateError."""
     reading: Coroutine[Any, Any, _StoredState]
     if "://" not in place:
         reading = _of_file(Path(place), query)

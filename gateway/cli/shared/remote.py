@@ -141,11 +141,7 @@ def ask_version(method: str, what: str, arguments: Namespace, content: object = 
 
 
 def read_answer(answer: bytes, kind: type[T]) -> T:
-    """Decode the body of a response from the admin port.
-
-    Raises:
-        AdminUnreachableError: the body does not have this type.
-    """
+    """Decode a response; raises AdminUnreachableError if it has another type."""
     try:
         return msgspec.json.decode(answer, type=kind)
     except msgspec.DecodeError as error:
@@ -160,7 +156,6 @@ def why(arguments: Namespace) -> str:
 
 
 def _authorization(settings: Settings) -> dict[str, str]:
-    """Return the header field with the token from the settings; empty if there is no token."""
     token, path = settings.admin_token, settings.admin_token_file
     if not token and path is not None:
         try:

@@ -480,7 +480,6 @@ class ClientConnection(RequestHandler):
         self._state = CLIENT_TRANSITIONS[self._state, ClientEvent.BYTES]
 
     def _pause_transport_reading(self) -> None:
-        """Pause reading, and check periodically whether the client has disconnected."""
         super()._pause_transport_reading()
         if ClientState.HEAD < self._state < _TUNNEL:  # a request is being processed
             self._deadline.set(LOOK_AFTER)
@@ -575,11 +574,7 @@ class ClientConnection(RequestHandler):
         return before - self._unsent >= max(1, self._limits.min_rate * self._limits.stall_seconds)
 
     async def drain(self) -> None:
-        """Wait until the client has received most of the buffered bytes.
-
-        Raises:
-            ConnectionError: the client received too little in `stall_seconds`, or disconnected.
-        """
+        """Wait until the client has received most of the bytes; raises ConnectionError."""
         waiting = self._totals.waiting
         try:
             while True:
@@ -601,11 +596,7 @@ class ClientConnection(RequestHandler):
             waiting.release(self.give_way)
 
     def switch(self) -> Tunnel:
-        """Stop parsing HTTP; return a tunnel that receives the client's further bytes.
-
-        Raises:
-            FaultError: too many connections have already switched protocols.
-        """
+        """Stop parsing HTTP; raises FaultError if too many connections have switched."""
         if self._totals.tunnels >= self._limits.tunnels:
             self._totals.reached(ClientBound.TUNNELS)
             detail = "Too many connections have switched protocols; try again."

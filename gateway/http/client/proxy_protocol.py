@@ -41,11 +41,7 @@ class ProxyHeader(NamedTuple):
 
 
 def parse_header(data: bytes) -> ProxyHeader | None:
-    """Parse the header at the beginning of a connection; return None while it is incomplete.
-
-    Raises:
-        ProxyHeaderError: the connection does not begin with a valid header.
-    """
+    """Parse the header; return None while it is incomplete; raises ProxyHeaderError."""
     if data.startswith(_SIGNATURE[: len(data)]):
         return _version_2(data)
     if not data.startswith(b"PROXY "[: len(data)]):

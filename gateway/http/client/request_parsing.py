@@ -146,11 +146,7 @@ def malformed(reason: str) -> Fault:
 
 
 def fault(error: HttpProcessingError, limits: Limits, head: bytes = b"") -> Fault:
-    """Convert an exception of the parser to an error response.
-
-    Args:
-        head: the beginning of the head that the parser refused.
-    """
+    """`head` is the beginning of the head that the parser refused."""
     if head.startswith(b"\x16\x03"):  # a TLS record of a handshake (RFC 8446, section 5.1)
         return malformed("it begins with TLS, and this port takes plain HTTP; use http")
     if isinstance(error, LineTooLong):

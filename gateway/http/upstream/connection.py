@@ -140,11 +140,7 @@ _ONE_WRITE: Final = 64 * 1024
 def write_request(
     write: Callable[[bytes], None], request: UpstreamRequest, authority: bytes
 ) -> None:
-    """Write a request in HTTP/1.1: the head, and the body if it is complete.
-
-    Args:
-        authority: the target's host and port, for Host unless the request sets a host.
-    """
+    """`authority` is the target's host and port, for Host unless the request sets a host."""
     begin = f"{request.method} {request.target} HTTP/1.1"
     lines = [
         begin.encode("utf-8", "surrogateescape"),

@@ -79,11 +79,7 @@ class HealthChecks:
             await asyncio.sleep(health.interval)
 
     async def _probe(self, service: Service, health: Health, address: TargetAddress) -> str | None:
-        """Send one health check; return the reason for its failure, or None if it succeeded.
-
-        Raises:
-            FaultError: the gateway itself could not send the request.
-        """
+        """Return the reason for a failure, or None; raises FaultError if the gateway failed."""
         seconds = health.timeout
         timeouts = Timeouts(seconds, seconds, seconds, seconds)
         fields = [(b"User-Agent", PSEUDONYM)]

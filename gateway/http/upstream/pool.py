@@ -161,7 +161,6 @@ class ServicePool:
         self._next = 0
 
     def choose(self, now: float, tried: Collection[TargetAddress] = ()) -> TargetAddress | None:
-        """Select the address for a request; None if no address is available."""
         addresses = self.addresses
         if len(addresses) == 1:
             only = addresses[0]
