@@ -91,7 +91,7 @@ class Jwt(SectionModel):
         return self.discover or any(getattr(self, name) is not None for name in _KEYS)
 
     def compile(self, files: ConfigFiles, shown: Callable[[str], str]) -> NameSource:
-        """Return the source of names; raises ValueError if the key and the algorithms cannot be used.
+        """Return the source of names; raises ValueError if the key or the algorithms do not fit.
 
         `shown` returns the name of a client as logs and tables show it.
         """

@@ -105,11 +105,9 @@ class KeySet:
     Args:
         library: PyJWT.
         url: the URL of the key set or, with `discover`, the issuer.
-        discover: whether the URL of the key set comes from OpenID Connect Discovery.
 
     Attributes:
         keys: the keys of the last successful fetch; empty before it.
-        changes: the number of successful fetches.
         failure: why the last fetch failed; empty after a successful fetch.
         report: a function that is called after each fetch.
     """

@@ -22,12 +22,10 @@ class NameSource(NamedTuple):
     """A source of client names, such as a header field.
 
     Attributes:
-        credential: The kind of credential that the source verifies; None if it verifies none.
         place: The place of the credential in the request, for messages.
         claimed: Whether a name is nothing but the claim of the client.
         challenge: The scheme and the parameters of WWW-Authenticate, without a realm.
         owners: The clients that the source can prove; None if they are not known.
-        key_set: The keys of the issuer of tokens; None unless they are fetched.
     """
 
     read: NameReader

@@ -82,7 +82,6 @@ class AppliedLimit(NamedTuple):
 
     Attributes:
         clients: the names of the clients that it applies to; None for all clients.
-        policy: the value of RateLimit-Policy.
         left: the template of the value of RateLimit.
         text: the rate in words.
         verifies: whether any source of client names verifies credentials.

@@ -46,8 +46,6 @@ class ExplainedBody:
     """The body of a request or a response whose conversion is explained.
 
     Attributes:
-        content: the body before the conversion.
-        status: the status code of the response; None for the body of a request.
         parts: the declared conversions of each API.
         fields: the header fields of the request; empty for a response.
     """
@@ -128,8 +126,6 @@ class _TracedChange:
 
     Attributes:
         name: the location of the change in the configuration.
-        target: the version to which the change converts.
-        body: the body after the change; None if the change cannot convert it.
         beside: the header fields and query parameters that the change has set.
     """
 

@@ -201,7 +201,6 @@ class HistoryLine(msgspec.Struct, frozen=True):
         share: the version's share of the API's requests, from 0 to 1.
         mean_ms: the mean duration of requests, in milliseconds.
         p50_ms: the median duration of requests, in milliseconds; None if unknown.
-        callers: the number of distinct clients.
     """
 
     start: str
@@ -222,7 +221,6 @@ class HistoryReport(msgspec.Struct, frozen=True):
     Attributes:
         by: `minute` or `day`.
         until: the end of the period, as an RFC 3339 time.
-        replica: the replica to which the report is limited; None for all replicas.
         lines: the intervals with requests, in chronological order.
     """
 
@@ -445,9 +443,7 @@ class CutoverReport(msgspec.Struct):
     """The state of a cutover.
 
     Attributes:
-        percent: the current percentage of clients on the new route.
         state: what set the percentage; see `DecidedBy`.
-        since: when the percentage was set.
         next: what will happen next, as the end of a sentence.
         gates: the gates' current comparisons and results; after a rollback, the results that caused
             it.
@@ -587,7 +583,6 @@ class FieldReport(msgspec.Struct):
     Attributes:
         field: the name of the field. A field of a request begins with `request`.
         noise: how often the field differed between two responses of the same service.
-        last: the time of the latest difference.
     """
 
     field: str
@@ -631,7 +626,6 @@ class ShadowReport(msgspec.Struct):
         samples: the latest differences, in chronological order.
         old: the latency of the version's own service; None without compared responses.
         new: the latency of the shadow's service; None without compared responses.
-        replica: the replica to which the report is limited; None for all replicas.
     """
 
     api: str

@@ -51,7 +51,6 @@ class Identity(NamedTuple):
     """The name of the client of a request, and its proof.
 
     Attributes:
-        name: The name; empty where the client has none.
         proof: The credential that proves the name, or ASSUMED; None for a name without proof.
         scopes: The scopes that the credential grants (RFC 6749, section 3.3).
         rejection: The first credential of the request that proves nothing; None without one.

@@ -43,7 +43,6 @@ class RequestContext(NamedTuple):
     """The client, the time, the overrides and the random numbers that a plan depends on.
 
     Attributes:
-        identity: The proof of that name.
         brownout_draw: Decides whether a brownout of a percentage of requests refuses this one.
         cutover_draw: Decides whether a cutover of a percentage of requests moves this one.
         shadow_draw: Decides whether a shadow of a percentage of requests copies this one.

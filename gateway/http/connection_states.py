@@ -70,7 +70,6 @@ class Transition(dict[S, S], Generic[S, E]):
     square brackets of a dict subclass cost an additional call.
 
     Args:
-        event: the event.
         states: the next state for each state in which the event is legal.
     """
 
@@ -99,8 +98,6 @@ class TransitionTable(dict[tuple[S, E], S]):
 
 
 class ClientState(IntEnum):
-    """The state of a client's connection."""
-
     IDLE = auto()
     """No request is being processed, and no byte of the next one has arrived."""
     HEAD = auto()
@@ -185,8 +182,6 @@ BETWEEN = frozenset({_CS.IDLE, _CS.HEAD})
 
 
 class UpstreamState(IntEnum):
-    """The state of a connection to a service."""
-
     FRESH = auto()
     """The connection is open and was never used."""
     KEPT = auto()

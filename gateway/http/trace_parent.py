@@ -37,7 +37,6 @@ class TraceParent(NamedTuple):
     Attributes:
         trace_id: The id of the trace, 32 hexadecimal digits.
         span_id: The id of the caller's span, 16 hexadecimal digits.
-        sampled: Whether the caller traces the request.
     """
 
     trace_id: str

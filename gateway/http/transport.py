@@ -26,7 +26,6 @@ class BatchingTransport:
     It has the methods of asyncio's transports. Each of them first sends the delayed bytes.
 
     Args:
-        own: the transport that sends.
         batch: the transports with delayed bytes; all connections of a process share the list.
     """
 
@@ -124,7 +123,6 @@ class PacedReader:
         transport: the transport; None before the connection is made, and after its end.
         more: whether bytes after the current slice have arrived.
         paused: whether `pause` was called and `resume` was not yet.
-        rest: the received bytes that are not parsed yet.
     """
 
     def __init__(

@@ -26,7 +26,6 @@ class FailingTarget(msgspec.Struct, array_like=True, frozen=True):
         addresses: the total number of addresses of the service.
         state: the kind of failure, such as "down" or "ejected".
         since: the start of the failure, in seconds since 1970.
-        error: the latest error of the address.
     """
 
     service: str

@@ -62,7 +62,6 @@ class LoadRules(msgspec.Struct, tag=True, frozen=True):
     """To the worker: the configuration in force; sent as the first message and after each change.
 
     Attributes:
-        content: the text of the configuration.
         files: the contents of the files that the configuration names, by path.
     """
 

@@ -33,8 +33,6 @@ class Listening(NamedTuple):
 
     Attributes:
         address: the address of the `Listener`; empty for the address from environment variables.
-        own: the socket of this worker.
-        others: the sockets of the other workers.
     """
 
     address: str

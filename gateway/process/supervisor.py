@@ -69,11 +69,7 @@ _APPLY_SECONDS = 5.0
 
 @dataclass(slots=True)
 class _RunningWorker:
-    """A running worker.
-
-    Attributes:
-        applied: the number of the overrides that are in force in the worker.
-    """
+    """`applied` is the number of the overrides that are in force in the worker."""
 
     process: asyncio.subprocess.Process
     channel: Channel
@@ -95,7 +91,6 @@ class Supervisor:
     """Starts workers, replaces those that die, and stops them together.
 
     Args:
-        listeners: the listening sockets of each worker.
         unheard: the file that workers create while this process hangs and cannot store their
             counts; None if the state is only in memory.
         buckets: the descriptor of the memory with the token buckets.

@@ -99,11 +99,7 @@ class _SupervisorLostError(Exception):
 
 
 class Worker:
-    """The worker's end of the channel to its supervisor.
-
-    Attributes:
-        listeners: the sockets of all workers, by address.
-    """
+    """The worker's end of the channel; `listeners` has the sockets of all workers, by address."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self.listeners = [Listening.read(each) for each in environment[LISTENERS].split(" ")]

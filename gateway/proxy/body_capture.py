@@ -8,8 +8,6 @@ from gateway.http.upstream.upstream import UpstreamResponse
 
 
 class CaptureBudget:
-    """The number of bytes that the copies of all exchanges may use in total."""
-
     def __init__(self, most: int) -> None:
         self._left = most
 

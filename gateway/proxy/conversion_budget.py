@@ -167,7 +167,6 @@ class ConversionShare(msgspec.Struct):
 
     Attributes:
         limit: The maximum size of one body in bytes, both before and after decoding.
-        elements: The maximum number of elements in one body.
         sender: The client's exchange; None if no client is waiting, as for a shadow.
         held: The number of bytes that the exchange holds. They are released at its end.
     """
@@ -233,11 +232,7 @@ class ConversionShare(msgspec.Struct):
 
 
 class _Gathered:
-    """The part of a body that has arrived.
-
-    Args:
-        before: The number of bytes that were already reserved for other purposes.
-    """
+    """`before` is the number of bytes already reserved for other purposes."""
 
     def __init__(self, before: int) -> None:
         self.bytes = BytesIO()  # does not copy its content when it grows

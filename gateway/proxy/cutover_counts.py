@@ -32,8 +32,6 @@ CutoverPlace = tuple[str, str, str, int]
 
 
 class CutoverRequest(Protocol):
-    """The attributes of an `Exchange` that are needed for counting."""
-
     snapshot: Snapshot
     endpoint: Endpoint | None
     version: Version | None

@@ -294,7 +294,6 @@ async def rewrite_response(  # noqa: C901  # one walk in one frame, for speed
     if body is not None and isinstance(body, bytes):
         fields.append((b"Content-Length", b"%d" % len(body)))
     elif body is None and conversion and not bodiless(method, answered):
-        # The body is forwarded unchanged, with its length.
         fields += [line for line in response.fields if line[0].lower() == b"content-length"]
     return answered, fields, body, altered
 

@@ -92,7 +92,6 @@ class OfflineConversion:
         asked: The method of the request to the service.
         message: The message. Without a Content-Type, its body is assumed to be JSON.
         media_types: The formats of bodies by media type; see `Endpoint.media_types`.
-        room: Contains the limits for the body.
     """
 
     length = None

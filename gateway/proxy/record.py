@@ -166,12 +166,7 @@ def new_span_id() -> str:
 
 
 class ResponseCopy(NamedTuple):
-    """The body of a response with the header fields that describe it.
-
-    Attributes:
-        fields: The header fields, before the gateway compresses the body.
-        body: The body, before the gateway compresses it.
-    """
+    """The body of a response and its header fields, before the gateway compresses the body."""
 
     fields: HeaderFields
     body: bytes
@@ -204,9 +199,7 @@ class RequestEnding(NamedTuple):
         method: The method of the client's request, one of METHODS, or OTHER.
         asked: The method of the request to the service, one of METHODS, or OTHER.
         status: The status of the response; 0 if it never began.
-        code: The code of the fault; None without a fault.
         aborted: Whether the response is incomplete.
-        target: The address of the target that was used; None without a request to a service.
         service_status: The status of the service's response; 0 without a response.
         scheme: The scheme that the client used, `http` or `https`.
         operations: Whether the requests are also counted by operation.
@@ -242,13 +235,11 @@ class Alike:
 
     Attributes:
         key: The API, the label of the version, and the path template of the endpoint.
-        ending: The outcome of the requests.
         buckets: The number of requests in each duration bucket: one for each upper bound in BOUNDS,
             and one for longer durations.
         seconds: The sum of the durations.
         service_buckets: The number of requests in each bucket, by the time that the service took.
         service_seconds: The sum of the times that the service took.
-        converted: The number of requests with a converted body.
     """
 
     __slots__ = (

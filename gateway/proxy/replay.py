@@ -224,7 +224,6 @@ class TrialRequest(msgspec.Struct, frozen=True):
     Attributes:
         document: The location of the other version's OpenAPI document.
         version: The version that the service implements.
-        target: The path and query for the service.
     """
 
     document: str

@@ -69,12 +69,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class TimeLine:
-    """A horizontal time axis.
-
-    Attributes:
-        begin: the time at the left edge, in seconds since 1970.
-        end: the time at the right edge, in seconds since 1970.
-    """
+    """A horizontal time axis from `begin` to `end`, in seconds since 1970."""
 
     begin: float
     end: float

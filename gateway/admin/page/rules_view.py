@@ -38,9 +38,7 @@ class Asked:
 
     Attributes:
         request: the request line, such as `GET /loans?version=1`.
-        headers: the header lines.
         client: the client's name; empty to derive the name from the request.
-        peer: the client's IP address; empty if unknown.
         at: the time of the request; empty for the current time.
     """
 

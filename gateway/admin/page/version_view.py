@@ -420,7 +420,7 @@ def _chart(
     second: str = "",
     ahead: str = "",
 ) -> Part:
-    """`latest` is a text, `top` the value at the upper edge, and the other strings are SVG paths."""
+    """`latest` is a text, `top` the value at the upper edge; the other strings are SVG paths."""
     named = {"title": title, "latest": latest, "top": top, "path": path}
     return {**named, "area": area, "second": second, "ahead": ahead}
 

@@ -29,13 +29,6 @@ _OTHERWISE = re.compile(r"[-+.]?[0-9]|[yYnN]\Z")
 
 
 class Manifest(NamedTuple):
-    """One YAML document.
-
-    Attributes:
-        name: the name of its file.
-        comments: the comment lines at its beginning.
-    """
-
     name: str
     comments: tuple[str, ...]
     content: Mapping[str, Any]

@@ -56,12 +56,6 @@ def read_body(path: Path, limits: Limits) -> bytes:
 
 
 class _StoredState(NamedTuple):
-    """The contents of a store.
-
-    Attributes:
-        history: the history for the query; None without a query.
-    """
-
     view: StateView
     overrides: Overrides
     history: HistoryView | None

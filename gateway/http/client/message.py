@@ -136,9 +136,7 @@ class ClientTransport(Protocol):
 
     Attributes:
         transport: the transport to write to; None once the connection is lost.
-        peer: the IP address of the client.
         own: the local address and port of the socket.
-        scheme: `http`, or `https` for a connection with TLS.
         certificate: the verified certificate of the client, as `getpeercert` of `ssl.SSLObject`
             returns it; None without one.
         stall_seconds: the period in which a client must transfer a minimum number of bytes of a
@@ -217,7 +215,6 @@ class ClientExchange:
         authority: the host and port that the client used; empty before `read`.
         path: the loggable path of the request, without the query, which may contain secrets.
         request_id: the client's X-Request-Id if it is safe to log, otherwise a new id.
-        request_id_given: whether `request_id` came from the client.
         began: the arrival time of the head, in monotonic seconds.
         chunked: whether the response body is sent in chunks.
         keep_alive: whether another request can follow on the connection.

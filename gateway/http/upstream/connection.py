@@ -358,7 +358,6 @@ class UpstreamConnection:  # mypyc compiles no subclass of asyncio.Protocol
         name: the address of the target, for error messages.
         host: the Host field of requests that set no host.
         release: called with the connection when it is free for another exchange.
-        lost: called with the connection when it is closed.
     """
 
     def __init__(

@@ -13,8 +13,6 @@ from gateway.http.upstream.upstream import UpstreamRequest
 
 
 class StoppableTask(Protocol):
-    """A task that runs until it is stopped."""
-
     def stop(self) -> None:
         """Stop the task permanently."""
 

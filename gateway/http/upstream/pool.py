@@ -57,7 +57,6 @@ class TargetAddress:
     """An address of a target: its health, and its connections.
 
     Attributes:
-        target: the target as configured.
         host: the IP address, or the host of the target if it needs no DNS lookup.
         label: the target for the log, with the address if they differ.
         failures: the number of consecutive failures.
@@ -66,7 +65,6 @@ class TargetAddress:
         trial: whether the trial request after an ejection is in flight.
         down: whether active health checks mark the address as down.
         down_cause: the reason of the failed health check; empty if the address is not down.
-        failed: the time of the last failure.
         cause: the reason of the last failure; empty before the first one.
         turn: the virtual time of its next selection (see `ServicePool.time`), if weights differ.
     """
@@ -143,9 +141,7 @@ class ServicePool:
     Callers pass the current time as `now`, in seconds.
 
     Attributes:
-        weighted: whether the weights of the addresses differ.
         time: the virtual time of the weighted selection: that of the latest selection.
-        retries: the number of retries left in the budget.
     """
 
     def __init__(

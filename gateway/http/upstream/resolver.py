@@ -43,7 +43,6 @@ class Resolution(NamedTuple):
 
     Attributes:
         addresses: the IP addresses, in the order of preference (RFC 6724).
-        seconds: the time to live.
     """
 
     addresses: tuple[str, ...]
@@ -158,7 +157,6 @@ class Resolver:
     """Looks up host names at intervals, and reports changed addresses.
 
     Args:
-        changed: called with a name whenever its addresses have changed.
         failed: called with a name and the reason when its lookups start to fail, and with None when
             they succeed again.
     """

@@ -66,7 +66,6 @@ class TargetConnections:
 
     Attributes:
         service: the service; a reload replaces it.
-        server_name: the name that the target's certificate must contain.
         retired: whether no new exchange may begin.
     """
 
