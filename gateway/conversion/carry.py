@@ -1,8 +1,4 @@
-"""Carry: moves a value that one version has in the body, and the other version outside the body.
-
-A location outside the body is a query parameter, a header field, or a link in a Link header field
-(RFC 8288).
-"""
+"""Carry: moves a value between the body and a query parameter, header field or link (RFC 8288)."""
 
 import dataclasses
 import re
@@ -251,12 +247,9 @@ def carry(
     """Return a change that moves a value out of the body for the older version.
 
     A value that is absent in one version is absent in the other version. Null is not moved. The
-    change applies to the whole body, held in the field BODY, and not to each object in an array,
-    because the location outside the body can hold only one value.
+    change applies to the whole body, because the location outside the body can hold only one value.
 
-    Args:
-        default: The value in the body if the location is empty; MISSING for no default. A PATCH
-            request gets no default, because a default would overwrite the stored value.
+    A PATCH request gets no `default`, because a default would overwrite the stored value.
     """
     steps = _Carry(field, place, kind, default)
     return Change(

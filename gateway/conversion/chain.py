@@ -108,10 +108,7 @@ class _Part(NamedTuple):
 
 
 class _Parts(dict[tuple[str, int | None], _Part]):
-    """The parts of a conversion by method and status; the status None stands for requests.
-
-    A method or status that no link mentions has the parts of a placeholder such as `_OTHER_METHOD`.
-    """
+    """The parts of a conversion by method and status; the status None stands for requests."""
 
     def __missing__(self, key: tuple[str, int | None]) -> _Part:
         method, status = key
@@ -126,7 +123,6 @@ class Conversion:
     """The conversion of messages from one version to another, through all links between the two.
 
     Attributes:
-        makes_bodies: Whether a request without a body may get a body; see `made`.
         goes_beyond_bodies: Whether a link reads or converts parts of a response besides its body.
         shows_message: Whether a change of the query or of header fields reads the whole message.
     """
@@ -246,11 +242,7 @@ class Conversion:
         fields: list[tuple[bytes, bytes]],
         message: Message | None = None,
     ) -> list[tuple[bytes, bytes]]:
-        """Convert the header fields of a message; may raise ConversionError.
-
-        Args:
-            status: The status of the response; None for the header fields of a request.
-        """
+        """Convert the header fields of a message; the status is None for those of a request."""
         # Protocol switches and redirects are not errors. A 304 has the header fields that a 200
         # response would have (RFC 9110, section 15.4.5).
         rewrites = self.parts[method, _OK if status in _NO_ERRORS else status].headers
@@ -290,10 +282,9 @@ def compose(
     source: Version,
     target: Version,
 ) -> Conversion:
-    """Return the conversion from one version to another.
+    """Return the conversion from one version to another, given the versions in ascending order.
 
     Args:
-        ladder: All versions of the API, the oldest first.
         links: The declared links by their older version, in the order of an upgrade.
 
     Raises:

@@ -192,12 +192,7 @@ def in_arrays(scopes: Iterable[Scope]) -> bool:
 
 
 class ValueRewrite(NamedTuple):
-    """One direction of a change of a single value.
-
-    Attributes:
-        step: Returns the step, given the keys that lead to the value.
-        origin: Returns the function that maps locations back, given the same keys.
-    """
+    """One direction of a change of a single value, given the keys that lead to the value."""
 
     step: Callable[[Keys], ConversionStep]
     effect: SchemaEffect
@@ -215,12 +210,9 @@ def value_change(
     *,
     nulls: bool = False,
 ) -> Change:
-    """Return a change of the value of one field, which stays at its location.
+    """Return a change of the value of one field; a direction that is None changes nothing.
 
-    Args:
-        up: The direction to the newer version; None if it changes nothing.
-        down: The direction to the older version; None if it changes nothing.
-        nulls: Whether null is converted too. If false, null stays null.
+    Null stays null, unless `nulls` is true.
     """
 
     def directed(rewrite: ValueRewrite | None) -> DirectedChange:
@@ -237,7 +229,6 @@ def value_change(
 
 
 def _value_effect(rewrite: ValueRewrite, image: SchemaImage, flat: Flat) -> object:
-    """Return the schema of converted values. The values of an enum are converted one by one."""
     words = words_of(flat)
     if words is None or flat["type"] in ("object", "array"):
         return rewrite.effect(flat, image)
@@ -281,8 +272,6 @@ def rewrite_opened(
     effect: SchemaEffect,
     origin: Callable[[Keys], Origin] = one_value,
 ) -> ValueRewrite:
-    """Return a ValueRewrite whose function gets a value that is parsed one level deep."""
-
     def step_at(field: Keys) -> ConversionStep:
         def step(fields: JsonObject, form: JsonForm) -> None:
             change_value(fields, field, form, partial(convert, form))
@@ -369,7 +358,6 @@ def whole_body(change: Change, of_documents: Change | None = None) -> Change:
 def held_effect(
     scopes: tuple[Scope, ...], effect: SchemaEffect, key: str, schema: object, image: SchemaImage
 ) -> object:
-    """Return the schema of a value after a change of the temporary field `key` that holds it."""
     made = image.inside(an_object({key: schema}), scopes, lambda flat: effect(flat, image))
     return union(field_of(one, key) for one in image.alternatives(made))
 
@@ -658,7 +646,6 @@ def _has(holder: Any, token: str | int) -> bool:
 
 
 def _saved(value: Document) -> list[tuple[Any, Any]]:
-    """Return an object and all parsed objects and arrays in it, each with a copy of its content."""
     if not isinstance(value, dict | list):
         return []
     held = value.values() if isinstance(value, dict) else value

@@ -29,12 +29,8 @@ _TYPES = {"string": "text", "integer": "number"}
 class Condition:
     """A condition on one field of an object.
 
-    Attributes:
-        values: The values that fulfil the condition; None if the type decides.
-        types: The types that fulfil the condition if the type decides: object, array, text, number,
-            boolean or null.
-        negated: Whether all other values fulfil the condition instead. A missing field then fulfils
-            it too.
+    `values` is None if the type decides. With `negated`, all other values fulfil the condition, and
+    so does a missing field.
     """
 
     keys: Keys

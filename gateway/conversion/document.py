@@ -1,7 +1,6 @@
 """Documents: JSON values that may be parsed lazily, and access to their fields.
 
-The functions in this module raise ConversionError if the path to a field leads through a value that
-is not an object.
+A path that leads through a value that is not an object raises ConversionError.
 """
 
 from collections.abc import Callable

@@ -64,12 +64,10 @@ class FieldPath(NamedTuple):
 def parse_path(text: str) -> FieldPath:
     r"""Parse a field path such as `lines[].price`, `prices.*.sum`, `tags[]` or `a.*`.
 
-    `promotion[coupon]` is one key, the name of a nested field in a form. `*` matches any member.
-    A backslash escapes a dot, a bracket or a backslash in a key. `\*` is the key `*`.
+    `promotion[coupon]` is one key, the name of a nested field in a form. `*` matches any member. A
+    backslash escapes a dot, a bracket or a backslash in a key. `\*` is the key `*`.
 
-    Raises:
-        ValueError: The string is not a path to a field. The message explains the mistake to the
-            operator.
+    The message of its ValueError is for operators.
     """
     if nested := _NESTED_NAME.match(text):
         return FieldPath((), (nested[1],), nested[2].count("[]"))

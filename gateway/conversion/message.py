@@ -29,10 +29,8 @@ from gateway.versions.version import Version
 class QueryStep(NamedTuple):
     """The changes of a query between two adjacent versions.
 
-    Attributes:
-        dropped: The names of parameters that only the operation of the source version has. They
-            are removed.
-        added: Parameters that only the operation of the target version has. They are added.
+    `dropped` names the parameters that only the operation of the source version has. `added` are
+    those that only the operation of the target version has.
     """
 
     source: Version
@@ -73,10 +71,7 @@ class QueryWalk(NamedTuple):
         return lines
 
     def at(self, version: Version) -> ParameterLines:
-        """Convert the client's query to a version on the way to the service's version.
-
-        May raise ConversionError.
-        """
+        """Convert the client's query to a version on the way; may raise ConversionError."""
         lines = self.lines
         for version_step in self.version_steps:
             if version_step.source == version:
@@ -217,10 +212,7 @@ class Place(Protocol):
 class CarriedValue(NamedTuple):
     """A value that one version has in the body, and the other version outside the body.
 
-    Attributes:
-        field: The location of the value in the body.
-        in_newer: Whether the newer version has the value in the body. If false, the older version
-            has it there.
+    The newer version has it in the body if `in_newer` is true, otherwise the older version.
     """
 
     field: Keys

@@ -24,9 +24,7 @@ END = "/"
 class QueryPart(NamedTuple):
     """A query parameter that belongs to an operation, with a captured or a fixed value.
 
-    Attributes:
-        capture: The name of the capture for the value, or for a part of the value; None for a fixed
-            value.
+    `capture` is None for a fixed value.
     """
 
     name: str
@@ -91,10 +89,9 @@ class OperationPattern(NamedTuple):
         return found, [line for line in lines if line.key not in names]
 
     def path(self, captures: Captures, version: Version) -> str:
-        """Return the path with the captures filled in; with `END` in them, it ends with a slash.
+        """Return the path with captures filled in; raises ConversionError for a dot segment.
 
-        Raises:
-            ConversionError: A capture would become a dot segment.
+        With `END` in the captures, the path ends with a slash.
         """
         for part in self.template.segments:
             if part.capture is not None and part.capture != "version":

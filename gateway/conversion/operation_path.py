@@ -30,10 +30,8 @@ class OperationPath(NamedTuple):
     """A request as it is sent to the service, and the conversions that apply to it.
 
     Attributes:
-        version: The version of the converted request.
         operations: The operation of the request in each version step; None in a step without a
             declared operation for the request.
-        path_of: Returns the path of the request for a service that implements the given version.
         substitute: The service or refusal that responds if the next version lacks the operation;
             otherwise None.
         meant: The method, in the service's version, that an OPTIONS request asks about. None for
@@ -257,9 +255,6 @@ def find_link(
     Returns None if the target version lacks the operation. Clients usually request a URL with GET.
     Another method is used if more version steps declare an operation for that method, or if its
     operation has more literal text in the path.
-
-    Args:
-        path: Returns the path of the URL with the given version in it.
 
     Raises:
         ConversionError: The URL does not fit the operations or the changes of queries.

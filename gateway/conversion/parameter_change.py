@@ -1,8 +1,4 @@
-"""Changes of query parameters and header fields, both represented as lines: a name and a value.
-
-Values are strings. A change applies to all lines with its name. Lines keep their order, and a line
-that no change names keeps its bytes.
-"""
+"""Changes of query parameters and header fields, both represented as lines: a name and a value."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,11 +11,7 @@ from gateway.conversion.unfit import REFUSE_UNFIT, Unfit, UnfitPolicy, count_unf
 
 
 class ParameterLine(NamedTuple):
-    """One query parameter or one line of a header field.
-
-    Attributes:
-        value: The raw value; None for a query parameter without an equals sign.
-    """
+    """A query parameter or header line; `value` is raw, or None without an equals sign."""
 
     key: str
     name: str
@@ -31,10 +23,6 @@ class Spelling(NamedTuple):
 
     Attributes:
         what: The term for a line in error messages.
-        key: Normalizes a name for comparison.
-        name: Encodes a name.
-        read: Decodes a value.
-        write: Encodes a value.
         message: The `gateway.conversion.message.Message` that the lines belong to. LINK for the
             query of a URL in a response, which no client has requested yet. None if the message is
             unknown.
@@ -121,9 +109,7 @@ class MovedNames(NamedTuple):
 class ParameterChange:
     """One declared change of query parameters or header fields between two adjacent versions.
 
-    Attributes:
-        lenient: The variant of the change that leaves invalid values unchanged. None if there is no
-            such variant.
+    `lenient` is the variant that leaves invalid values unchanged; None without such a variant.
     """
 
     names: tuple[MovedNames, ...]
@@ -328,7 +314,6 @@ def write_query(lines: ParameterLines) -> str | None:
 def rewrite_fields(
     fields: Iterable[tuple[bytes, bytes]], rewrites: Sequence[Rewrite], message: object = None
 ) -> list[tuple[bytes, bytes]]:
-    """Apply changes to header fields; may raise ConversionError."""
     return write_fields(rewrite_lines(parse_fields(fields), rewrites, FIELDS.of(message)))
 
 

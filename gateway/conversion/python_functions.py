@@ -23,9 +23,6 @@ def load_function(name: str, given: Sequence[str] = ()) -> Callable[..., object]
 
     A process imports a module only once, so edits to a module take effect at a restart.
 
-    Args:
-        given: The keyword parameters that the function may have besides the value.
-
     Raises:
         ValueError: The function cannot be imported or called. The message explains the reason to
             the operator.
@@ -56,9 +53,6 @@ def module_hash(name: str) -> str:
     """Return a hash of the source file of a function; empty if its module has no file.
 
     The hash is cached at the first call, because a module is imported only once.
-
-    Args:
-        name: The name of the function in the form `module:function`.
     """
     return _hash_of(name.partition(":")[0])
 

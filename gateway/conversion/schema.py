@@ -90,12 +90,7 @@ class UndecidedError(Exception):
 
 
 class Taken(NamedTuple):
-    """The result of `SchemaImage.take`.
-
-    Attributes:
-        value: The schema of the field; False if the object has no such field.
-        required: Whether the field is always present.
-    """
+    """The result of `SchemaImage.take`; `value` is False if the object has no such field."""
 
     rest: Flat
     value: object
@@ -490,11 +485,7 @@ _ID_TYPES = ("string", "integer", "number")
 
 
 class SchemaImage(Schemas):
-    """Applies the effects of changes to the schemas of documents.
-
-    Attributes:
-        refusals: Reasons why the changes may refuse a document; empty if they refuse none.
-    """
+    """Applies the effects of changes to the schemas of documents."""
 
     def __init__(self, components: Mapping[str, object]) -> None:
         super().__init__(components)
@@ -522,11 +513,7 @@ class SchemaImage(Schemas):
             self._keeps_way, self._keeps_values = before
 
     def refused(self, flat: object, reason: str, made: object = False) -> object:
-        """Record that a change may refuse values, and return the schema after the change.
-
-        Args:
-            made: The schema of the converted values; False if all values are refused.
-        """
+        """Record that a change may refuse values, and return the schema after the change."""
         if self._keeps_values:
             return union((made, flat))
         self.refusals.append(reason)
@@ -650,7 +637,6 @@ class SchemaImage(Schemas):
         """Apply an effect to the value of a field of an object.
 
         Args:
-            keys: The keys of the field; an absent field stays absent.
             nulls: Whether the effect also applies to null. If false, null is unchanged.
             parts: Whether the effect itself records which parts of the value the change reads.
         """

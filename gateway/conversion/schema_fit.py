@@ -45,7 +45,6 @@ class Fit(NamedTuple):
     """Whether one schema fits another, and the first difference if it does not.
 
     Attributes:
-        field: The location of the difference: a JSON Pointer with `*` for any element or key.
         keyword: The keyword of the other schema that documents may violate at this location.
         reason: The predicate of a sentence whose subject is the field, such as "may be null".
     """

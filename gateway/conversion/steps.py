@@ -1,8 +1,7 @@
 """Steps: changes of a document in one direction, fused so that the document is traversed once.
 
-All changes of the elements of an array are fused into one step. The step opens each element once,
-applies all changes to it, and closes it before it opens the next element. Changes of the members of
-an object, and changes inside a nested object, are fused in the same way.
+All changes of the elements of an array are fused into one step, which opens each element once.
+Changes of the members of an object, and inside a nested object, are fused in the same way.
 """
 
 from collections.abc import Callable, Iterable, Sequence

@@ -35,11 +35,7 @@ REFUSE_UNFIT = UnfitPolicy()
 
 
 class UnfitKey(NamedTuple):
-    """The labels of the unfit values that are counted together.
-
-    Attributes:
-        message: The kind of messages: request or response.
-    """
+    """The labels of the unfit values that are counted together."""
 
     change: str
     message: str

@@ -1,8 +1,4 @@
-"""Version steps: the declared changes between two adjacent versions, and which of them apply.
-
-A `VersionLink` is one entry of `conversions` in gateway.yaml. A `VersionStep` has all links between
-two adjacent versions, and the operations that these links declare.
-"""
+"""Version steps: the declared changes between two adjacent versions, and which of them apply."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -52,11 +48,7 @@ class FormTypes:
     def typed(self, fields: JsonObject, *, keeps: bool = False) -> JsonObject:
         """Return the fields of a form, converted from strings to their declared types.
 
-        Args:
-            keeps: Whether a string that cannot be converted to its type stays a string.
-
-        Raises:
-            ConversionError: A string cannot be converted to its type, and `keeps` is false.
+        A string that cannot be converted raises ConversionError, or stays a string with `keeps`.
         """
         return {name: self._value(name, value, keeps) for name, value in fields.items()}
 
@@ -104,7 +96,6 @@ class VersionLink:
 
     Attributes:
         changes: The changes of bodies, in the order of an upgrade. A downgrade reverses the order.
-        statuses: The error statuses whose bodies the changes apply to.
         status: Maps statuses of the newer version to different statuses of the older version.
         varies: Whether equal bodies may be converted to different bodies, because a change depends
             on the request or on a Python function.
@@ -151,12 +142,9 @@ class VersionLink:
         return bool(self.headers or self.status or self.needs_message or self.maps_links)
 
     def applies(self, method: str, status: int | None) -> bool:
-        """Return whether the link applies to a request or response, judged by method and status.
+        """Return whether the link applies to a request (the status is None) or response.
 
         The result is False for a link with `operations`; `VersionStep.chosen` selects such links.
-
-        Args:
-            status: The status of the response in the newer version; None for a request.
         """
         if self.operations is not None or (self.methods is not None and method not in self.methods):
             return False
@@ -192,9 +180,6 @@ def event_names(links: Sequence[VersionLink], direction: Direction) -> Callable[
     """Return a function that renames server-sent events, or None if no link renames events.
 
     If several names of the newer version map to the same older name, an upgrade uses the first.
-
-    Args:
-        links: The links in the order of the direction.
     """
 
     def named(name: str) -> str:
@@ -263,11 +248,7 @@ _NO_CONTENT = 204
 
 
 class OperationChoice(NamedTuple):
-    """The operation of a request in one version step.
-
-    Attributes:
-        methods: The methods of the request, in either version, to which links are restricted.
-    """
+    """The operation of a request in one version step."""
 
     operation: MappedOperation | None
     methods: frozenset[str]
@@ -339,9 +320,6 @@ def applying(
     A response whose status becomes 204 in a version between source and target loses its body there.
     The links up to that version do not convert the body, and later links start without a body. The
     number is None if no version has the status 204.
-
-    Args:
-        status: The status of the response in the source version; None for a request.
     """
     found: list[VersionLink] = []
     lost: int | None = None
@@ -372,10 +350,7 @@ def status_kinds(
 
 
 def path_moved(version_steps: Sequence[VersionStep], prefix: str) -> str:
-    """Convert a path prefix through several version steps.
-
-    A version step without an operation below the prefix does not change the prefix.
-    """
+    """Convert a path prefix; a step without an operation below the prefix does not change it."""
     for version_step in version_steps:
         moved = (
             None

@@ -35,11 +35,7 @@ _SOME_DAY = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def cron_schedule(text: str, zone: tzinfo) -> Schedule:
-    """Return the schedule of a five-field cron expression in a time zone.
-
-    Raises:
-        ValueError: The string is not a cron expression. The message describes the correct form.
-    """
+    """Return the schedule of a five-field cron expression; its ValueError describes the form."""
     if len(text.split()) != _FIELDS:
         raise ValueError(_expected("does not have five fields"))
     try:
@@ -147,11 +143,7 @@ class Brownout(SectionModel):
         naming: ClientNaming | None,
         mistakes: Mistakes,
     ) -> "VersionBrownout":
-        """Return the brownouts of one version.
-
-        Args:
-            sunset: The sunset in seconds since 1970; infinity without a sunset.
-        """
+        """Return the brownouts of one version; `sunset` is in seconds since 1970, or infinity."""
         # An explicit percentage of 0 disables the brownout on purpose.
         if not self.windows and "percent" not in self.model_fields_set:
             mistakes.add("refuses nothing; add windows or percent")
@@ -244,9 +236,7 @@ class CompiledWindow:
 class VersionBrownout:
     """The brownouts of one version.
 
-    Attributes:
-        exempt: The end of each client's exemption in seconds since 1970, by client; infinity for a
-            permanent exemption.
+    `exempt` has the end of each client's exemption in seconds since 1970, which may be infinity.
     """
 
     key: VersionKey

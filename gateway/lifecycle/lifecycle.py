@@ -178,11 +178,7 @@ class VersionLifecycle:
         )
 
     def header_fields(self, sunset: float, successor_link: str | None) -> FieldLines:
-        """Return the header fields that announce the lifecycle.
-
-        Args:
-            sunset: When the version ends for the client; infinity without an end.
-        """
+        """Return the header fields that announce the lifecycle; `sunset` may be infinity."""
         lines: list[tuple[bytes, bytes]] = []
         links: list[str] = []
         if self.deprecated is not None:
@@ -309,8 +305,6 @@ class EndpointLifecycle(VersionLifecycle):
         exempt_fields: The header fields that replace `fields` for each exempt client, by client.
         link_parts: The parts of a successor link that depends on the request: literal strings that
             alternate with keys of link values. Empty if the link is constant.
-        operations_differ: Whether operations may have different paths in a successor.
-        has_port: Whether a link to another host needs the client's port.
     """
 
     successors: tuple[Successor, ...] = ()
@@ -339,7 +333,6 @@ class EndpointLifecycle(VersionLifecycle):
     def refusal(
         self, context: RequestContext, link_values: Mapping[str, str], offered: tuple[str, ...]
     ) -> Fault:
-        """Return the error for a request to an ended version."""
         successor = self.available_successor(context, link_values)
         advice = f"use {' or '.join(offered)}" if offered else "no version is left"
         if successor is not None:
@@ -371,9 +364,7 @@ def lifecycle_at(
 ) -> EndpointLifecycle:
     """Return the lifecycle of a version with the links of one endpoint.
 
-    Args:
-        convert: Returns the conversion between two versions at the endpoint; None if their
-            operations have the same paths.
+    `convert` returns None if the operations have the same paths in both versions.
     """
     successors = []
     for later in lifecycles[version].successor_versions:

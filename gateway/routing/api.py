@@ -61,13 +61,9 @@ class ApiModel(VersionChoice):
         mistakes: Mistakes,
         access: AnyAccess | None = None,
     ) -> tuple[Api, dict[Location, Endpoint]] | None:
-        """Return the API, and its endpoints by their locations in gateway.yaml.
+        """Return the API and its endpoints, or None if it has versions but no valid label.
 
-        Args:
-            now: the time in seconds since 1970, used to determine which versions have ended.
-
-        Returns:
-            None if the API has versions but all their labels are invalid.
+        `now` is in seconds since 1970 and determines which versions have ended.
         """
         here, models = mistakes.below("apis", name), self.versions or {}
         versions = self.compile_versions(models, here)
@@ -145,7 +141,6 @@ class ApiModel(VersionChoice):
         ]
 
     def services_told_versions(self) -> Iterator[str]:
-        """Yield the names of the services that a conversion or a pinned client uses."""
         models = self.versions or {}
         reached = [*self.pins.values()]
         for version in models.values():

@@ -1,7 +1,7 @@
 """`cors` in gateway.yaml: the origins whose scripts may read responses.
 
-At the top level, `cors` applies to the gateway's own responses, and services handle CORS. The
-`cors` of an API applies to all responses, and the gateway answers preflights (Fetch, section 3.2).
+At the top level, `cors` applies to the gateway's own responses. The `cors` of an API applies to all
+its responses, and the gateway answers preflights (Fetch, section 3.2).
 """
 
 import re
@@ -69,7 +69,6 @@ class CorsRules:
 
     @property
     def vary(self) -> tuple[str, ...]:
-        """The names of the request header fields on which the response depends, for Vary."""
         return () if ANY in self.origins else (_ORIGIN,)
 
     def answer(
@@ -156,7 +155,6 @@ def _moved(link: VersionLink) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]
 
 
 def requested(names: Sequence[str], pairs: Sequence[NamePair]) -> list[str]:
-    """Convert the header names that a preflight requests to the names in the service's version."""
     found = _lower(names)
     for client, service in pairs:
         found = _replaced(found, client, service, whole=False)

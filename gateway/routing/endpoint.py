@@ -306,11 +306,7 @@ class EndpointModel(SectionModel):
     def _substitutes(
         self, api: ApiParts, route: Route, readers: tuple[Reader, ...]
     ) -> Iterator[tuple[tuple[str, Version], Route]]:
-        """Yield the routes to other services that provide operations which a version lacks.
-
-        The key of each route is the name of the service and the version that the service
-        implements.
-        """
+        """Yield the routes to other services that provide operations which a version lacks."""
         if route.request is None or route.version is None:
             return
         for step in route.request.version_steps:

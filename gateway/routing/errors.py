@@ -93,7 +93,6 @@ class ErrorTemplate:
         """Return the body of a refusal.
 
         Args:
-            misfit: Why the request does not fit its version; see PLACEHOLDERS.
             own: The members that the configuration sets for this refusal only. They override all
                 other members.
         """
@@ -163,7 +162,6 @@ def _text(template: str, values: Mapping[str, object]) -> str:
 
 
 def _only(template: str) -> str | None:
-    """Return the name of the placeholder if the string is a single placeholder, else None."""
     match = _PLACEHOLDER.fullmatch(template)
     return None if match is None else match[1]
 

@@ -30,11 +30,7 @@ _URL = re.compile(
 
 
 def in_form(link: str, form: LinkForm, scheme: str, authority: str, base: str) -> str:
-    """Write a link to the client's own host in the given form. Other links are unchanged.
-
-    Args:
-        base: The path of the client's request, for resolving relative paths.
-    """
+    """Write a link to the client's own host in the given form. Other links are unchanged."""
     link_scheme, link_authority, path, query, fragment = split_url(link)
     if link_authority is None:
         if form is LinkForm.RELATIVE or link_scheme is not None or (not path and query is None):
@@ -98,9 +94,7 @@ _NO_LABEL = "#"
 class MappedLink(NamedTuple):
     """A mapped link.
 
-    Attributes:
-        text: The link, unchanged if it could not be mapped.
-        fits: Whether the link belongs to an endpoint or to another host.
+    `fits` is false if the link belongs neither to an endpoint nor to another host.
     """
 
     text: str
@@ -113,9 +107,7 @@ class LinkMapper(NamedTuple):
     Attributes:
         chosen_by: The mechanism or rule that chose the version; None if the API has no versions.
         path: The raw path of the client's request, as the gateway received it.
-        target: The raw path of the request to the service.
         authority: The host and port in the request that the gateway received.
-        public_scheme: The scheme that the client used, `http` or `https`.
         public_authority: The host and port that the client used. They differ from `authority` if a
             trusted proxy forwards requests under another host name.
         public_prefix: The path prefix that a trusted proxy removed from the client's path.
@@ -289,12 +281,6 @@ class LinkMapper(NamedTuple):
         return f"{'' if scheme is None else 'http:'}//{own}"
 
     def _public(self, path: str) -> tuple[str | None, tuple[Endpoint, Route] | None]:
-        """Map a path that is already public: only its version is replaced.
-
-        Returns:
-            The path for this client, or None if the path is not public. If the path belongs to the
-                API of the request, its endpoint and route are also returned.
-        """
         found = self.directory.router.find(path)
         if found is None:
             return None, None
@@ -350,7 +336,6 @@ def _without(prefix: str, path: str) -> str:
 
 
 def _joined(prefix: str, path: str, query: str | None, fragment: str) -> str:
-    """Build a link from its parts. `prefix` is the scheme and the authority, and may be empty."""
     rest = f"{path}{query_and_fragment(query, fragment)}"
     return f"{prefix}{rest}" if prefix else without_authority(rest)
 

@@ -139,10 +139,6 @@ def client_methods(
 
     The methods are in the order of the service. Methods for which the service has another path come
     last.
-
-    Args:
-        asked: The path of the request to the service.
-        allowed: The methods that the service allows at that path.
     """
     operation_paths = _operation_paths(conversions, path, query)
     # The service has declared operations at these methods, for which clients use other methods.
@@ -177,9 +173,6 @@ def methods_elsewhere(
     operation that is still at the path. So the result is empty in two cases: a declared operation
     is still at the path, or a path that ends with a capture, such as `/users/{id}`, has moved
     without GET.
-
-    Args:
-        asked: The path of the request to the service.
     """
     newer = conversions[0].direction is Direction.DOWN
     found: list[str] = []

@@ -46,7 +46,6 @@ class Plan(NamedTuple):
     Attributes:
         chosen_by: The mechanism or rule that chose the version; None if the API has no versions.
         target: The raw path and query of the request to the service.
-        fields: The header fields to add to every response of this version.
         shadow: The plan for repeating the request in the background, or the refusal that the
             repeated request would get; None if the request is not repeated.
         operation_path: The operation of the request in each version between the client's and the
@@ -211,10 +210,6 @@ def _cutover_route(
 
 
 def _passes_preflight(snapshot: Snapshot, methods: tuple[str, ...], head: RequestHead) -> bool:
-    """Return whether a preflight for an allowed method is forwarded to the service.
-
-    It is not forwarded if `cors` allows its origin.
-    """
     if not is_preflight(head.method, head.fields):
         return False
     if snapshot.cors is not None and snapshot.cors.preflight(head.fields):

@@ -1,8 +1,4 @@
-"""The snapshot: everything that is compiled from one configuration. It is immutable.
-
-A reload builds a new snapshot and replaces one reference. A request uses the same snapshot until
-its end.
-"""
+"""The snapshot: everything that is compiled from one configuration. It is immutable."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -44,7 +40,6 @@ class SchemaCheck(NamedTuple):
 
     Attributes:
         percent: The percentage of converted responses to validate, at most 100.
-        schema: The URL or file path of the document.
         gated: Whether a sample of all responses is validated, for a gate of the cutover.
     """
 
@@ -82,7 +77,6 @@ class Route:
             keeps the Content-Type of the service.
         error_type: The Content-Type of JSON errors of the service; None keeps the Content-Type of
             the service.
-        link_form: The form of links to clients; None keeps the form of the service.
         tag_key: The key of entity tags; None if responses are not converted.
         overrules: The lower-case names of the service's header fields that the gateway replaces
             with its own fields.
@@ -164,7 +158,6 @@ class Endpoint:
     Attributes:
         methods: The allowed methods, with HEAD if GET implies it; None leaves the decision to the
             service. The gateway responds to OPTIONS itself unless the methods include it.
-        selector: The selector of the version; None if the API has no versions.
         vary: The names of the request header fields on which responses depend.
         max_body: The maximum size of a request body in bytes; None applies the gateway's limit.
         media_types: The format of converted bodies (`json`, `json_lines`, or `pass` without
@@ -238,11 +231,7 @@ class LinkDirectory:
     def find(
         self, service: Service, endpoint: Endpoint, route: Route, path: str
     ) -> tuple[ServedPath, Mapping[str, str]] | None:
-        """Return the endpoint and route of a service's path, with the raw captures in the path.
-
-        Returns:
-            None if the path does not belong to an endpoint.
-        """
+        """Return the endpoint and route of a service's path with its raw captures, or None."""
         mechanisms = mechanisms_of(endpoint)
         key = service.name, endpoint.api, route.version, route.service_version, mechanisms
         known = self._maps.get(key)
@@ -330,7 +319,6 @@ class LinkDirectory:
 
 
 def served_path(endpoint: Endpoint, route: Route) -> Template:
-    """Return the path template of requests to a route's service, with the version filled in."""
     template = route.upstream_path or endpoint.template
     if "version" not in template.captures:
         return template
@@ -358,7 +346,6 @@ _PORTS = {"http": ":80", "https": ":443"}
 
 
 def authorities_of(service: Service) -> Iterator[str]:
-    """Yield the authorities of a service: the addresses of its targets, and its `host`."""
     for target in service.targets:
         yield target.authority
     if service.host not in (CLIENT_HOST, TARGET_HOST):
@@ -424,7 +411,6 @@ class Snapshot:
         trusted_proxies: The networks of the proxies whose forwarding fields the gateway trusts.
         state: The path of the state file, or the URL of the database; None does not store state
             across restarts.
-        compress: Whether converted responses are compressed if the client accepts compression.
         withheld: The lower-case names of the request header fields that are never forwarded as
             received.
         read: The lower-case names of the request header fields from which the gateway reads
@@ -436,8 +422,6 @@ class Snapshot:
         forget_after: The time after which a lost replica of a fleet is removed, in seconds.
         passed: Decides which header fields of unconverted requests are forwarded.
         passed_in_trace: Like `passed`, for requests to which the gateway adds trace fields.
-        tolerates_unfit: Whether a change keeps or omits values that it cannot convert.
-        derived: A cache for values that reports compute from this configuration.
     """
 
     router: Router[Endpoint]

@@ -1,6 +1,5 @@
 """gateway.yaml as a document: its values, with variables replaced, and the position of each part.
 
-`compose` parses the text into nodes with positions; `read` converts nodes to values of YAML 1.2.
 Positions are needed only for messages, so they are looked up on demand.
 """
 
@@ -84,11 +83,7 @@ class YamlError(Exception):
 
 
 def compose(content: bytes) -> Node | None:
-    """Return the root of the document in a file, or None if the file is empty.
-
-    Raises:
-        YamlError: the file is not UTF-8, not YAML, or nested too deeply.
-    """
+    """Return the root of the document in a file, or None if it is empty; raises YamlError."""
     try:
         return _Composer(yaml.parse(content.decode(), Loader=yaml.CSafeLoader)).document()
     except UnicodeDecodeError as error:
@@ -233,7 +228,6 @@ class YamlDocument:
     Attributes:
         texts: for each string with variables: the string with their values, and the string in the
             file.
-        values: the variables, such as `${NAME}`, by their values.
         content: the content of the file, which is parsed again in the rare case that positions are
             needed.
     """

@@ -26,12 +26,7 @@ MAX_BYTES = 256 * 1024
 
 
 class DraftReport(NamedTuple):
-    """The result of checking a draft.
-
-    Attributes:
-        warnings: the warnings, for example about a conversion that loses data.
-        summary: a short summary of the draft; empty if the draft has mistakes.
-    """
+    """The result of checking a draft."""
 
     mistakes: list[Issue]
     warnings: list[Issue]

@@ -48,12 +48,10 @@ def load(
     documents: bool = True,
     files: Mapping[str, bytes] | None = None,
 ) -> Snapshot:
-    """Return the Snapshot of a file's content.
+    """Return the Snapshot of a file's content. `files` replace files on the disk.
 
     Args:
         folder: the folder to which paths are relative; without it, files are not checked.
-        files: the contents of files that the configuration names, which replace the files on the
-            disk.
 
     Raises:
         ConfigError: the content cannot be used. The error has every mistake with its line.

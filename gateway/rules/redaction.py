@@ -185,7 +185,6 @@ def _member(option: _Schema, key: str) -> _Schema:
 
 
 def _literal(text: str) -> str:
-    """Return a string in which each variable is replaced by its default, or removed."""
     try:
         return fill(text, {})
     except UnsetVariablesError as error:

@@ -128,10 +128,9 @@ class EnvironmentFileError(ValueError):
 
 
 def parse_environment(content: bytes, source: str) -> dict[str, str]:
-    """Return the variables of an environment file. If a name is repeated, its last value is used.
+    """Return the variables of an environment file; a malformed line raises EnvironmentFileError.
 
-    Raises:
-        EnvironmentFileError: a line is neither a variable nor a comment, or is not UTF-8.
+    If a name is repeated, its last value is used.
     """
     found: dict[str, str] = {}
     for number, raw in enumerate(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):

@@ -198,7 +198,6 @@ def _round_trip(
 
 
 def _alike(located: LocatedOperation) -> object:
-    """Return a key that is equal for the same operation in both documents."""
     return located.name if located.twin else (located.operation.method, located.operation.shape)
 
 
@@ -350,13 +349,11 @@ def _responses(
 
 
 def _other_body(operation: Operation, key: str) -> str:
-    """Describe a response without a JSON body, for use in a message."""
     stream = _stream(operation.answer_types[key])
     return f"answers {stream}" if stream else "declares no JSON body"
 
 
 def _stream(types: Sequence[str]) -> str | None:
-    """Describe the first media type that is a stream of documents; None without one."""
     for name in types:
         if format_of([(b"content-type", name.encode())]) in STREAMS:
             return f"{name}, of whose documents none is checked"

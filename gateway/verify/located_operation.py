@@ -65,7 +65,6 @@ class LocatedOperation:
 def find_operation(
     located: LocatedOperation, request: Conversion, response: Conversion
 ) -> OperationPath | None:
-    """Return the operation path that the configuration declares for an operation, or None."""
     if not request.has_operations:
         return None
     for path, query in _samples(located.operation.shape, request):
@@ -210,14 +209,7 @@ def _located(
 def documented(
     api: Api, version: Version, folder: Path, *, serves: bool
 ) -> frozenset[tuple[str, str]] | None:
-    """Return the method and the endpoint of each operation in a version's document.
-
-    Args:
-        serves: whether the process serves requests. Such a process does not load large documents.
-
-    Returns:
-        None if the document cannot be loaded.
-    """
+    """Return the method and the endpoint of each operation, or None without a loaded document."""
     location = api.schemas[version]
     try:
         bound = SERVING if serves else None

@@ -1,8 +1,4 @@
-"""Conversions of one part of a message: its body, its query parameters or its header fields.
-
-A form, a query and header fields are each represented as a JSON object whose keys are their names,
-so that a JSON Schema can describe them.
-"""
+"""Conversions of one part of a message: its body, its query parameters or its header fields."""
 
 import re
 from collections.abc import Callable
@@ -121,12 +117,7 @@ def _form_of(body: bytes, wanted: Schema) -> object:
 def convert_message(
     to_service: Conversion, method: str, service_method: str, wanted: Schema, *, form: bool = False
 ) -> PartConversion:
-    """Return the conversion of a whole request, in the form that `message_schema` describes.
-
-    Args:
-        wanted: the schema of the converted message; strings are parsed by its types.
-        form: whether the client sends a form.
-    """
+    """Return the conversion of a whole request, in the form that `message_schema` describes."""
     whole, making = to_service.for_request(service_method), to_service.made(service_method)
     assert whole is not None  # only called if changes apply to the request
     steps, parts = to_service.query_steps(method), wanted["properties"]

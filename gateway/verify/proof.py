@@ -37,7 +37,6 @@ class Finding:
         keyword: the violated keyword of JSON Schema; `convert` if an example cannot be converted;
             `lost` if the field never arrives; `ignored` if the recipient's schema lacks the field.
         reason: a sentence for operators; its subject, the field, is omitted.
-        example: the smallest failing example; None if only all examples together show the failure.
         decisive: the JSON Pointers of the values in the example on which the failure depends.
     """
 

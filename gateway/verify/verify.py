@@ -21,10 +21,7 @@ from gateway.versions.version import Version
 class VerifyOptions:
     """The options of `verify`.
 
-    Attributes:
-        api: the API to verify; None for all APIs with conversions.
-        seed: the seed of the examples; the same seed generates the same examples.
-        seconds: the time limit; None for no limit.
+    The same `seed` generates the same examples; `seconds` is None without a time limit.
     """
 
     api: str | None = None
@@ -142,7 +139,6 @@ def _pairs(snapshot: Snapshot, options: VerifyOptions) -> Iterator[VersionPair]:
 
 
 def _ends(api: Api) -> Iterator[tuple[Version, Version]]:
-    """Yield pairs of a client's version and a service's version; a pair may occur twice."""
     # If a version is retired, the newer version's service serves its clients.
     for older, (link, *_) in api.links.items():
         newer = link.newer

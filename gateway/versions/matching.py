@@ -34,7 +34,6 @@ class Matching:
         nearest_lower: whether an unknown version names the newest version below it.
         ranges: whether ranges are valid: `1.2+` names the newest version from 1.2 on, `1.x` the
             newest version that begins with 1.
-        aliases: the versions by alias, such as `latest`.
         own: the versions from which ranges select; None for all versions.
     """
 

@@ -122,13 +122,7 @@ class Reader(ABC):
     def rewrite_fields(
         self, fields: HeaderFields, label: str, is_replaced: Callable[[str], bool]
     ) -> HeaderFields:
-        """Return the header fields with each version of this mechanism replaced by `label`.
-
-        The method is called for requests and for responses.
-
-        Args:
-            is_replaced: returns whether to replace a version in the media type of a body.
-        """
+        """Return the header fields with each version of this mechanism replaced by `label`."""
         return fields
 
     def rewrite_authority(self, authority: str, label: str) -> str:
@@ -137,10 +131,6 @@ class Reader(ABC):
 
 class VersionRewrite:
     """Replaces the version in requests or responses at all locations that can name a version.
-
-    Args:
-        is_replaced: returns whether to replace a version in the media type of a body.
-        added: the reader that adds the version to a message without a version.
 
     Attributes:
         fields: returns header fields with the new version; everything else is preserved.
@@ -202,7 +192,6 @@ class VersionRewrite:
         return type(self)(self._label, self.readers, self._is_replaced, added)
 
     def query(self, query: str | None) -> str | None:
-        """Return the query with the new version; all other bytes are preserved."""
         if query:
             for reader in self.readers:
                 query = reader.rewrite_query(query, self._label)

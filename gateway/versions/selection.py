@@ -43,7 +43,6 @@ class Selector:
         readers: the readers; empty if the endpoint has only its default version.
         supported: the versions of the endpoint by label in ascending order, including ended
             versions.
-        matching: how strings other than labels name a version.
         pins: the versions for requests without a version, by client name.
         confusable: the readers whose location a service may confuse with other parts of a request.
     """

@@ -188,7 +188,6 @@ class ChoiceDefaults(NamedTuple):
     """The top-level settings of gateway.yaml for the choice of versions.
 
     Attributes:
-        version: the default version, for APIs that have this version.
         vary: the request headers that identify clients; `*` if clients are identified by their
             address.
         naming: the sources of client names; None if clients have no names.
@@ -205,7 +204,6 @@ class Choice:
     """How the endpoints of an API choose a version, besides their mechanisms.
 
     Attributes:
-        matching: how strings other than labels name a version.
         vary: the request headers that identify clients; `*` if clients are identified by their
             address.
     """

@@ -116,7 +116,7 @@ class BuildContext:
         return whole_body(all_of_body(), all_of_body(keeps=True))
 
     def keys(self, text: str, *location: str | int) -> Keys | None:
-        """Parse a path without arrays or free keys; return None after recording a mistake."""
+        """Parse a path without arrays or free keys; return None after a mistake."""
         path = self.path(text, *location)
         if path is not None and path.scopes:
             self.complain("has neither '[]' nor '*' here; write keys joined by dots", *location)
@@ -124,11 +124,7 @@ class BuildContext:
         return None if path is None else path.keys
 
     def paths(self, *named: tuple[str, tuple[str | int, ...]]) -> list[FieldPath] | None:
-        """Parse paths to fields in the same objects; return None after recording a mistake.
-
-        Args:
-            named: Each path, with its location within the change.
-        """
+        """Parse paths to fields in the same objects; return None after recording a mistake."""
         found = [self.path(text, *location) for text, location in named]
         paths = [path for path in found if path is not None]
         if len(paths) < len(found):
@@ -218,10 +214,7 @@ class ChangeSection(SectionModel):
 
     @property
     def linked(self) -> tuple[str, str] | None:
-        """The version (`newer` or `older`) of a carried link, and the carried query parameter.
-
-        None if the change carries no query parameter of a link.
-        """
+        """The version (`newer` or `older`) of a carried link, and its carried query parameter."""
         return None
 
     def seconds(self) -> float | None:
@@ -318,8 +311,6 @@ class FormWays(NamedTuple):
 
 
 def scalar_effect(source: Type, target: Type) -> SchemaEffect:
-    """Return the effect on schemas of a scalar that the other version cannot always express."""
-
     def effect(flat: Flat, image: SchemaImage) -> object:
         if flat["type"] not in JSON_TYPES[source]:
             return image.refused(flat, f"expected a {source}, found {flat['type']}")

@@ -208,9 +208,7 @@ def _added_effect(field: Keys, value: Document, *, keep: bool) -> SchemaEffect:
 def add_parameter(name: str, value: str | None, *, keep: bool = False) -> ParameterChange:
     """Return the change of a parameter that only the newer version has.
 
-    Args:
-        value: The value that an upgrade gives to the absent parameter. If None, an upgrade adds
-            nothing.
+    If `value` is None, an upgrade adds nothing.
     """
 
     def up(lines: ParameterLines, spelling: Spelling) -> ParameterLines:

@@ -81,8 +81,6 @@ def list_entries(
     The order is kept. In both directions, null stays null, and an absent field stays absent.
 
     Args:
-        value: The field of each listed object that holds the value. If None, the value is the
-            object itself, without its key.
         in_lists: Whether each member of the map is a list of all values with its key. If false, a
             key that occurs twice is refused.
     """

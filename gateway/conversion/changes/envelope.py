@@ -110,7 +110,6 @@ def envelope(
     absent field stays absent.
 
     Args:
-        count: The path in the envelope for the number of elements, if the value is an array.
         strict: Whether an upgrade refuses other fields of the envelope. If false, they are dropped.
     """
 

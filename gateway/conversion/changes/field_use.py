@@ -46,9 +46,7 @@ _ALL = len({*_KINDS.values()})
 class ValueKinds:
     """The values that a field may have. Null is always possible and not listed.
 
-    Attributes:
-        types: The names of the JSON types of the values, with an article.
-        words: All possible values; None if they are not known.
+    `words` is None if the values are not known.
     """
 
     types: frozenset[str]
@@ -68,8 +66,6 @@ class SoughtField(NamedTuple):
 
     Attributes:
         name: The name as in gateway.yaml. For all fields with a prefix, the prefix and `*`.
-        prefix: The prefix of the fields; None for a single field.
-        but: Fields with the prefix that the change does not read.
         anywhere: Whether the change searches for the field at any depth.
     """
 
@@ -101,7 +97,6 @@ class FieldUse:
     beside: Mapping[bool, tuple[SoughtField, ...]] = field(default_factory=dict)
 
     def at(self, place: str) -> "FieldUse":
-        """Return the same FieldUse with `place` put before all names of fields."""
         if not place:
             return self
 
@@ -157,7 +152,6 @@ def parameter_use(change: ParameterChange) -> FieldUse:
 
 
 def _looked_for(way: Iterable[MovedNames]) -> tuple[str, ...]:
-    """Return the names that a sequence of changes reads, without names that earlier ones wrote."""
     found: dict[str, None] = {}
     made = set[str]()
     for newer, older in way:
@@ -187,7 +181,6 @@ class _Trace(SchemaImage):
     Attributes:
         refused_types: For each field, the types with refused values, and whether some values of the
             type are accepted.
-        moves: Maps the new field of a moved value to its old field.
     """
 
     def __init__(self) -> None:
@@ -230,11 +223,7 @@ class _Trace(SchemaImage):
         return ValueKinds(types, None if of_booleans else words)
 
     def readable(self, name: str, back: "_Trace") -> ValueKinds | None:
-        """Return the values of a field that this direction can read, or None if it can read all.
-
-        If only some values of a type are accepted, they are the values that the opposite direction
-        writes.
-        """
+        """Return the values of a field that this direction can read, or None if it can read all."""
         refused = self.refused_types.get(name)
         if not refused:
             return None

@@ -90,7 +90,6 @@ def flatten(
     that has the prefix, because the upgrade would move this field into the object.
 
     Args:
-        but: Fields with the prefix that are not members of the object.
         empty: The value of the object if the older version has no field with the prefix: an empty
             object, null, or MISSING for an absent object.
         in_patch: Whether the change is for PATCH requests (RFC 7396). There, null removes the

@@ -38,10 +38,6 @@ def join(
     contains the separator.
 
     In both directions, an absent field stays absent, and null stays null.
-
-    Args:
-        missing: The value of a missing part; None for null.
-        optional: The indices of the parts that are missing first.
     """
     steps = _Join(parts, whole, separator, missing, optional)
     return Change(
@@ -225,7 +221,6 @@ class _Join:
         return self.separator.join(filter(None, parts))
 
     def _without_missing(self, fields: JsonObject, form: JsonForm) -> list[str | None]:
-        """Return the values of all parts, with None for those that an upgrade would fill in."""
         found = [get(fields, keys, form) for keys in self._keys]
         parts = [part if isinstance(part, str) else None for part in found]
         for index in self._lacked[:-1]:

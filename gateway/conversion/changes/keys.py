@@ -67,10 +67,8 @@ class RewriteKeys(BodySection):
 def replace_keys(words: Mapping[str, str], back: Mapping[str, str]) -> Write:
     """Return a function that replaces the keys in `words`. Other keys are unchanged.
 
-    Args:
-        words: Maps keys of the source version to keys of the target version.
-        back: The opposite mapping. The function raises ValueError for a key that is only in `back`,
-            because the opposite conversion would change it.
+    It raises ValueError for a key that is only in `back`, because the opposite conversion would
+    change the key.
     """
 
     def replaced(key: str) -> str:

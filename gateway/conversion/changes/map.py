@@ -129,7 +129,6 @@ class Map(BodySection, ParameterSection):
 
     @property
     def _pairs_back(self) -> list[tuple[Scalar, Scalar]]:
-        """The pairs in `back`: the newer version's word, then the older version's word."""
         if not isinstance(self.back, dict):
             return [(as_scalar(pair.newer), as_scalar(pair.older)) for pair in self.back or ()]
         # Keys in YAML are strings, even for words that are numbers or booleans in documents.
@@ -179,10 +178,6 @@ def map_words(
     """Return the change of a value that has different words in the two versions.
 
     Null stays null, unless it is in the map.
-
-    Args:
-        unknown: The word that replaces a value that is not in `older`, or how such a value is
-            treated.
     """
     up, down = _mapping(newer, unknown_back), _mapping(older, unknown)
     return value_change(scopes, field, up, down, nulls=True)
@@ -248,7 +243,6 @@ def _value(word: Scalar | Unknown) -> object:
 def _spellings(
     words: Mapping[Scalar, Scalar],
 ) -> tuple[dict[Decimal | None, Scalar], dict[str, Scalar]]:
-    """Return the replacements by number, and by the string that represents the word in a form."""
     numbers: dict[Decimal | None, Scalar] = {}
     texts: dict[str, Scalar] = {}
     for word, known in words.items():

@@ -147,7 +147,6 @@ def money(
 
     Args:
         currency: The keys of the currency, whose code may be in lower case.
-        older: The type of the amount in the older version, TEXT or NUMBER.
         unknown: The number of decimal places if the currency is absent or not in ISO 4217. If it is
             None, such an amount is refused.
     """
@@ -222,10 +221,7 @@ def money_by_currency(
     *,
     keeps: bool = False,
 ) -> Change:
-    """Return the change of an object of amounts by currency, such as `{"EUR": 1250, "JPY": 5}`.
-
-    The arguments have the same meaning as for `money`, except that `field` leads to the object.
-    """
+    """Return the change of an object of amounts by currency, such as `{"EUR": 1250, "JPY": 5}`."""
 
     def directed(source: Type, target: Type, convert: Convert, made: str) -> ValueRewrite:
         def changed(form: JsonForm, amounts: Document) -> Document:

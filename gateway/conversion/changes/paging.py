@@ -108,10 +108,7 @@ class Paging(ParameterSection):
 class PagingForm(NamedTuple):
     """The two paging parameters of one version.
 
-    Attributes:
-        begin: The parameter with the number of the page, or the number of skipped elements.
-        length: The parameter with the size of a page, or the maximum number of elements.
-        first: The number of the first page; None if `begin` is a number of skipped elements.
+    `first` is the number of the first page; None if `begin` is a number of skipped elements.
     """
 
     begin: str
@@ -124,12 +121,7 @@ class PagingForm(NamedTuple):
 
 
 def rewrite_pages(source: PagingForm, target: PagingForm, usual: int | None) -> ConvertValues:
-    """Return a function that converts paging parameters; the function may raise ValueError.
-
-    Args:
-        usual: The page size for a request without a page size. If it is None, such a request is
-            refused.
-    """
+    """Return a function that refuses a request without a page size if `usual` is None."""
 
     def size_of(named: int | None, form: PagingForm) -> int:
         size = usual if named is None else named
@@ -187,9 +179,6 @@ def add_size(parameters: tuple[str, ...], value: str) -> ParameterChange:
 
     It is needed if the versions have different default page sizes. A URL in a response that has no
     paging parameters is not changed.
-
-    Args:
-        parameters: The two paging parameters; the second one is the page size.
     """
     added = add_parameter(parameters[1], value, keep=True)
 

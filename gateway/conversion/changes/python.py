@@ -146,9 +146,6 @@ def call_python(
     called for null, except in PATCH requests, but not for an absent field. If a function raises an
     exception, the document cannot be converted. The log then shows the type and the source line of
     the exception, but not its message, which may quote the document.
-
-    Args:
-        in_patch: Whether null stays null, because it removes the field (RFC 7396).
     """
     patch = None
     if field not in (None, BODY) and not in_arrays(scopes) and not in_patch:

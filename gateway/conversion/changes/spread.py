@@ -125,7 +125,6 @@ def spread(
     value, the field stays absent.
 
     Args:
-        inner: The scopes that lead from the current object to the elements.
         keeps: Whether a value is left unchanged if it is not an array or object, although the path
             to the elements leads through it.
     """

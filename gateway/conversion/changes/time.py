@@ -106,12 +106,7 @@ _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Su
 
 
 class _PatternField(NamedTuple):
-    """A field of a pattern: what it describes, how it is written, and how it is read.
-
-    Attributes:
-        writing: The part of the template for `str.format`.
-        reading: The regular expression for the text.
-    """
+    """A field of a pattern: what it describes, how it is written, and how it is read."""
 
     name: str
     writing: str
@@ -171,17 +166,14 @@ class TimePattern:
     """A pattern for a date, a time of day, or both.
 
     Attributes:
-        template: The template for writing (`str.format`), with the names of fields in braces.
         digits: The number of digits of the fraction of a second; None allows any number, after a
             decimal point.
         zone: The offset from UTC, in minutes east, for written times and for times without offset.
-        only_zone: Whether a time with another offset is refused.
         place: A time zone such as Europe/Berlin, whose offset depends on the moment. It replaces
             `zone`.
         fraction: How the fraction of a second is written if `digits` is None.
         own_zone: Whether every time is written in the zone. If false, a time keeps the offset with
             which it was read, if the pattern has an offset.
-        offsets: The pattern letters that define how an offset is written.
     """
 
     template: str
@@ -338,16 +330,11 @@ def rfc_3339(
 def parse_pattern(
     pattern: str, zone: int = 0, *, only_zone: bool = False, place: tzinfo | None = None
 ) -> TimePattern:
-    """Parse a pattern such as `dd/MM/yyyy HH:mm`.
+    """Parse a pattern; its ValueError explains the mistake to the operator.
 
     Args:
         pattern: Consists of the letters in `_FIELDS`, S for each digit of the fraction of a second,
             text in single quotes, and punctuation.
-        zone: The offset from UTC of the times, in minutes east.
-
-    Raises:
-        ValueError: The string is not such a pattern. The message explains the mistake to the
-            operator.
     """
     template, reading, fields, before = "", "", dict[str, str](), ""
     for run, literal in _pieces(pattern):
@@ -401,7 +388,6 @@ def minutes_of(offset: str) -> int:
 
 
 def offset_text(minutes: int, letters: str = "XXX") -> str:
-    """Return an offset from UTC as a string, such as Z or +02:00."""
     if not minutes and letters in ("XXX", "XX"):
         return "Z"
     hours, rest = divmod(abs(minutes), 60)
@@ -425,7 +411,6 @@ def _pieces(pattern: str) -> Iterator[tuple[str | None, str]]:
 
 
 def _check(pattern: str, fields: Mapping[str, str]) -> None:
-    """Raise ValueError if a pattern lacks a field that its other fields need."""
     if (fields.get("hour") in _TWELVE_HOURS) is not ("half" in fields):
         raise ValueError(f"'{pattern}' needs both hh and a for a 12-hour clock; write HH otherwise")
     if "weekday" in fields and "day" not in fields:

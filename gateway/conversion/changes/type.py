@@ -157,8 +157,7 @@ def amount(places: int, units: str) -> str:
 def retype(scopes: tuple[Scope, ...], field: Keys, newer: Type, older: Type) -> Change:
     """Return the change of a scalar that has different types in the two versions.
 
-    The string 12.50 corresponds to the number 12.50. The string true and the number 1 correspond to
-    the boolean true.
+    The string true and the number 1 correspond to the boolean true.
     """
     return value_change(scopes, field, _retyping(older, newer), _retyping(newer, older))
 

@@ -261,7 +261,6 @@ class _Wrap:
         return moved_back(place, (*self.field, 0), self.field)
 
     def _stays(self, place: ErrorPlace) -> bool:
-        """Return whether a location is inside a list that is kept unchanged."""
         depth = len(self.field)
         if self.many != "keep" or isinstance(place, Beside) or place[:depth] != self.field:
             return False

@@ -1,9 +1,4 @@
-"""Checks for conflicts between changes that apply to the same messages.
-
-A link (an entry of `conversions`) applies either to endpoints and methods, or to operations. An
-endpoint belongs to an operation if the path of its requests to the service matches the path of the
-operation.
-"""
+"""Checks for conflicts between changes that apply to the same messages."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -103,7 +98,6 @@ class LinkOverlap:
         *,
         newer: bool,
     ) -> bool:
-        """Return whether an operation takes precedence over all others at a path."""
         key = link.older, newer
         if key not in self._tables:
             self._tables[key] = OperationTable(self._operations[link.older], newer=newer)
@@ -133,12 +127,7 @@ _ORDER = "changes are listed in the order that upgrades a document"
 
 
 class _Use(NamedTuple):
-    """A change, with the fields that its upgrade reads and writes.
-
-    Attributes:
-        at: The location of the change in gateway.yaml.
-        use: The part of an error message about the use of a group; empty outside groups.
-    """
+    """A change, with the fields that its upgrade reads and writes."""
 
     at: Location
     taken: tuple[str, ...]
@@ -204,11 +193,7 @@ def _find(changes: Iterator[_Use], within: Callable[[str, str], bool], mistakes:
 
 
 class _Walk:
-    """Tracks the fields that the changes of an upgrade remove, read and create, one by one.
-
-    Args:
-        within: Returns whether the first field is the second field or inside it.
-    """
+    """Tracks the fields that the changes of an upgrade remove, read and create, one by one."""
 
     def __init__(self, within: Callable[[str, str], bool], mistakes: Mistakes) -> None:
         self._within = within

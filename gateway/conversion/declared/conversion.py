@@ -260,11 +260,7 @@ class ConversionConfig(SectionModel):
         groups: ChangeGroups = NO_GROUPS,
         operations: tuple[MappedOperation, ...] | None = None,
     ) -> VersionLink:
-        """Compile the conversion to a link.
-
-        Args:
-            operations: The operations that the link applies to; None for all operations.
-        """
+        """Compile the conversion to a link for `operations`, or for all operations if None."""
         self._check(at, mistakes)
         self._warn(at, mistakes, groups.configs)
         policy = policy_of(self.unfit, "")

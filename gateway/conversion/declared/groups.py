@@ -18,9 +18,7 @@ class DeclaredChange(NamedTuple):
     """A declared change of a conversion, or a change of a group that the conversion uses.
 
     Attributes:
-        at: The location of the declaration in gateway.yaml.
         place: The path to the object that the change applies to; empty for the body itself.
-        used: The location of the `use` of the group; empty for a change outside groups.
         allow_loss: The reason why the change may lose data; None if it may not.
         is_conditional: Whether the change, or a `use` of its group, has a condition.
     """
@@ -35,7 +33,6 @@ class DeclaredChange(NamedTuple):
 
     @property
     def use(self) -> str:
-        """The part of an error message about the use of the group; empty outside groups."""
         return f" (of a group, used by {place(self.used)})" if self.used else ""
 
     def change(self, link: VersionLink) -> Change | None:
@@ -92,7 +89,6 @@ def _expanded(
 def listed_changes(
     entries: Sequence[ChangeConfig], at: Location, groups: GroupConfigs, groups_at: Location
 ) -> Iterator[DeclaredChange]:
-    """Yield the changes of a list, and of the groups that it uses, once for each declaration."""
     waiting: list[tuple[Sequence[ChangeConfig], Location, str | None]] = [(entries, at, None)]
     seen = set[tuple[str, str | None]]()
     while waiting:

@@ -35,8 +35,7 @@ _Declared = dict[tuple[_Pair, bool], dict[_Identity, tuple[MappedOperation, Loca
 class DeclaredOperations:
     """The operations that the conversions of an API declare.
 
-    Attributes:
-        applied: For each conversion, the operations that it applies to; None for all operations.
+    `applied` has the operations that each conversion applies to, or None for all operations.
     """
 
     def __init__(
@@ -68,7 +67,6 @@ class DeclaredOperations:
         self.applied = [self._of(config, at) for config, at in conversions]
 
     def warn_unreached(self, paths: Iterable[Template]) -> None:
-        """Warn of operations whose path is not the path of any request to a service."""
         shapes = {template.shape: template for template in paths}
         router = Router((template, template) for template in shapes.values())
         # If the API has only two versions, a path may contain the label of one version. Otherwise
@@ -188,7 +186,6 @@ class DeclaredOperations:
             )
 
     def _name(self, text: str, pair: _Pair, at: Location) -> None:
-        """Record an entry that is a string: the operation in the newer version."""
         pattern = self._mistakes.attempt(partial(parse_operation, text), *at)
         if pattern is None:
             return
@@ -332,12 +329,7 @@ def _names_version(captures: Mapping[str, str], template: Template, own: str | N
 
 
 class DeclaredLinks:
-    """The links between adjacent versions of one API.
-
-    Args:
-        versions: The versions of the API by label, the oldest first.
-        check_paths: Checks the `paths` of a conversion, given the location of the conversion.
-    """
+    """The links between adjacent versions of one API."""
 
     def __init__(
         self,

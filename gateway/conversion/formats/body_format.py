@@ -111,7 +111,6 @@ The text encoding is None for UTF-8 and for encodings that are detected from the
 def described(
     fields: Iterable[tuple[bytes, bytes]], media_types: Mapping[str, str] = NO_TYPES
 ) -> BodyKind:
-    """Return the format and the encodings of a body, from the header fields of its message."""
     types: list[bytes] = []
     codings: list[bytes] = []
     known = _DESCRIBING.known
@@ -181,13 +180,11 @@ class ElementCount:
 
 
 def is_in_ranges(fields: Iterable[tuple[bytes, bytes]], ranges: Collection[str]) -> bool:
-    """Return whether one of the media ranges matches the Content-Type of a message."""
     types = [value for name, value in fields if name.lower() == _TYPE] if ranges else []
     return len(types) == 1 and any(each in ranges for each in _ranges(types[0]))
 
 
 def _ranges(content_type: bytes) -> tuple[str, str]:
-    """Return a media type such as `text/csv`, and the media range such as `text/*`."""
     essence = content_type.partition(b";")[0].strip(b" \t").lower().decode("latin-1")
     kind, slash, _ = essence.partition("/")
     return essence, f"{kind}{slash}*"

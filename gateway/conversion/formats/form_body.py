@@ -74,7 +74,6 @@ def read_form(body: bytes, step: Step = no_step) -> JsonObject:
 
 
 def _read(body: bytes, step: Step) -> tuple[list[str | None], dict[str, list[str]]]:
-    """Return the names of all pairs in a form (None for an empty pair), and the values by name."""
     names: list[str | None] = []
     texts: dict[str, list[str]] = {}
     for pair in body.split(b"&"):
@@ -139,12 +138,10 @@ def _place_new(
     spelled: dict[str, bytes],
     end: int,
 ) -> dict[int, list[bytes]]:
-    """Put new fields at the positions of removed fields if the order of `made` allows it.
+    """Put new fields at the positions of removed fields; return the pairs that remain.
 
-    A value that only moves to another name keeps its bytes.
-
-    Returns:
-        The remaining new pairs, by the index of the original pair that follows them.
+    A value that only moves to another name keeps its bytes. The result has the new pairs by the
+    index of the original pair that follows them.
     """
     behind: dict[str, int] = {}
     following = end

@@ -1,8 +1,7 @@
 """Conversion of JSON bodies, parsed only as deeply as the conversion needs.
 
 Values that no change alters remain slices of the original bytes. Conversions are therefore fast,
-and preserve the digits of numbers, the order of keys and unknown fields. A body that no change
-alters is returned unchanged.
+and preserve the digits of numbers, the order of keys and unknown fields.
 """
 
 import json
@@ -87,7 +86,6 @@ def convert(  # noqa: C901  # one walk in one frame, for speed
     Args:
         message: The message with the body. Its query and header fields are converted too if the
             conversion needs them. None if the message is unknown.
-        of_places: Whether the body has only the locations of values; see `JsonForm.of_places`.
 
     Raises:
         ConversionError: The body is not JSON (RFC 8259), is nested too deeply, or does not fit the

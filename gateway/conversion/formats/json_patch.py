@@ -1,10 +1,9 @@
 """Conversion of JSON Patch: `application/json-patch+json` (RFC 6902).
 
-Each operation has a path in the document, and may have a value. To convert the path, a temporary
-document is created and converted that contains only this path, with null as its value. Changes keep
-null, and Python functions are not called for null. The value is converted in the same way. If the
-path becomes several paths in the other version, as for a string joined from parts, the result has
-one operation for each path.
+To convert the path of an operation, a temporary document is converted that contains only this path,
+with null as its value. Changes keep null, and Python functions are not called for null. If the path
+becomes several paths, as for a string joined from parts, the result has one operation for each
+path.
 """
 
 from collections.abc import Iterator

@@ -1,8 +1,6 @@
 """Large JSON documents, read and written in pieces, so that other threads can run in between.
 
-A parser in C holds the interpreter lock until it returns. One call with a million members takes
-most of a second, during which all other requests wait. Even a copy of a large body blocks them for
-a few milliseconds.
+A parser in C holds the interpreter lock until it returns: for a million members, most of a second.
 """
 
 import re
@@ -71,9 +69,7 @@ def cut(inner: bytes | memoryview, step: Step = no_step) -> Iterator[bytes]:
 def _last_comma(window: bytes, depth: int, quoted: bool) -> int | None:
     """Return the index of the last comma between elements in a window of the text, or None.
 
-    Args:
-        depth: The number of open brackets at the end of the window.
-        quoted: Whether the end of the window is inside a string.
+    `depth` and `quoted` describe the end of the window.
     """
     end = len(window)
     while True:

@@ -1,13 +1,11 @@
 """Original text: JSON values that no change alters keep their exact bytes.
 
-A parser drops the white space between the members of an object, the escapes in keys, and all but
-one of several members with the same key. `OriginalText` therefore stores the original text of each
-array or object that it opens, unless the encoder would write the same text. An array or object that
-is closed without alterations gets its original text back.
+A parser drops white space, the escapes in keys, and all but one of several members with the same
+key. `OriginalText` therefore stores the text of each array or object that it opens, unless the
+encoder would write the same text.
 
 JSON does not define which of several members with the same key is valid (RFC 8259, section 4). A
-change that names such a key is therefore refused. Other changes keep all these members at their
-positions.
+change that names such a key is therefore refused. Other changes keep all these members.
 """
 
 import json
@@ -38,11 +36,7 @@ class RepeatedKey(str):
 
 
 class RepeatedValue(NamedTuple):
-    """The value of one of several members with the same key. It cannot be opened.
-
-    Attributes:
-        members: The number of members with the same key.
-    """
+    """The value of one of several members with the same key. It cannot be opened."""
 
     value: Document
     members: int
@@ -107,13 +101,11 @@ def odd_members(text: bytes, written: bytes, members: Mapping[str, Any]) -> OddM
 
 
 def refuse_repeated(text: bytes, written: bytes, members: Mapping[str, Any]) -> None:
-    """Raise ConversionError if an object has a key more than once; see `odd_members`."""
     if not _same_colons(text, written) and len(_scan(text.decode(), members)[0]) > len(members):
         raise repeated()
 
 
 def refuse_repeated_within(text: bytes, parsed: Document) -> None:
-    """Raise ConversionError if an object in `text` has a key more than once, at any depth."""
     if not isinstance(parsed, dict | list):
         return
     try:
@@ -178,10 +170,8 @@ class _Opened(NamedTuple):
 
     Attributes:
         value: The open value, which changes alter in place. The reference keeps its id unique.
-        text: The original text of the value.
         given: The original members or elements. None if it is faster to parse the text again than
             to copy them.
-        keys: The original text of the keys that the encoder would write differently.
     """
 
     value: _Container
@@ -305,7 +295,6 @@ class OriginalText:
         return members
 
     def _open_in_pieces(self, value: Raw) -> JsonObject | list[Document] | None:
-        """Open a large array or object in pieces; return None for any other value."""
         text = large_json.stripped(memoryview(value))
         begin, inner, end = bytes(text[:1]), text[1:-1], bytes(text[-1:])
         if begin + end not in (b"[]", b"{}"):
@@ -365,9 +354,8 @@ class OriginalText:
 def is_as_written(text: bytes | Raw, value: dict[str, Raw] | list[Raw]) -> bool:
     """Return whether the encoder would write an open array or object exactly as in its text.
 
-    The function compares only lengths: white space, needless escapes and repeated keys make the
-    original text longer than the text of the encoder. Elements are not encoded again, because they
-    may be large.
+    Only lengths are compared: white space, needless escapes and repeated keys make the original
+    text longer. Elements are not encoded again, because they may be large.
     """
     if isinstance(value, dict):
         keys = len(_encoded([*value])) + len(value) if value else 2

@@ -99,11 +99,7 @@ def replace_literals(body: bytes) -> bytes | None:
 
 
 def restore_literals(body: bytes) -> bytes:
-    """Replace the strings for NaN and Infinity by the original literals.
-
-    Raises:
-        ConversionError: A change has modified such a string.
-    """
+    """Restore the literals; raise ConversionError if a change has modified such a string."""
     restored = _MARKED.sub(rb"\1", body)
     if MARK in restored:
         raise ConversionError("NaN or Infinity, which no change can convert")

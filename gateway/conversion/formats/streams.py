@@ -1,15 +1,12 @@
 """Streams of JSON documents, each converted as soon as it is complete.
 
-JSON lines: each line is one document.
-
 JSON text sequences, `application/json-seq` (RFC 7464): each JSON text ends with a line feed, may
 contain line feeds, and may begin with a record separator. Kubernetes sends such texts as
 `application/json`, without separators.
 
 Server-sent events, `text/event-stream` (WHATWG HTML, section 9.2): the data of an event is
-converted if it is a JSON object or array. Event names are converted if they differ between the
-versions. Other data, such as `[DONE]`, comments and other fields keep their bytes. An event that no
-change alters keeps all its bytes.
+converted if it is a JSON object or array. Other data, such as `[DONE]`, comments and other fields
+keep their bytes.
 """
 
 import re
@@ -38,9 +35,7 @@ class ConvertedStream(ABC):
     DecodedTooLargeError as soon as a part of the stream, such as a line, exceeds the size limit.
 
     Args:
-        convert: Converts one document.
         most: The maximum number of bytes of a part.
-        part: The name of a part in error messages, such as "a line".
     """
 
     def __init__(self, convert: DocumentConversion, most: int, part: str) -> None:
@@ -59,9 +54,6 @@ class ConvertedStream(ABC):
 
         A byte order mark at the start of the stream is returned unchanged, because it is not part
         of a document.
-
-        Args:
-            step: Called between parts of the work, to let other threads run.
         """
         if not self._at_start:
             return self._feed(data, step)
@@ -141,10 +133,6 @@ class TextEnds:
 
     The texts are not validated. A line feed inside a string, which is invalid JSON, ends the
     string.
-
-    Attributes:
-        blank: Whether the current text has only white space so far.
-        container: Whether the current text begins with `{` or `[`.
     """
 
     def __init__(self) -> None:
@@ -249,7 +237,6 @@ class SeriesSearch:
 
     Attributes:
         pause: The length of such a pause in seconds. None if a pause has no meaning.
-        found: Whether the body is known to be a series.
     """
 
     def __init__(self, pause: float | None = None) -> None:
@@ -294,14 +281,12 @@ class TextSearch:
     """Detects whether a text that is still arriving is not JSON; see `SeriesSearch`.
 
     Args:
-        encoding: The encoding that the charset of the text names; None without a charset.
         pause: After so many seconds without data, complete JSON is assumed to be the whole text.
             None to wait for the end of the text.
 
     Attributes:
         found: Whether the search is over: the text is not JSON, is too long, or was followed by a
             pause.
-        json: Whether the received text may be JSON.
     """
 
     def __init__(self, encoding: TextEncoding | None, pause: float | None) -> None:

@@ -1,9 +1,8 @@
 """Encodings of JSON texts other than UTF-8, and byte order marks.
 
 JSON is encoded in UTF-8 (RFC 8259, section 8.1). Older specifications allowed UTF-16 and UTF-32,
-which can be detected from the first bytes (RFC 4627, section 3). Some senders use a single-byte or
-regional encoding, and name it in the parameter `charset` of the media type. A converted body is
-sent in its original encoding.
+which can be detected from the first bytes (RFC 4627, section 3). Some senders name a single-byte or
+regional encoding in the parameter `charset`. A converted body keeps its encoding.
 """
 
 import codecs

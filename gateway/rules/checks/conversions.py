@@ -122,13 +122,7 @@ def _prove(api: Api, part: Part, example: ExampleConfig, at: Location, mistakes:
 
 
 class _Applied(NamedTuple):
-    """The conversions that apply to an example.
-
-    Attributes:
-        method: the method in the newer version; None for an example without an operation, to which
-            all changes apply.
-        status: the status in the newer version; None for a request.
-    """
+    """The conversions that apply to an example; without a method, all changes apply."""
 
     conversion: Conversion
     method: str | None

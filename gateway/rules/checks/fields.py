@@ -144,7 +144,6 @@ class LostField(NamedTuple):
 
 
 def lost(fields: BodyFields, use: FieldUse, *, upwards: bool) -> Iterator[LostField]:
-    """Yield the fields that a change overwrites by moving other fields in their place."""
     taken = use.takes if upwards else use.makes
     for newer, older in use.moves.items():
         target, source = (newer, older) if upwards else (older, newer)
@@ -196,7 +195,6 @@ def look_up_parameters(
     Args:
         parts: the parts of the conversions to a neighbouring version, in the order in which they
             apply.
-        beside: the operations of the neighbouring version's document; empty without a document.
     """
     for key, place in (("query", "query"), ("headers", "header")):
         made: set[str] = set()
@@ -286,11 +284,7 @@ def _key(name: str, place: str) -> str:
 
 
 class DocumentFolder:
-    """The OpenAPI documents at paths relative to a folder. Each document is read once.
-
-    Attributes:
-        too_large: why a process that serves requests does not load a document, by location.
-    """
+    """The OpenAPI documents at paths relative to a folder. Each document is read once."""
 
     def __init__(self, folder: Path) -> None:
         self.too_large: dict[str, TooLargeError] = {}
@@ -322,11 +316,7 @@ class DocumentFolder:
 
 @dataclass(frozen=True, slots=True)
 class DescribedVersion:
-    """A version with its OpenAPI document.
-
-    Attributes:
-        asked: the operations to which endpoints route, once for each endpoint.
-    """
+    """A version with its OpenAPI document."""
 
     version: Version
     located: Sequence[LocatedOperation]
@@ -361,7 +351,6 @@ class DescribedVersion:
 def described_versions(
     api: Api, documents: DocumentFolder, mistakes: Mistakes
 ) -> dict[Version, DescribedVersion]:
-    """Return the versions whose documents are in a folder; warn about unreadable documents."""
     found = {}
     for version, description in _described(api, documents, mistakes):
         located = locate(api.endpoints, version, description)

@@ -91,7 +91,6 @@ def _remedy(
 
 
 def _quoted(operation: str) -> str:
-    """Return an operation for a YAML flow mapping, in quotes if necessary."""
     return f'"{operation}"' if "{" in operation else operation
 
 

@@ -30,11 +30,7 @@ def warn_of_overwriting(
     described: Mapping[Version, Sequence[LocatedOperation]],
     mistakes: Mistakes,
 ) -> None:
-    """Warn about endpoints where a version's PUT or PATCH loses data of another version.
-
-    Args:
-        described: the operations of each version whose document is available.
-    """
+    """Warn about endpoints where a version's PUT or PATCH loses data of another version."""
     for index, endpoint in enumerate(api.endpoints):
         for client, service in _pairs(endpoint):
             check = _Check(api, endpoint, client, service, parts, described)

@@ -11,7 +11,6 @@ class AnswerSample(NamedTuple):
     """A response as the client received it.
 
     Attributes:
-        route: the route of the client's version.
         target: the path and query that the request would have for a service of the client's
             version.
         drawn: whether the setting `check` selected the response, as part of its percentage of

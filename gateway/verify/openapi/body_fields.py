@@ -102,7 +102,6 @@ class BodyFields:
 
         Args:
             change: the change; None allows any value at `place`.
-            place: the path to the objects that the change converts.
         """
         image = self._image
         with image.keeping(values=False):
@@ -192,7 +191,6 @@ class BodyFields:
         Args:
             target: the new location: another name in the same object, or the name of an enclosing
                 object, whose other fields would be overwritten.
-            source: the old location.
         """
         holder = self._holder(target)
         in_container = target.elements or target.members
@@ -257,7 +255,6 @@ class BodyFields:
         return [*dict.fromkeys(together)]
 
     def _holder(self, path: FieldPath) -> Place | Presence:
-        """Return the object that has the last key of a path, or the reason why there is none."""
         place = self.root
         for scope in path.scopes:
             for key in keys_of(scope):
@@ -309,9 +306,7 @@ def _anything(_: Flat) -> object:
 def generalized(path: Sequence[str | int], *schemas: Schema) -> str:
     """Return a JSON Pointer with `*` for array indexes and undeclared keys.
 
-    Args:
-        path: the keys and indexes of a field. An index may be a string.
-        schemas: the schemas that may declare the keys.
+    An index in the path may be a string.
     """
     places: list[tuple[BodyFields, Place]] = []
     for schema in schemas:

@@ -34,13 +34,7 @@ _TIMEOUT = aiohttp.ClientTimeout(total=10)
 
 
 class DocumentBound(NamedTuple):
-    """The maximum size of a document.
-
-    Attributes:
-        json: the size of JSON in bytes.
-        yaml: the size of YAML in bytes.
-        schemas: the number of schemas; see `Description`.
-    """
+    """The maximum size of a document: bytes of JSON, bytes of YAML, and schemas."""
 
     json: int
     yaml: int

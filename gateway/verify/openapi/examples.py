@@ -116,7 +116,6 @@ class Examples:
     """Generates examples, and caches them by schema.
 
     Args:
-        start: the seed; the same seed generates the same examples.
         end: the end of the time limit in monotonic seconds.
     """
 
@@ -130,7 +129,6 @@ class Examples:
         """Return bodies that conform to a schema.
 
         Args:
-            schema: a schema, with referenced schemas in `components.schemas`.
             longest: the maximum number of elements of an array, unless the schema requires more.
 
         Raises:

@@ -53,7 +53,6 @@ class _Shown:
     values: Sequence[object]
 
     def kept(self, value: object, at: tuple[str | int, ...]) -> tuple[object, bool]:
-        """Return the shortened value, and whether it contains a part to show."""
         if isinstance(value, dict):
             parts = {name: self.kept(inner, (*at, name)) for name, inner in value.items()}
             shown = {name: inner for name, (inner, found) in parts.items() if found}

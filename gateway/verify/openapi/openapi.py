@@ -50,7 +50,6 @@ class Operation:
     """An operation: a method of a path, with the schemas of its messages.
 
     Attributes:
-        path: the path in the document, after the path of the server.
         request: the schema of a JSON request body; None without a JSON body.
         responses: the schema of each response by its key in the document: `200`, `2XX` or
             `default`. None for a response without a JSON body.
@@ -74,12 +73,10 @@ class Operation:
 
     @property
     def shape(self) -> str:
-        """The path with `{}` for each parameter."""
         return _PARAMETER.sub("{}", self.path)
 
     @property
     def bare_shape(self) -> str:
-        """The path without the server's path, and with `{}` for each parameter."""
         return _PARAMETER.sub("{}", self.path.removeprefix(self.base))
 
     def takes(self, path: str) -> bool:
@@ -253,7 +250,6 @@ class Description:
         raise ValueError("its references form a cycle")
 
     def _resolve(self, reference: str, schema: object = None) -> object:
-        """Return the target of a reference in the document, or in one of its schemas."""
         if not reference.startswith("#"):
             raise ValueError(f"'{reference}' refers to another document; bundle both into one file")
         if reference == "#" and schema is not None:

@@ -23,7 +23,6 @@ class Violation:
         field: the path as a JSON Pointer with `*` for array indexes and undeclared keys, so that
             violations of the same field can be counted together.
         keyword: the violated keyword of JSON Schema; `convert` if the conversion failed.
-        reason: a sentence about the violation.
     """
 
     path: tuple[str | int, ...]
@@ -33,11 +32,7 @@ class Violation:
 
 
 class Validator:
-    """A compiled schema.
-
-    Raises:
-        ValueError: the schema is invalid.
-    """
+    """A compiled schema; raises ValueError for an invalid schema."""
 
     def __init__(self, schema: Schema) -> None:
         self._schema = schema

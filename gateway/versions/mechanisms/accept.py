@@ -73,7 +73,6 @@ class AcceptReader(MediaTypeReader):
         return VersionAddress(header=f"Accept: {media_type}", media_type=media_type)
 
     def content_type(self, version: Version) -> str | None:
-        """Return the media type of responses in a version; None keeps the service's media type."""
         named = (one for one in (self, *self.others) if one.names_response)
         return next((one.media_type(version) for one in named), None)
 

@@ -75,7 +75,6 @@ class MediaTypeReader(Reader):
     """Reads a media type that names the version.
 
     Attributes:
-        labels: The labels that are not numeric, the longest first.
         others: The readers of further media types in the same header field. The longest matching
             pattern applies: `v2.raw+json` is version 2 of `v{version}.raw+json`, not version
             `2.raw` of `v{version}+json`, unless `2.raw` is a label.

@@ -22,7 +22,6 @@ class ParameterReader(Reader):
     Attributes:
         essence: the type and subtype in lower case. `*/*` matches all media types, and `text/*` all
             types of text.
-        parameter: the name of the parameter in lower case.
         names_response: whether responses get the requested media type. Otherwise they keep the
             media type of the service.
     """
