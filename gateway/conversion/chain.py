@@ -168,7 +168,6 @@ class Conversion:
         self._query_steps = {method: tuple(self._steps_of(method)) for method in methods}
 
     def at(self, path: str) -> "Conversion":
-        """Return a conversion with only the links that apply to the endpoint with this path."""
         links = tuple(link for link in self.links if link.paths is None or path in link.paths)
         # Most links apply at every endpoint, and a conversion with many operations is slow to
         # create.

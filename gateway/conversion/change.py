@@ -75,7 +75,6 @@ class DirectedChange(NamedTuple):
 
 
 UNCHANGED = DirectedChange(lambda _fields, _form: None, lambda flat, _image: flat)
-"""A direction without any effect."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -121,14 +120,12 @@ class Change:
         return replace(self.patch, unfit=self.unfit)
 
     def settled(self) -> "Change":
-        """Return a change that treats unfit values as declared, whatever its user declares."""
         if self.unfit.refuses:
             return self
         made = replace(self.fitted(of_request=True), unfit=REFUSE_UNFIT)
         return replace(made, lenient=lambda: made, omitting=lambda: made)
 
     def fitted(self, of_request: bool) -> "Change":
-        """Return the variant that treats unfit values of requests or responses as declared."""
         unfit = self.unfit.of(of_request)
         if unfit is Unfit.REFUSE or self.whole:
             return self
@@ -140,7 +137,6 @@ class Change:
     def task(
         self, scopes: tuple[Scope, ...] = (), *, upwards: bool, keeps: bool = False
     ) -> ConversionTask:
-        """Return one direction as a task, with `scopes` before the scopes of the change."""
         one = self.directed(upwards=upwards)
         return ConversionTask(
             (*scopes, *self.scopes), self.touches, one.step, self.whole, one.origin, keeps
@@ -192,8 +188,6 @@ def in_arrays(scopes: Iterable[Scope]) -> bool:
 
 
 class ValueRewrite(NamedTuple):
-    """One direction of a change of a single value, given the keys that lead to the value."""
-
     step: Callable[[Keys], ConversionStep]
     effect: SchemaEffect
     origin: Callable[[Keys], Origin] = lambda _: same_place

@@ -19,7 +19,6 @@ class Beside:
 
 
 ErrorPlace = Tokens | Beside
-"""The location of an error in a message: inside or outside its body."""
 Origin = Callable[[ErrorPlace], ErrorPlace]
 """A function that maps a location after a conversion step to the location before that step."""
 
@@ -95,7 +94,6 @@ def same_place(place: ErrorPlace) -> ErrorPlace:
 
 
 def moved_back(place: ErrorPlace, target: Tokens, source: Tokens) -> ErrorPlace:
-    """Return the location that a value had before the value at `source` was moved to `target`."""
     if isinstance(place, Beside):
         return place
     if place[: len(target)] == target:
@@ -110,12 +108,10 @@ def is_within(place: ErrorPlace, keys: Tokens) -> bool:
 
 
 def one_value(field: Tokens) -> Origin:
-    """Return an Origin that maps every location inside a field to the field itself."""
     return lambda place: field if is_within(place, field) else place
 
 
 def inside(scopes: Iterable[Scope], place: ErrorPlace, origin: Origin) -> ErrorPlace:
-    """Map a location to the location before a step that was applied to the objects in scopes."""
     depth = None if isinstance(place, Beside) else depth_of(scopes, place)
     if depth is None or isinstance(place, Beside):
         return place

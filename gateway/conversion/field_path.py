@@ -25,7 +25,6 @@ class Members:
     """The members of an object with arbitrary keys, such as a map of prices by currency."""
 
     keys: Keys
-    """The keys that lead to the object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +32,6 @@ class Inside:
     """One nested object. An absent or null object is not converted."""
 
     keys: Keys
-    """The keys that lead to the object."""
 
 
 Scope = Keys | Members | Inside
@@ -127,7 +125,6 @@ def _refuse_elements_of_body(text: str) -> None:
 
 
 def spell(key: str) -> str:
-    """Return a key with its special characters escaped, for use in a field path."""
     if (match := _NESTED_NAME.match(key)) and not match[2]:
         return key
     return r"\*" if key == "*" else re.sub(r"([.\[\]\\])", r"\\\1", key)
@@ -143,7 +140,6 @@ def keys_of(scope: Scope) -> Keys:
 
 
 def pointers(scopes: Iterable[Scope]) -> str:
-    """Return the JSON Pointer of the selected objects, with `*` for any element or member."""
     return "".join(
         pointer(*keys_of(scope)) + ("" if isinstance(scope, Inside) else "/*") for scope in scopes
     )

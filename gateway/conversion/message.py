@@ -56,8 +56,6 @@ class QueryStep(NamedTuple):
 
 
 class QueryWalk(NamedTuple):
-    """A client's query, and the version steps that convert it for the service."""
-
     lines: ParameterLines
     version_steps: tuple[QueryStep, ...]
     spelling: Spelling = QUERY
@@ -136,7 +134,6 @@ class Message:
 
     @property
     def given(self) -> "Message":
-        """The message as it was before any change."""
         headers, query = self._given
         return self._with(headers, query)
 
@@ -225,7 +222,6 @@ class CarriedValue(NamedTuple):
 
     @property
     def names(self) -> tuple[MovedNames, ...]:
-        """The header field that replaces the body field in one version; empty if there is none."""
         name = self.place.field_name
         if name is None:
             return ()

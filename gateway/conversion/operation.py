@@ -74,7 +74,6 @@ class OperationPattern(NamedTuple):
         return self.method is None or self.method == ("GET" if method == "HEAD" else method)
 
     def read(self, lines: ParameterLines) -> tuple[Captures, ParameterLines] | None:
-        """Return the captures from a query and its other parameters, or None without a match."""
         found: dict[str, str] = {}
         for part in self.query:
             values = [line.value or "" for line in lines if line.key == part.name]
@@ -350,7 +349,6 @@ _NOTHING: tuple[tuple[_Entry, ...], Captures] = ((), {})
 
 
 def _routers(entries: Iterable[_Entry]) -> tuple[_Router, _Router]:
-    """Return a router for operations with query parameters, and one for the others."""
     by_shape: tuple[dict[object, list[_Entry]], dict[object, list[_Entry]]] = {}, {}
     for entry in entries:
         side = entry[0]

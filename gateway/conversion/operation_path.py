@@ -141,7 +141,6 @@ def _found(
     *,
     newer: bool,
 ) -> tuple[FoundOperation | None, OperationPattern | None, Substitute | None]:
-    """Return the operation of a request, its pattern in the next version, and its substitute."""
     path, found, target = asked(version_step.source), None, None
     if version_step.table is not None:
         found = _about(version_step.table, methods, path, lines)

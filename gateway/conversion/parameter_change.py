@@ -40,7 +40,6 @@ class Spelling(NamedTuple):
 
 
 LINK = "link"
-"""The value of `Spelling.message` for the query of a URL in a response."""
 
 
 def _quoted(text: str) -> str:
@@ -99,8 +98,6 @@ class Rewrite(NamedTuple):
 
 
 class MovedNames(NamedTuple):
-    """The names that the same parameters have in two adjacent versions."""
-
     newer: tuple[str, ...]
     older: tuple[str, ...]
 
@@ -352,7 +349,6 @@ def rewrite_lines(
 
 
 def place_before(place: ErrorPlace, rewrites: Sequence[Rewrite], spelling: Spelling) -> ErrorPlace:
-    """Map a query parameter or header field to the one it had been before the changes."""
     if not isinstance(place, Beside) or place.what != spelling.what:
         return place
     return Beside(place.what, _before(place.names, rewrites, spelling))

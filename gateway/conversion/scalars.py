@@ -19,7 +19,6 @@ from gateway.conversion.field_path import Keys
 
 Scalar = str | bool | Number | None
 NUMBER_TEXT = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?\Z", re.ASCII)
-"""The pattern of a JSON number (RFC 8259, section 6)."""
 
 
 class Type(StrEnum):
@@ -112,7 +111,6 @@ def exact(digits: str) -> Decimal | None:
 
 
 def is_same_number(one: str, other: str) -> bool:
-    """Return whether two numbers are equal, even if they are written differently (1.0 and 1e0)."""
     return one == other or ((number := exact(one)) is not None and number == exact(other))
 
 
@@ -146,7 +144,6 @@ def spelt(word: Scalar) -> str:
 
 
 def number(text: str) -> Document:
-    """Parse a JSON number into a value for comparisons, without loss of digits."""
     try:
         return Decimal(text) if set(text) & {".", "e", "E"} else int(text)
     except (InvalidOperation, ValueError):

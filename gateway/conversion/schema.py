@@ -111,7 +111,6 @@ def text_of(schema: object) -> bytes:
 
 
 def type_of(value: object) -> str:
-    """Return the JSON Schema type of a value. The type of a whole number is `integer`."""
     match value:
         case None:
             return "null"
@@ -164,11 +163,9 @@ def wide(schema: Flat, width: int = WIDE_VALUES) -> Flat:
 
 
 ANYTHING: Flat = {WIDE: WIDE_TYPES}
-"""The schema of an unknown value."""
 
 
 def words_of(flat: Flat) -> list[Any] | None:
-    """Return the values of a schema with an enum, or both booleans; None for other schemas."""
     words: list[Any] | None = flat.get("enum", [False, True] if flat["type"] == "boolean" else None)
     return words
 
@@ -186,12 +183,10 @@ def rest_of(flat: Flat) -> object:
 
 
 def properties_of(flat: Flat) -> dict[str, object]:
-    """Return the schemas of the declared fields by name. Forbidden fields (False) are left out."""
     return {name: one for name, one in flat.get("properties", {}).items() if one is not False}
 
 
 def field_of(flat: Flat, name: str) -> object:
-    """Return the schema of one field of an object, or False if the field is forbidden."""
     return flat.get("properties", {}).get(name, rest_of(flat))
 
 
@@ -237,7 +232,6 @@ def _without(flat: Flat, name: str) -> Flat:
 
 
 def _loosened(flat: Flat) -> Flat:
-    """Return an object schema without the constraints that a change of its fields may violate."""
     made = {key: value for key, value in flat.items() if key not in _OF_FIELDS}
     return made if len(made) == len(flat) else wide(made)
 
@@ -289,7 +283,6 @@ def counts_of(flat: Flat) -> tuple[int, int | None]:
 
 
 def an_array(items: object, least: int = 0, most: int | None = None) -> Flat:
-    """Return the schema of an array with `least` to `most` elements; None sets no maximum."""
     made: Flat = {"type": "array", "items": items}
     if least:
         made["minItems"] = least
@@ -297,8 +290,6 @@ def an_array(items: object, least: int = 0, most: int | None = None) -> Flat:
 
 
 class Schemas:
-    """Schemas that may refer to each other."""
-
     def __init__(self, components: Mapping[str, object]) -> None:
         self.components = dict(components)
         self._opened: dict[bytes, list[Flat]] = {}
@@ -362,7 +353,6 @@ class Schemas:
                 yield [wide(flat) for some in opened for flat in some]
 
     def _apart(self, members: Sequence[Sequence[Flat]]) -> bool:
-        """Return whether the types and listed values show that no value fits two of the schemas."""
         return all(
             self._differ(flat, each)
             for index, one in enumerate(members)
@@ -485,8 +475,6 @@ _ID_TYPES = ("string", "integer", "number")
 
 
 class SchemaImage(Schemas):
-    """Applies the effects of changes to the schemas of documents."""
-
     def __init__(self, components: Mapping[str, object]) -> None:
         super().__init__(components)
         self.refusals: list[str] = []
@@ -558,8 +546,6 @@ class SchemaImage(Schemas):
         return union(made)
 
     def objects(self, schema: object, effect: Effect, key: object) -> object:
-        """Apply an effect to the schema of a body: to the object, or to each object in an array."""
-
         def of(flat: Flat) -> object:
             if flat["type"] == "object":
                 return effect(flat)
@@ -574,7 +560,6 @@ class SchemaImage(Schemas):
     def inside(
         self, flat: Flat, scopes: Sequence[Scope], effect: Effect, key: object = None
     ) -> object:
-        """Apply an effect to the schemas of the objects that scopes select inside an object."""
         if not scopes:
             return effect(flat)
         first, rest = scopes[0], scopes[1:]
@@ -671,14 +656,12 @@ class SchemaImage(Schemas):
         )
 
     def may_be_id(self, flat: Flat, keys: Keys) -> bool:
-        """Return whether an object schema allows a string or number on the path `keys`."""
         return bool(keys) and any(
             one["type"] in _ID_TYPES or (one["type"] == "object" and self.may_be_id(one, keys[1:]))
             for one in self.alternatives(field_of(flat, keys[0]))
         )
 
     def field(self, flat: Flat, key: str) -> object:
-        """Return the schema of one field of an object, or False if the field is forbidden."""
         return field_of(flat, key)
 
     def looks(self, *fields: Keys) -> None:

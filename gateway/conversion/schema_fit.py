@@ -268,7 +268,6 @@ class _Walk:
 
     @staticmethod
     def _softened(flat: Flat, name: str | None, found: Fit) -> Fit:
-        """Replace a failure by UNKNOWN if possibly no document has the field."""
         unsure = WIDE in flat or "allOf" in flat or name is None
         return _UNKNOWN if unsure and found.verdict is Verdict.FAILS else found
 
@@ -370,7 +369,6 @@ _LEAST = frozenset({"minLength", "minItems"})
 
 
 def _is_bounded(flat: Flat, key: str, bound: Any, *, upper: bool) -> bool:
-    """Return whether all values of a schema are within one bound of another schema."""
     if key in _LEAST and not bound:
         return True
     beside = _OTHER.get(key, key)

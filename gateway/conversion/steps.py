@@ -58,8 +58,6 @@ class ConversionTask(NamedTuple):
 
 
 class BodyStep(NamedTuple):
-    """A function that converts a whole body, and the Origin that maps places of errors back."""
-
     convert: BodyConverting
     origin: Origin
 
@@ -78,7 +76,6 @@ class Steps(Generic[T]):
         return place
 
     def refused(self, error: ConversionError, step: T) -> ConversionError:
-        """Return the error of a step with its location mapped to the location before all steps."""
         index = next(index for index, each in enumerate(self.calls) if each is step)
         return error.moved(Steps((), self.origins[:index]).origin)
 
@@ -224,7 +221,6 @@ def _origin_in_arrays(origin: Origin, place: ErrorPlace) -> ErrorPlace:
 
 def _whole_body(task: ConversionTask) -> BodyStep:
     def in_body(place: ErrorPlace) -> ErrorPlace:
-        # The field BODY is not part of a location in the body.
         return place if isinstance(place, Beside) else place[1:]
 
     def origin(place: ErrorPlace) -> ErrorPlace:
@@ -277,7 +273,6 @@ def fuse(tasks: Iterable[ConversionTask]) -> Steps[ConversionStep]:
 
 
 def _array(scopes: tuple[Scope, ...]) -> tuple[Scope, ...]:
-    """Return the first scope, followed by the scopes of arrays that are directly nested in it."""
     end = 1
     while end < len(scopes) and scopes[end] == ():
         end += 1

@@ -35,8 +35,6 @@ REFUSE_UNFIT = UnfitPolicy()
 
 
 class UnfitKey(NamedTuple):
-    """The labels of the unfit values that are counted together."""
-
     change: str
     message: str
     result: Unfit

@@ -248,8 +248,6 @@ _NO_CONTENT = 204
 
 
 class OperationChoice(NamedTuple):
-    """The operation of a request in one version step."""
-
     operation: MappedOperation | None
     methods: frozenset[str]
 

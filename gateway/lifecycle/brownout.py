@@ -73,7 +73,6 @@ the second."""
 
 # Retry-After in seconds for a brownout without an end, since an operator may pause the brownout.
 _RETRY_WITHOUT_END = 3600
-# The maximum number of adjacent windows that are joined to compute Retry-After.
 _MAX_ADJACENT = 16
 
 
@@ -277,7 +276,6 @@ class VersionBrownout:
         return max((window.share(now) for window in open_now), default=0.0)
 
     def exempts(self, context: RequestContext) -> bool:
-        """Return whether the client is exempt from the brownout or the brownout is paused."""
         if self.key in context.overrides.paused:
             return True
         return context.now < self.exempt.get(context.client, -inf)
@@ -293,7 +291,6 @@ class VersionBrownout:
         offered: tuple[str, ...],
         successor: dict[str, object] | None,
     ) -> Fault:
-        """Return the error for a request that a brownout refuses."""
         _, label = self.key
         instead = "a later version" if successor is None else f"version {successor['version']}"
         # Rounded up, so that a client that retries after this time is not refused again.

@@ -82,8 +82,6 @@ class Lifecycle(SectionModel):
     def compile(
         self, version: Version, naming: ClientNaming | None, mistakes: Mistakes
     ) -> "VersionLifecycle":
-        """Return the lifecycle of a version, without its successors."""
-
         def date(text: str | None, name: str) -> float | None:
             return None if text is None else mistakes.attempt(partial(parse_date, text), name)
 
@@ -109,7 +107,6 @@ def compile_lifecycles(
     naming: ClientNaming | None,
     mistakes: Mistakes,
 ) -> "dict[Version, VersionLifecycle]":
-    """Return the lifecycles of the API's versions; versions with invalid labels are skipped."""
     labels = [label for label in configured if label in versions]
     found = {
         versions[label]: configured[label].compile(

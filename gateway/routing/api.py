@@ -171,7 +171,6 @@ class ApiModel(VersionChoice):
 
     @property
     def has_access(self) -> bool:
-        """Whether the API, a version or an endpoint has `access`."""
         own = [self.access, *(one.access for one in self.endpoints)]
         own += [one.access for one in (self.versions or {}).values()]
         return any(access is not None for access in own)

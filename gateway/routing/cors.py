@@ -20,7 +20,6 @@ from gateway.conversion.chain import Conversion
 from gateway.conversion.version_step import Direction, MessageKind, VersionLink
 
 PREFLIGHT = "Access-Control-Request-Method"
-"""The preflight header field that names the method of the actual request."""
 ANY = "*"
 """The value in `origins`, `methods`, `headers` and `exposed` that stands for all."""
 RESPONSE_FIELDS = frozenset(

@@ -306,7 +306,6 @@ class EndpointModel(SectionModel):
     def _substitutes(
         self, api: ApiParts, route: Route, readers: tuple[Reader, ...]
     ) -> Iterator[tuple[tuple[str, Version], Route]]:
-        """Yield the routes to other services that provide operations which a version lacks."""
         if route.request is None or route.version is None:
             return
         for step in route.request.version_steps:
@@ -413,8 +412,6 @@ def _content_type(readers: tuple[Reader, ...], version: Version | None) -> str |
 
 
 def _tag_key(route: Route, response: Conversion | None) -> bytes | None:
-    """Return the key of the entity tags of a route, or None if bodies are not converted."""
-
     def reads(link: VersionLink) -> bool:
         return link.methods is None or "GET" in link.methods or link.operations is not None
 

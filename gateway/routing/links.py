@@ -129,7 +129,6 @@ class LinkMapper(NamedTuple):
     sent_prefix: str = ""
 
     def to_client(self, link: str) -> MappedLink:
-        """Map a link of the service to a link for the client, in the form that its version uses."""
         text, fits = self._mapped_back(link)
         form = self.route.link_form
         if form is not None and fits:
@@ -254,7 +253,6 @@ class LinkMapper(NamedTuple):
         return MappedLink(_joined(prefix, path, query, fragment))
 
     def _own(self, scheme: str | None) -> set[str]:
-        """Return the authorities of links to the service itself, in lower case and with ports."""
         scheme = (scheme or self.public_scheme).lower()
         names = {self.authority, self.public_authority}
         if self.public_authority != self.authority:  # the service may omit the port
@@ -264,7 +262,6 @@ class LinkMapper(NamedTuple):
         return {with_port(name.lower(), scheme) for name in names}
 
     def _prefix(self, scheme: str | None, authority: str) -> str:
-        """Return the scheme and authority for the client, in a link of the service to itself."""
         colon = "" if scheme is None else f"{scheme}:"
         if authority.lower() == self.public_authority.lower():
             return f"{colon}//{authority}"
@@ -372,7 +369,6 @@ def _moved(
 
 
 def _service_link(route: Route, path: str, query: str | None) -> tuple[str, str | None] | None:
-    """Convert a path and a query for the service; None if the service's version lacks them."""
     moved = _moved(route, route.request, route.response, path, query)
     if not moved.path:
         return None

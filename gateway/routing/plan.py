@@ -66,12 +66,10 @@ class Plan(NamedTuple):
 
     @property
     def request(self) -> Conversion | None:
-        """The conversion of the request; None if the service implements the client's version."""
         return self.route.request if self.operation_path is None else self.operation_path.request
 
     @property
     def response(self) -> Conversion | None:
-        """The conversion of the response; None if the service implements the client's version."""
         return self.route.response if self.operation_path is None else self.operation_path.response
 
     def method(self, asked: str) -> str:
@@ -285,7 +283,6 @@ def _beside(
     head: RequestHead,
     captures: Mapping[str, str],
 ) -> Plan | Refusal | None:
-    """Plan the repetition of a request for a shadow; None if the request is not repeated."""
     rule, path = beside.rule, endpoint.template.text
     route, target, operation_path = _by_operation(endpoint, beside.route, head, captures, chosen_by)
     # An operation may be a read in one version and a write in the other, so the method in the other

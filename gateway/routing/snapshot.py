@@ -502,6 +502,5 @@ class Snapshot:
 
     @property
     def summary(self) -> str:
-        """The numbers of services and endpoints, as a short string for the log."""
         counts = {"service": len(self.services), "endpoint": len(self.router)}
         return ", ".join(f"{count} {noun}{'s' * (count != 1)}" for noun, count in counts.items())

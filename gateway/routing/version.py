@@ -213,7 +213,6 @@ class ApiVersions(NamedTuple):
         return route
 
     def _is_alternative(self, label: str, key: str, via: str) -> bool:
-        """Return whether a shadow or cutover of a version may use the service of version `via`."""
         here = self._at(label).below(key)
         if self.models[label].service is None:
             here.add(

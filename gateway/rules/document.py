@@ -27,9 +27,7 @@ _MAX_UNFOLDED = 250_000
 Position = tuple[int, int]
 """Line and column, both counted from 1; (0, 0) if libyaml reports no position."""
 Data = dict[str, "Data"] | list["Data"] | str | int | float | bool | None
-"""A mapping, a list or a scalar of the document."""
 
-# The remedies, by a part of libyaml's message.
 _REMEDIES = {
     "cannot start any token": "indent with spaces, and quote a text that begins so",
     "expected ',' or": "close the bracket, and quote a text with brackets or braces",
@@ -75,8 +73,6 @@ AnyNode = TypeVar("AnyNode", ScalarNode, SequenceNode, MappingNode)
 
 
 class YamlError(Exception):
-    """The file cannot be parsed; `issue` contains the reason."""
-
     def __init__(self, position: Position, text: str) -> None:
         self.issue = Issue(*position, "", text)
         super().__init__(text)
@@ -371,7 +367,6 @@ class _Reader:
 
 
 def _is_value(key: str, location: Location) -> bool:
-    """Return whether YAML gives an unquoted key another value than its text."""
     found = next((value for pattern, value in _PLAIN if pattern.match(key)), None)
     is_name = location[-1:] and location[-1] in _NAMED
     return found is not None and not (is_name and found in (_integer, _float))

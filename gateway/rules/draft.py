@@ -26,8 +26,6 @@ MAX_BYTES = 256 * 1024
 
 
 class DraftReport(NamedTuple):
-    """The result of checking a draft."""
-
     mistakes: list[Issue]
     warnings: list[Issue]
     summary: str = ""
@@ -74,7 +72,6 @@ def _functions(data: Data, at: Location) -> Iterator[tuple[Location, str]]:
 SECONDS = 10
 """The maximum duration of a check, in seconds."""
 _MEMORY = 512 * 2**20
-# The maximum number of mistakes, and of warnings, in a report.
 _MOST_ISSUES = 100
 
 

@@ -21,7 +21,6 @@ _HIDDEN = "(hidden)"
 # Keys whose value is a secret, and keys below which every string is a secret.
 _SECRET = frozenset({"hash", "key", "password", "secret", "token"})
 _SECRETS = frozenset({"keys"})
-# Keys below `keys` whose values are public.
 _NOT_SECRET = frozenset({"expires", "scopes", "sha256"})
 # Sections in which keys have a different meaning: the URL of a webhook is a secret, `key` in TLS is
 # a path, and `key` of a change is the name of a field.
@@ -113,7 +112,6 @@ def _secrets(root: Node) -> Iterator[ScalarNode]:
 
 
 def _place(section: str, name: str) -> str:
-    """Return the section below a key. Names that users choose do not change the section."""
     if section == "apis":
         return _API
     if name == _WEBHOOKS and section != _CHANGES:

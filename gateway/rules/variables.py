@@ -16,8 +16,6 @@ _VARIABLE = re.compile(
 
 
 class UnsetVariablesError(ValueError):
-    """A string has variables that are not set and have no default."""
-
     def __init__(self, names: Iterable[str]) -> None:
         self.names = tuple(dict.fromkeys(names))
         self.reasons = [

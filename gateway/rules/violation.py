@@ -73,11 +73,9 @@ def _in_document(data: Data, location: Location) -> tuple[Location, Data]:
 _REMOVED: dict[tuple[int | str, ...], str] = {
     ("bypass",): "was removed: requests that bypass the gateway cannot be counted; delete it"
 }
-"""The messages for keys that were removed."""
 _RENAMED: dict[int | str, str] = {
     "unconverted": "is media_types now; write media_types: { TYPE: pass } for each of these types"
 }
-"""The messages for renamed keys of APIs and endpoints."""
 
 
 def _text(error: ErrorDetails, value: Data) -> str | None:

@@ -104,7 +104,6 @@ _About = tuple[str, Version, Version, str]
 # The maximum depth to which recursive groups of changes are followed.
 _DEEP = 8
 _BODILESS = {"204", "205", "304"}
-# The methods that replace stored data.
 _OVERWRITING = ("PUT", "PATCH")
 _NO_BODY: Schema = {"type": "object", "properties": {}, "additionalProperties": False}
 

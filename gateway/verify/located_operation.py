@@ -42,7 +42,6 @@ class LocatedOperation:
         return f"{self.operation.method} {self.operation.path}"
 
     def is_counterpart(self, other: "LocatedOperation", endpoint: str) -> bool:
-        """Whether requests for `other` at an endpoint are also requests for this operation."""
         if self.operation.method != other.operation.method or endpoint not in self.captures:
             return False
         own, others = self.captures[endpoint], other.captures[endpoint]
@@ -51,7 +50,6 @@ class LocatedOperation:
     def is_asked_by(
         self, operation_path: OperationPath, others: Sequence["LocatedOperation"]
     ) -> bool:
-        """Whether this operation fits an operation path better than all others in `others`."""
         taken = [
             one.operation
             for one in others

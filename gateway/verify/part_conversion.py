@@ -161,7 +161,6 @@ def convert_message(
 
 
 def message_schema(operation: Operation, body: Schema | None) -> Schema:
-    """Return the schema of a whole request: query, header fields and the given body."""
     parts: dict[str, object] = {
         "query": schema_of(operation.parameters, "query"),
         "headers": schema_of(operation.parameters, "header"),
@@ -280,7 +279,6 @@ def _text_schema(schema: object) -> object:
 
 
 def parameters_of(lines: list[tuple[str, str]], wanted: Schema) -> dict[str, object]:
-    """Return parameters as one object; their strings are parsed by the types in a schema."""
     fields = BodyFields(wanted)
     found: dict[str, object] = {}
     for name, text in lines:

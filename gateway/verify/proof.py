@@ -198,7 +198,6 @@ class _Trial:
         )
 
     def differences(self) -> list[Finding]:
-        """Return the findings from all examples together: `lost` and `ignored` fields."""
         if self.claim.part is MessagePart.ROUND_TRIP:
             return []  # each example is tested separately
         if any(keyword == "convert" for _, keyword in self.failures):

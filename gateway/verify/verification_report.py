@@ -14,7 +14,6 @@ VerificationResult = ClaimProof | Unproven | Unproved
 
 
 def text(results: Iterable[VerificationResult]) -> Iterator[str]:
-    """Yield the lines of the text report, each as soon as its result is available."""
     versions = None
     counts: Counter[str] = Counter()
     for result in results:

@@ -39,7 +39,6 @@ class VersionPair:
 
     @property
     def undocumented(self) -> Unproved | None:
-        """The outcome if one of the two versions has no document; None if both have one."""
         for version in (self.client, self.service):
             if version not in self.api.schemas:
                 reason = (

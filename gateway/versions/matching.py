@@ -89,7 +89,6 @@ class Matching:
         return self._newest(fits)
 
     def reads(self, raw: str) -> bool:
-        """Return whether a string has the form of a version or range, known or unknown."""
         if not self.formats:
             return _LABEL.match(raw) is not None
         return parse(raw, *self.formats) is not None or (

@@ -19,8 +19,6 @@ from gateway.versions.version import Version
 
 
 class VersionAddress(NamedTuple):
-    """The parts of a URI or request, besides the path, that name a version."""
-
     host: str | None = None
     query: str | None = None
     header: str | None = None

@@ -14,7 +14,6 @@ from gateway.versions.matching import EXACT, Matching
 from gateway.versions.reader import Reader
 from gateway.versions.version import Version
 
-# The maximum length of parameter names in error messages.
 _LONGEST_NAME = 100
 
 

@@ -35,7 +35,6 @@ from gateway.versions.version import Version
 
 _NAME = re.compile(shape.FIELD_NAME)
 _TEXT = re.compile(r"[ -~]*\Z")
-# Header fields that only the gateway writes.
 _OURS = HOP_BY_HOP | {b"content-length", b"content-encoding", b"host"}
 # The end of a path that stands for the elements of (nested) arrays or the members of an object.
 _LEVEL = re.compile(r"(?:\[\])+\Z|(?<=[^\\])\.\*\Z|\A\*\Z")
@@ -124,7 +123,6 @@ class BuildContext:
         return None if path is None else path.keys
 
     def paths(self, *named: tuple[str, tuple[str | int, ...]]) -> list[FieldPath] | None:
-        """Parse paths to fields in the same objects; return None after recording a mistake."""
         found = [self.path(text, *location) for text, location in named]
         paths = [path for path in found if path is not None]
         if len(paths) < len(found):
@@ -138,7 +136,6 @@ class BuildContext:
         return paths
 
     def apart(self, keys: tuple[Keys, ...]) -> bool:
-        """Return whether all fields differ and none is inside another; if not, record a mistake."""
         for index, one in enumerate(keys):
             for other in keys[index + 1 :]:
                 if one[: len(other)] == other[: len(one)]:

@@ -208,7 +208,6 @@ class _Trace(SchemaImage):
         self.moves = dict(zip(ends, ends, strict=True))
 
     def kinds(self, name: str) -> ValueKinds | None:
-        """Return the values that the effect writes to a field, or None if any value is possible."""
         flats = [one for one in self.alternatives(self.left[name]) if one["type"] != "null"]
         if not flats or any(one.get(WIDE) == WIDE_TYPES for one in flats):
             return None

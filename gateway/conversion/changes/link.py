@@ -25,7 +25,6 @@ class Link(BodySection):
 
 
 def map_link(scopes: tuple[Scope, ...], field: Keys) -> Change:
-    """Return a change that converts a field with a URL. Null stays null."""
     rewrite = ValueRewrite(_step_at, _effect)
     return value_change(scopes, field, rewrite, rewrite)
 

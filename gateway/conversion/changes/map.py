@@ -32,7 +32,6 @@ class Unknown(Enum):
 
 
 Otherwise = Unknown | Scalar
-"""The word that replaces every value that is not in the map, or how such values are treated."""
 
 
 def _word(value: JsonValue) -> JsonValue:
@@ -258,8 +257,6 @@ def _spellings(
 
 
 def _replacing(known: Mapping[str, str], unknown: str | None, keep: bool) -> Callable[[str], str]:
-    """Return a function that may raise ValueError for a word that is not in `known`."""
-
     def convert(word: str) -> str:
         found = known.get(word, unknown)
         if found is not None:

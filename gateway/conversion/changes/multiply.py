@@ -75,7 +75,6 @@ class Product:
             raise ValueError("the other version would have decimal places without end")
         if rest and not self.rounds:
             raise ValueError(f"the other version would have more than {places} decimal places")
-        # Round half away from zero.
         product += 2 * rest >= divisor
         if not product:
             return "0"
@@ -98,7 +97,6 @@ _OPPOSITE = Product(Fraction(-1))
 
 
 def multiply(scopes: tuple[Scope, ...], field: Keys, newer: Product, older: Product) -> Change:
-    """Return the change of a quantity that the two versions have in different units."""
     return value_change(scopes, field, _multiplying(newer), _multiplying(older))
 
 

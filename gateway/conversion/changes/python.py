@@ -35,7 +35,6 @@ from gateway.conversion.steps import BODY
 PythonFunction = Callable[..., Document]
 """A function that converts a value. If it has the parameter MESSAGE, it also gets a MessageView."""
 MESSAGE = "message"
-"""The name of the parameter through which a function receives the message."""
 
 _PYTHON = r"^[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*:[A-Za-z_][A-Za-z0-9_.]*$"
 

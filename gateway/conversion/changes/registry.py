@@ -41,7 +41,6 @@ def _models(kind: type[S]) -> dict[str, type[S]]:
 
 
 CHANGES: Final = _models(BodySection)  # type: ignore[type-abstract]  # it is not instantiated
-"""The model of every change of bodies, by its keyword in gateway.yaml."""
 
 PARAMETER_CHANGES: Final = _models(ParameterSection)  # type: ignore[type-abstract]
 """The model of every change of query parameters and header fields, by its keyword in gateway.yaml.
@@ -111,7 +110,6 @@ class ChangeEntry(SectionModel, Generic[S]):
         return {**made, "schema": core_schema.model_fields_schema({**fields, **options})}
 
     def named(self) -> dict[str, S]:
-        """Return the changes in the entry by name; a valid entry has exactly one."""
         found = vars(self)
         return {name: found[name] for name in self.changes if found.get(name) is not None}
 

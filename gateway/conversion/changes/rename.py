@@ -207,7 +207,6 @@ def _move(fields: JsonObject, source: Keys, target: Keys, form: JsonForm) -> Non
 
 
 def _refuse_id(fields: JsonObject, source: Keys, form: JsonForm) -> None:
-    """Refuse an id in place of an object on the path, since the object has another name."""
     for depth in range(1, len(source)):
         found = get(fields, source[:depth], form)
         if is_id(found):

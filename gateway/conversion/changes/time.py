@@ -106,8 +106,6 @@ _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Su
 
 
 class _PatternField(NamedTuple):
-    """A field of a pattern: what it describes, how it is written, and how it is read."""
-
     name: str
     writing: str
     reading: str
@@ -299,7 +297,6 @@ def _value(part: str, text: str) -> int:
 
 
 MomentForm = UnixTime | TimePattern
-"""The form in which one version writes moments."""
 
 
 def rfc_3339(

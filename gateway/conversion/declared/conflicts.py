@@ -22,8 +22,6 @@ class _Endpoint(NamedTuple):
 
 
 class LinkOverlap:
-    """Checks whether two links of an API apply to the same messages."""
-
     def __init__(self, asked: AskedPaths, links: Mapping[Version, Sequence[VersionLink]]) -> None:
         self._endpoints = {public.text: _Endpoint(public, path) for public, path in asked}
         shapes = {each.public.shape: each.public for each in self._endpoints.values()}
@@ -127,8 +125,6 @@ _ORDER = "changes are listed in the order that upgrades a document"
 
 
 class _Use(NamedTuple):
-    """A change, with the fields that its upgrade reads and writes."""
-
     at: Location
     taken: tuple[str, ...]
     makes: tuple[str, ...]
@@ -323,7 +319,6 @@ def _find_misnamed(parts: Sequence[Part], mistakes: Mistakes) -> None:
 
 
 def _still_known(held: _Known, use: FieldUse) -> _Known:
-    """Return the known kinds of values, without fields that a change alters but does not move."""
     touched = (*use.takes, *use.makes)
     known = {
         field: known

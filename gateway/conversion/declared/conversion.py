@@ -342,8 +342,6 @@ class ConversionConfig(SectionModel):
 
 
 class Part(NamedTuple):
-    """An entry of `conversions`, its location, and the link compiled from it."""
-
     config: ConversionConfig
     at: Location
     link: VersionLink

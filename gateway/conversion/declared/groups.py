@@ -36,7 +36,6 @@ class DeclaredChange(NamedTuple):
         return f" (of a group, used by {place(self.used)})" if self.used else ""
 
     def change(self, link: VersionLink) -> Change | None:
-        """Return the compiled change, or None if it cannot be compiled separately."""
         if self.entry is None:
             return None
         context = BuildContext(self.at[:-1], Mistakes(), {}, (link.older, link.newer))

@@ -80,7 +80,6 @@ class DeclaredOperations:
         }
         seen: set[MappedOperation] = set()
         for at, operation in self._built.items():
-            # Report each operation only at its declaration.
             if operation in seen or operation in self._narrowed:
                 continue
             seen.add(operation)
@@ -121,7 +120,6 @@ class DeclaredOperations:
     def _covered(
         self, built: MappedOperation, pair: _Pair, entry: str | OperationConfig
     ) -> Iterator[MappedOperation]:
-        """Yield an operation, and operations for single methods if it is for all methods."""
         yield built
         if isinstance(entry, str):
             yield from self._further.get(built, ())
@@ -177,8 +175,7 @@ class DeclaredOperations:
         if first == at:
             return
         if newer and pattern.method is not None and None not in (operation.older, main.older):
-            # The older version has several operations for this operation. A downgrade uses the
-            # first of them.
+            # A downgrade uses the first of several operations for this operation.
             self._further.setdefault(main, []).append(operation)
         else:
             self._mistakes.add(

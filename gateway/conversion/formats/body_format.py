@@ -90,16 +90,13 @@ _TYPES = {
 }
 
 
-# The values of `media_types` in gateway.yaml.
 _READINGS = {
     "json": BodyFormat.JSON,
     "json_lines": BodyFormat.JSON_LINES,
     "pass": BodyFormat.PASSED,
 }
 MAYBE_JSON = (BodyFormat.TEXT, BodyFormat.UNTYPED)
-"""The formats of bodies that are converted only if they are JSON."""
 NO_TYPES: Mapping[str, str] = {}
-"""The default of `Endpoint.media_types`: no media type has a configured format."""
 
 
 BodyKind = tuple[BodyFormat, list[bytes], TextEncoding | None]
@@ -134,7 +131,6 @@ def described(
 
 
 def is_stream(kind: BodyKind) -> bool:
-    """Return whether a body is an uncompressed stream, whose documents are converted one by one."""
     return kind[0] in STREAMS and not kind[1]
 
 
@@ -143,14 +139,12 @@ def format_of(fields: Iterable[tuple[bytes, bytes]]) -> BodyFormat:
 
 
 def is_empty_form(method: str, body_format: BodyFormat) -> bool:
-    """Return whether an empty body of a request stands for a form without fields."""
     return method in _WRITING and body_format is BodyFormat.FORM
 
 
 def passes(
     fields: Iterable[tuple[bytes, bytes]], media_types: Mapping[str, str], status: int
 ) -> bool:
-    """Return whether the body of a response is not converted because of its media type."""
     found, _, _ = described(fields, media_types)
     if found is BodyFormat.PASSED:
         return True

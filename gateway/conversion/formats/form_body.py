@@ -102,7 +102,6 @@ def _rewritten(
     if made == given:
         return b"" if body is EMPTY_FORM else body
     pairs = body.split(b"&") if given else []
-    # The replacements of each pair, by the index of the original pair.
     instead: dict[int, list[bytes]] = {}
     spelled: dict[str, bytes] = {}
     places: dict[str, list[int]] = {}
@@ -180,7 +179,6 @@ def _texts(document: Document) -> dict[str, list[str]]:
 
 
 def is_form(body: bytes) -> bool:
-    """Return whether a body with the media type of forms is a form, not JSON or plain text."""
     return not (_is_json(body) or _is_text(body))
 
 
@@ -199,7 +197,6 @@ def _is_text(body: bytes) -> bool:
 
 
 def typed(fields: Document, links: Sequence[VersionLink], *, of_request: bool = False) -> Document:
-    """Return the fields of a form with the types that the first version step declares."""
     for link in links:
         if link.older == links[0].older and link.forms is not None:
             if not isinstance(fields, dict):
@@ -313,4 +310,3 @@ def _digits(value: Document) -> str | None:
 
 _TYPE = frozenset({b"content-type"})
 FORM = replace(PLAIN, digits=_digits, number=str, parse=_parse, typed=False)
-"""The JsonForm for HTML forms, in which all scalars are strings."""

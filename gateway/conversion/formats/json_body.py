@@ -52,7 +52,6 @@ _to_the_leaves = msgspec.json.Decoder(float_hook=_bounded)
 _compared = msgspec.json.Decoder(float_hook=number)
 _MALFORMED = "JSON is malformed: "
 _encoder = msgspec.json.Encoder(decimal_format="number")
-# The types of numbers that changes create, such as a default.
 _NUMBERS = frozenset({int, float})
 _opened = _decoder.decode
 _encoded = _encoder.encode
@@ -263,7 +262,6 @@ def _digits(value: Document) -> str | None:
 
 
 def _made_digits(number: Document) -> str:
-    """Return the digits that the encoder writes for a number that a change created."""
     return str(_encoded(number), "ascii")
 
 

@@ -186,7 +186,6 @@ def _in_operation(place: _Place, found: ErrorPlace) -> ErrorPlace:
 
 
 def _holder(place: _Place, value: Raw) -> bytes:
-    """Return a temporary document that contains only a value at a path."""
     made: object = value
     for part in reversed(place):
         made = [made] if _is_index((part,)) else {part: made}

@@ -73,7 +73,6 @@ _value_at = json.JSONDecoder(parse_int=str, parse_float=str).raw_decode
 # The separators of keys and values: white space, with a brace, a colon or a comma.
 _SEPARATOR = re.compile(r"[ \t\n\r]*[,:{]?[ \t\n\r]*")
 _ENDS = " \t\n\r,}"
-# The beginning of an escaped colon (\u003a).
 _ESCAPED = b"\\u003"
 # A key without characters that are escaped by necessity or by custom.
 _PLAIN_KEY = re.compile(r"[\w.$@ -]*\Z", re.ASCII)
@@ -91,7 +90,6 @@ class OddMembers(NamedTuple):
 
 
 def odd_members(text: bytes, written: bytes, members: Mapping[str, Any]) -> OddMembers | None:
-    """Return the members of an object if a key is repeated or has needless escapes, or None."""
     if b"\\" not in text:
         if text.count(b":") == written.count(b":"):
             return None  # the usual case
@@ -156,7 +154,6 @@ def _refuse_pairs(pairs: list[tuple[str, object]]) -> None:
 _decoder = msgspec.json.Decoder(dict[str, Raw] | list[Raw] | str | int | float | bool | None)
 _opened = _decoder.decode
 _NUMBERS = frozenset({int, float})
-# The types of values that the encoder can write without further preparation.
 _CLOSED = frozenset({Raw, str, int, float, bool, type(None)})
 _TOGETHER = 64
 _NO_KEYS: Mapping[str, bytes] = {}
@@ -181,8 +178,6 @@ class _Opened(NamedTuple):
 
 
 class OriginalText:
-    """Opens and closes the values of one body."""
-
     def __init__(self, step: Step, *, small: bool) -> None:
         self._step = step
         self._small = small
@@ -364,7 +359,6 @@ def is_as_written(text: bytes | Raw, value: dict[str, Raw] | list[Raw]) -> bool:
 
 
 def _same(one: Document, other: Document) -> bool:
-    """Return whether two closed values are written as the same JSON, such as None and raw null."""
     if one is other or one == other:
         return True
     if isinstance(one, RepeatedValue):

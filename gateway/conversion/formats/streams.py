@@ -82,7 +82,6 @@ class ConvertedStream(ABC):
 def converted_within(
     text: bytes, around: bytes, convert: DocumentConversion, step: Step = no_step
 ) -> bytes:
-    """Convert the document in `text`, without its leading and trailing bytes."""
     document = text.strip(around)
     if not document or (converted := convert(document, step)) == document:
         return text
@@ -143,7 +142,6 @@ class TextEnds:
         self._escaped = False
 
     def find(self, piece: bytes, begin: int = 0, step: Step = no_step) -> int | None:
-        """Return the index in the piece where the current text ends, or None if it continues."""
         at = begin
         if self.blank:
             ink = _INK.search(piece, begin)
@@ -246,7 +244,6 @@ class SeriesSearch:
         self._ended = False
 
     def ends_text(self, piece: bytes) -> bool:
-        """Return whether a text has ended and no data has followed it so far."""
         begin = 0
         if b"\0" in piece:  # UTF-16 or UTF-32, in which TextEnds cannot find texts
             self._ends = None

@@ -19,8 +19,6 @@ error raised by the Step."""
 
 
 def in_encoding(encoding: TextEncoding, convert: WholeConversion) -> WholeConversion:
-    """Return a conversion for bodies in an encoding other than UTF-8."""
-
     def convert_encoded(
         body: bytes, conversion: BodyConversion, message: Message | None, step: Step
     ) -> bytes:

@@ -122,8 +122,6 @@ def _prove(api: Api, part: Part, example: ExampleConfig, at: Location, mistakes:
 
 
 class _Applied(NamedTuple):
-    """The conversions that apply to an example; without a method, all changes apply."""
-
     conversion: Conversion
     method: str | None
     status: int | None = None

@@ -284,8 +284,6 @@ def _key(name: str, place: str) -> str:
 
 
 class DocumentFolder:
-    """The OpenAPI documents at paths relative to a folder. Each document is read once."""
-
     def __init__(self, folder: Path) -> None:
         self.too_large: dict[str, TooLargeError] = {}
         self._folder = folder
@@ -316,8 +314,6 @@ class DocumentFolder:
 
 @dataclass(frozen=True, slots=True)
 class DescribedVersion:
-    """A version with its OpenAPI document."""
-
     version: Version
     located: Sequence[LocatedOperation]
     asked: Sequence[AskedOperation]
@@ -376,8 +372,6 @@ def _described(
 
 @dataclass(frozen=True, slots=True)
 class _Body:
-    """A body that a document declares: of a request, or of a response if it has a status."""
-
     schema: Schema
     asked: AskedOperation
     status: int | None
@@ -426,8 +420,6 @@ class _LookUp:
 
 @dataclass(slots=True)
 class _Walk:
-    """Applies the changes to a neighbouring version to all bodies of one version."""
-
     version: Version
     upwards: bool
     neighbours: "Sequence[_Body]"

@@ -110,7 +110,6 @@ class _Check(NamedTuple):
         return self.client > self.service
 
     def _bodies(self, version: Version, method: str) -> list[tuple[str, Schema | None]] | None:
-        """Return the paths and schemas of request bodies in a version; None without a document."""
         if version not in self.described:
             return None
         return [
@@ -148,7 +147,6 @@ class _Check(NamedTuple):
             changes = list(part.changes())
             for change in changes if self._upwards else reversed(changes):
                 use = change.field_use
-                # The fields in the service's version.
                 fields = use.takes if self._upwards else use.makes
                 # A PATCH keeps members that it does not contain, but replaces whole arrays (RFC
                 # 7396).

@@ -28,8 +28,6 @@ _LARGEST_ANSWER = 256 * 1024
 
 
 class Contract:
-    """An OpenAPI document whose schemas are compiled on first use."""
-
     def __init__(self, description: Description) -> None:
         self._description = description
         self._located: dict[tuple[str, Version | None], list[LocatedOperation]] = {}

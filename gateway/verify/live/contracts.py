@@ -19,8 +19,6 @@ _PATIENCE, _LONG_PATIENCE = 60.0, 3600.0
 
 @dataclass(slots=True)
 class Contracts:
-    """Loads and caches contracts by the location of their documents."""
-
     folder: Path
     _known: "dict[str, Contract | float]" = field(default_factory=dict)
     _failures: dict[str, str] = field(default_factory=dict)

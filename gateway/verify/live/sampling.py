@@ -174,7 +174,6 @@ class Sampling:
 
 
 def _target(exchange: Exchange, plan: Plan) -> str:
-    """Return the request target in the client's version, even if its operation was mapped."""
     if plan.operation_path is None:
         return plan.target
     path = exchange.message.path.partition("?")[0]

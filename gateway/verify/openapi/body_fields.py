@@ -88,8 +88,6 @@ class DescribedSchemas(SchemaImage):
 
 
 class BodyFields:
-    """The fields of a body, to which changes can be applied."""
-
     def __init__(self, schema: Schema) -> None:
         self._image = DescribedSchemas(definitions(schema))
         self._body: object = {key: one for key, one in schema.items() if key != "components"}
@@ -155,7 +153,6 @@ class BodyFields:
         return found or self._missing(objects)
 
     def members(self, place: Place) -> Place | Presence:
-        """Return the schemas of all members of an object, or the reason why there are none."""
         objects = self._objects(place)
         found: list[object] = []
         for flat in objects:
@@ -229,7 +226,6 @@ class BodyFields:
         return any(not isinstance(self.inside(place, name), Presence) for place, _ in places)
 
     def has_free_key(self, place: Place, name: str) -> bool:
-        """Whether an object allows a name as a key but does not declare it."""
         free = any(
             "patternProperties" in flat or any(flat.get(key, False) is not False for key in _FREE)
             for flat in self._objects(place)

@@ -157,7 +157,6 @@ def _has_repeated_keys(text: bytes) -> bool:
 
 
 def _line(error: Exception) -> str:
-    """Return the line and the problem of a YAML error; empty if unknown."""
     if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
         return ""
     return f" (line {error.problem_mark.line + 1}: {error.problem})"

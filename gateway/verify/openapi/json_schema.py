@@ -41,8 +41,6 @@ class Use(Enum):
 
 
 class _Component(NamedTuple):
-    """A schema, the names of the schemas to which it refers, and its size."""
-
     schema: Schema | bool
     references: tuple[str, ...]
     schemas: int
@@ -247,7 +245,6 @@ def longest_list(schema: object) -> int:
 
 
 def _note_members(schema: object, members: set[object], *, alone: bool) -> None:
-    """Collect the references to schemas that describe only a part of an object."""
     if not isinstance(schema, dict):
         return
     for key, value in schema.items():

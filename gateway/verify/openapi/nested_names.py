@@ -63,7 +63,6 @@ def nested_names(
 
 
 def nested_form(schema: Schema, nested: Collection[str]) -> Schema:
-    """Return the schema of a form with names in brackets for the fields in `nested`."""
     schemas = Schemas(definitions(schema))
     try:
         flats = schemas.alternatives(schema)

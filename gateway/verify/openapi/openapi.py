@@ -80,7 +80,6 @@ class Operation:
         return _PARAMETER.sub("{}", self.path.removeprefix(self.base))
 
     def takes(self, path: str) -> bool:
-        """Whether a path belongs to this operation, possibly after the path of a server."""
         pattern = re.escape(self.bare_shape).replace(r"\{\}", "[^/]+")
         return re.fullmatch(f"(?:/.*)?{pattern}", path) is not None
 
@@ -100,7 +99,6 @@ class Operation:
         return any(key.startswith("2") for key in self.responses)
 
     def key(self, status: int) -> str | None:
-        """Return the key in `responses` that applies to a status, or None."""
         near = (str(status), f"{status // 100}XX", f"{status // 100}xx", "default")
         return next((key for key in near if key in self.responses), None)
 

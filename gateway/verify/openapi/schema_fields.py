@@ -21,7 +21,6 @@ _WIDE = 10_000
 
 
 def fields_of(document: object) -> set[str]:
-    """Return every field of a document, including its root (the empty pointer)."""
     return set(_fields(document, ""))
 
 

@@ -26,7 +26,6 @@ def _is_one(model: Any) -> bool:
 
 
 MECHANISMS: Final = _models()
-"""The model of every mechanism, by its name."""
 
 if TYPE_CHECKING:
     AnyMechanism = Mechanism

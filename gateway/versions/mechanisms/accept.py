@@ -126,8 +126,6 @@ def _weighted(patterns: Patterns, lines: Sequence[str]) -> list[tuple[str, int, 
 
 @dataclass(frozen=True, slots=True)
 class AcceptParameterReader(ParameterReader):
-    """Reads versions from a parameter of the media types in Accept."""
-
     mechanism = "accept"
     # As for a version in the subtype.
     refusal_status = 406

@@ -55,8 +55,6 @@ class ContentTypeReader(MediaTypeReader):
 
 @dataclass(frozen=True, slots=True)
 class ContentTypeParameterReader(ParameterReader):
-    """Reads the version from a parameter of the media type in Content-Type."""
-
     header = "Content-Type"
     mechanism = "content_type"
     # As for a version in the subtype.

@@ -163,7 +163,6 @@ _remembered = lru_cache(maxsize=1024)(_renamed)
 
 
 def _is_excluded(value: bytes, end: int) -> bool:
-    """Return whether the Accept member whose media type ends at `end` has weight 0."""
     parameters = _PARAMETERS.match(value, end, end + _LONGEST_PARAMETERS)
     weight = parameters and _WEIGHT.search(_QUOTED.sub(b"", parameters[0]))
     return weight is not None and _ZERO.match(weight[1]) is not None

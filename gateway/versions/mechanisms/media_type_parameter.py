@@ -88,7 +88,6 @@ class ParameterReader(Reader):
         ]
 
 
-# A media type or wildcard, and a parameter whose value is `{version}`.
 _PLACE = re.compile(
     r"(\*/\*|[a-z0-9][a-z0-9!#$&^_.+-]*/(?:\*|[a-z0-9!#$&^_.+-]+))"
     r"[ \t]*;[ \t]*([a-z0-9!#$&^_.+-]+)=\{version\}\Z"

@@ -14,8 +14,6 @@ from gateway.versions.version import Version
 
 @dataclass(frozen=True, slots=True)
 class PathReader(Reader):
-    """Reads the version from the `{version}` segment of the path."""
-
     mechanism = "path"
     place = "the path"
     # The version is part of the path. Without a valid version, the path identifies no resource (RFC

@@ -56,7 +56,6 @@ class ParameterLookalikes:
 
     @classmethod
     def of(cls, name: str, exact: re.Pattern[str]) -> "ParameterLookalikes | None":
-        """Return the finder for a name; None if the name has only brackets and spaces."""
         base = _base(_folded(name))
         if not base:
             return None
@@ -120,7 +119,6 @@ def _folded(text: str) -> str:
 
 
 def _base(name: str) -> str:
-    """Return a name without the array brackets around it or after it."""
     name = name.strip(" !?[]")
     closed = name.find("[")
     return name[:closed] if closed > 0 and "]" in name[closed:] else name
