@@ -19,10 +19,6 @@ def run_here(
 
     Args:
         arguments: the arguments as typed in a shell; only quotes have a special meaning.
-        folder: the working directory.
-        variables: the whole environment.
-        out: receives standard output.
-        err: receives standard error.
     """
     words = [gateway.__main__.__file__, *shlex.split(arguments)]
     with (

@@ -86,10 +86,7 @@ def circle(uses: dict[str, set[str]]) -> set[str]:
 
 
 def breaches(places: Iterable[str], found: Callable[[str], object]) -> dict[str, object]:
-    """Return the violations by module.
-
-    One test per module would take longer in total.
-    """
+    """Return the violations by module. One test per module would take longer in total."""
     return {place: wrong for place in places if (wrong := found(place))}
 
 

@@ -92,7 +92,6 @@ class Reader:
 
     Args:
         folder: contains gateway.yaml; each gateway logs to a file there with its name and `.log`.
-        variables: variables of the environment.
         addresses: the actual address for each address that documents name.
     """
 

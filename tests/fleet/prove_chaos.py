@@ -48,12 +48,7 @@ CLIMBING = f"""\
 
 
 class Load:
-    """Sends requests to each replica without a pause, and records errors.
-
-    Attributes:
-        fragile: the services that are asked.
-        wrong: the errors.
-    """
+    """Sends requests to each replica without a pause, and records errors."""
 
     def __init__(self, fleet: Fleet) -> None:
         self._fleet = fleet

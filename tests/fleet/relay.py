@@ -9,11 +9,7 @@ _PART = 65_536
 
 
 class Relay:
-    """Passes bytes between clients and a port of this machine; a thread does the work.
-
-    Attributes:
-        port: the port of the relay.
-    """
+    """Passes bytes between clients and a port of this machine; a thread does the work."""
 
     def __init__(self, target: int) -> None:
         self._target = target

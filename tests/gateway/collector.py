@@ -15,9 +15,7 @@ class Collector:
     """A collector and the spans that it has received.
 
     Attributes:
-        url: the address where it listens.
         resources: the attributes of the programs that sent spans.
-        spans: the spans, as dictionaries.
         paths: the path of each request, with its header fields.
     """
 

@@ -23,7 +23,6 @@ class NameServer(asyncio.DatagramProtocol):
         addresses: the IP addresses of each name. Names that are missing get NXDOMAIN.
         failing: whether all queries get SERVFAIL.
         ttl: the time to live of the records in seconds.
-        port: its UDP port.
         queries: the queried names, in order.
     """
 
@@ -73,7 +72,6 @@ async def name_server(
     """Start a name server that the resolver of this process uses instead of the system's.
 
     Args:
-        domains: the search domains.
         ndots: the number of dots from which a name is looked up first without search domains.
     """
     loop, server = asyncio.get_running_loop(), NameServer()

@@ -110,7 +110,6 @@ async def connect(
 
     Args:
         window: the size of the receive buffer in bytes, for a client that reads slowly.
-        tls: the context of a client that uses TLS.
         place: the address and the port; by default those of the program's first listener.
     """
     connection = socket.socket()

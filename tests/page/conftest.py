@@ -175,8 +175,6 @@ class Tab:
     """A tab of a browser: a page and its errors.
 
     Attributes:
-        page: the page.
-        base: the address of the admin port.
         faults: errors of the console, the scripts and the content security policy, and requests to
             other addresses.
     """

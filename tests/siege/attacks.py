@@ -189,7 +189,6 @@ async def attacking(program: Program, made: Counter[str]) -> "AsyncIterator[None
     """Attack a gateway meanwhile from a separate process, which does not slow down honest clients.
 
     Args:
-        program: the gateway.
         made: at the end, the number of times each attack was made is added to it.
     """
     attackers = await asyncio.create_subprocess_exec(

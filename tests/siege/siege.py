@@ -46,9 +46,6 @@ class Siege:
     """One run.
 
     Attributes:
-        house: the running stack.
-        random: chooses the requests.
-        say: takes a line of progress.
         stop: ends the run early once set.
         peace: seconds that honest clients waited for responses without attacks.
         beside: the same during attacks on the twin.

@@ -37,7 +37,6 @@ def run(name: str, make: MakeTrial, praise: str) -> int:
 
     Args:
         name: the name of the module that is run.
-        make: creates the trial.
         praise: the line that is printed if there are no errors.
     """
     parser = argparse.ArgumentParser(prog=f"python -m {name}")

@@ -33,10 +33,8 @@ class Question:
 
     Attributes:
         service: the service that responds, as kills name it.
-        line: method and target.
         right: whether a response is right; it checks status, fields and body.
         fields: header lines besides Host, X-Request-Id and those of the body.
-        body: JSON to send; None for no body.
         key: an Idempotency-Key, by which the service recognizes a repeated request; the client
             repeats it if the gateway cannot know whether the request was processed.
     """
@@ -78,16 +76,10 @@ class Load:
     """The requests to a gateway, and the results.
 
     Attributes:
-        over: whether clients should end.
-        right: the number of right responses.
-        wrong: the wrong responses.
         explained: errors that a kill explains, by their kind.
         unexplained: errors that no kill explains.
-        kills: the kills of backends.
         cut: clients' ports whose connections ended with their worker, and the time.
         created: the names of the users that the service said it stored, by id.
-        secure_place: the address and the port where the gateway uses TLS.
-        tls: the context of clients that use TLS.
     """
 
     gateway: Program

@@ -41,9 +41,6 @@ class Soak:
     """One run.
 
     Attributes:
-        house: the running stack.
-        random: chooses the events and their times.
-        say: takes a line of progress.
         stop: ends the run early once set.
     """
 

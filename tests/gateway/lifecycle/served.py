@@ -8,12 +8,7 @@ NAMED = "clients: { by: [{ header: X-Client }] }\n"
 
 
 def first_version(more: str, top: str = NAMED) -> Route:
-    """Return the route of version 1.
-
-    Args:
-        more: The keys to add to the section of version 1.
-        top: The text to add at the top of the file.
-    """
+    """Return the route of version 1."""
     text = edited('"1": { service: old }', f'"1": {{ service: old, {more} }}', top + RULES)
     found = loaded(text).router.find("/param")
     assert found is not None

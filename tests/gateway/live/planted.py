@@ -31,9 +31,7 @@ async def call_until_left(
     """Send requests until the cutover of each faulty API is rolled back; return `left`.
 
     Args:
-        program: the gateway.
         requests: requests that are each sent repeatedly on a separate connection.
-        faults: the faulty APIs.
         statuses: the allowed response statuses; by default, all.
         beside: returns requests to send once at each check of the log.
         until: returns whether all other expected results are available.

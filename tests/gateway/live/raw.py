@@ -184,7 +184,6 @@ class Service(socketserver.ThreadingTCPServer):
 
     Attributes:
         answer: the response bytes, or a function that returns or yields them for a request.
-        asked: the requests that have arrived.
     """
 
     daemon_threads = True

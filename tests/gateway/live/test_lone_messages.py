@@ -183,13 +183,7 @@ ANSWERS = [
 
 
 class Commands:
-    """Runs commands in this process.
-
-    Args:
-        file: the configuration file.
-        monkeypatch: the fixture of the test.
-        capture: the fixture of the test.
-    """
+    """Runs commands in this process."""
 
     def __init__(
         self, file: str, monkeypatch: pytest.MonkeyPatch, capture: pytest.CaptureFixture[bytes]

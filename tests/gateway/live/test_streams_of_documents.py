@@ -270,11 +270,8 @@ def in_turn(
     Each part follows after the client has received the previous one.
 
     Args:
-        program: the gateway.
-        house: the gateway's service.
         head: the head of the service's response, without a length.
         steps: pairs of what the service sends and what the client receives before the next step.
-        path: the requested path.
     """
     arrived = threading.Semaphore(0)
 

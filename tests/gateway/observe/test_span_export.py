@@ -97,7 +97,6 @@ class Endless:
     """A collector whose responses never end.
 
     Attributes:
-        url: its URL.
         sent: the number of bytes sent, by response.
         cut: the indices of the responses that the exporter aborted.
     """

@@ -66,8 +66,6 @@ class Directory:
     Attributes:
         sent: For each request, the service, the target, and whether it was sent in the background.
         room: Whether there is spare capacity for background requests.
-        up: Whether services respond.
-        down: The targets that are marked as down.
     """
 
     def __init__(self) -> None:

@@ -84,19 +84,11 @@ class Gateway:
     """A gateway with one client connection and simulated services.
 
     Args:
-        rules: The content of gateway.yaml.
         services: For each port, a function that returns the response to a request.
         record: A function that is also called with every ended exchange.
-        upstream: Sends requests to services; the pool by default.
 
     Attributes:
-        requests: The requests that each service has received, by port.
-        begun: The exchanges of cutovers that have begun.
-        exchanges: The ended exchanges.
-        counted: The counters that shadows have incremented.
         samples: The samples of shadows, each with its request.
-        trials: The requests that were validated.
-        spans: The spans of shadows.
         refuses: The result of every validation; None simulates a missing document.
     """
 

@@ -22,8 +22,6 @@ class Decider:
     Attributes:
         seconds: the monotonic clock.
         date: the system clock, in seconds since 1970.
-        documents: the stored documents.
-        events: the names of all events so far.
     """
 
     def __init__(self, rules: Snapshot, documents: Mapping[str, object] | None = None) -> None:

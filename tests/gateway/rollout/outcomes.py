@@ -16,12 +16,8 @@ def outcomes(
     """Return the outcomes of requests.
 
     Args:
-        requests: the number of requests.
         mean: the mean duration in seconds.
         spread: the standard deviation of the durations in seconds.
-        overdue: the number of overdue requests.
-        writes: the number of writes.
-        failed_writes: the number of failed writes.
         ends: the number of requests with other outcomes than 2xx, such as `_404=3`.
     """
     counts = {name: ends.pop(f"_{name}", 0) for name in OUTCOMES}

@@ -33,8 +33,6 @@ class Traffic:
 
     Attributes:
         rate: the mean number of requests per second.
-        clients: the number of clients.
-        writes: the share of writes among the requests.
         shares: the usual share of each outcome other than 2xx.
         of_writes: the usual share of each outcome for writes; overrides `shares`.
         refused: the share of clients whose requests always get 401.
@@ -45,7 +43,6 @@ class Traffic:
         tail: the standard deviation of the logarithm of the durations.
         violating: the share of responses that violate the document on both routes, since the
             document is wrong.
-        violating_writes: the share of responses to writes that violate the document.
         violating_clients: the share of clients whose responses always violate the document.
         batch: the seconds in which all writes of one client are refused on both routes.
         rare: the share of requests for a rare operation, a write. There are five others.
@@ -80,14 +77,10 @@ class Fault(NamedTuple):
     """A fault of the new route.
 
     Attributes:
-        outcome: the outcome of affected requests.
-        share: the share of affected requests.
-        writes: whether only writes are affected.
         client: the only affected client; empty for all clients.
         slower: the seconds by which affected requests take longer.
         field: the field in which responses violate the document; empty without violations.
         begins: the second in which the fault begins.
-        rare: whether only the rare operation is affected.
     """
 
     outcome: str = "2xx"
@@ -106,8 +99,6 @@ class Run(NamedTuple):
     Attributes:
         seconds: the second of the rollback, or of the end of the simulation.
         state: the state of the cutover at that time.
-        highest: the largest percentage of the cutover.
-        struck: the number of requests that the fault affected.
     """
 
     seconds: int
@@ -298,11 +289,7 @@ def simulate(
     """Simulate a cutover until its rollback or the end of the time.
 
     Args:
-        seed: the seed of the random numbers.
-        traffic: the traffic on both routes.
-        cutover_text: the `cutover` section of gateway.yaml.
         fault: the fault of the new route; None for a healthy route.
-        seconds: the length of the simulation.
     """
     chance = random.Random(seed)
     rules = loaded(edited("{ service: old }", f"{{ service: old, cutover: {cutover_text} }}"))

@@ -29,8 +29,6 @@ def found(
     """Return the failures of `POST /orders` on the new route.
 
     Args:
-        new: the outcomes on the new route, by cell.
-        old: the outcomes on the old route at the same time.
         known: the history of the old route by cell; by default, 400 good requests of other cells.
         earlier: the earlier counts with their age; by default, empty counts 12 s ago.
     """

@@ -1,7 +1,4 @@
-"""The alerts for a version depend on its configuration.
-
-tests/telemetry checks when they fire.
-"""
+"""The alerts for a version depend on its configuration. tests/telemetry checks when they fire."""
 
 import pytest
 

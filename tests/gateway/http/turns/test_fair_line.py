@@ -8,11 +8,7 @@ from gateway.http.bounds import FairQueue
 
 
 class Named:
-    """A queue whose requests have names.
-
-    Args:
-        names: the names of the requests; the first letter is the network.
-    """
+    """A queue whose requests have names; the first letter is the network."""
 
     def __init__(self, *names: str) -> None:
         self.line = FairQueue[None]()

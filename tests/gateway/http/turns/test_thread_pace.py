@@ -13,8 +13,6 @@ class Turns:
     """A fake event loop with a set duration of its iterations, and a fake clock.
 
     Attributes:
-        now: the current time.
-        turn: the duration of an iteration.
         asked: how often a thread has waited for an iteration.
     """
 

@@ -18,9 +18,6 @@ class Comparisons:
     """Replaces captured requests, and records when the comparison of each begins.
 
     Attributes:
-        turn: The number of the current iteration of the event loop.
-        begun: The iterations in which comparisons began.
-        reasons: The reasons why other comparisons were skipped.
         over: Ends all comparisons that have begun.
     """
 
