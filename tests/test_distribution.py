@@ -166,8 +166,6 @@ def test_the_installed_command_checks_a_configuration(command: Path, tmp_path: P
 
 
 class Service(BaseHTTPRequestHandler):
-    """Responds to each GET with a person of version 2."""
-
     def do_GET(self) -> None:
         body = b'{"name":"Bob"}'
         self.send_response(200)
@@ -193,7 +191,6 @@ def service() -> Iterator[int]:
 def test_the_installed_command_serves_requests_with_two_workers(
     command: Path, service: int, tmp_path: Path
 ) -> None:
-    """The workers are processes of the installed package too."""
     (tmp_path / "gateway.yaml").write_text(RULES.replace("PORT", str(service)))
     output = tmp_path / "log"
     with ExitStack() as stack:

@@ -59,16 +59,12 @@ _AGAIN = re.compile(r"-m gateway (usage|shadow|cutover show|fleet show)\b|/ready
 
 @dataclass(frozen=True)
 class Command:
-    """A command and the output that is shown below it."""
-
     typed: str
     shown: str
 
 
 @dataclass(frozen=True)
 class Edit:
-    """Lines of gateway.yaml and their replacement."""
-
     before: str
     after: str
 

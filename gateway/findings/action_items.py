@@ -46,7 +46,6 @@ class Situation:
         now: the current time, in seconds since 1970.
         refused: the mistakes in the configuration on disk; empty if it is in force.
         unready: why the gateway cannot serve requests; None if it can.
-        failing: the names of the tasks that failed within the last minute.
         stale_since: the time since which the store is unreachable; None if it is reachable.
         changes: the audit log, latest entry last. It is needed only if an operator has set a
             cutover or paused brownouts.
@@ -316,7 +315,6 @@ class ServiceFailure(NamedTuple):
 
     Attributes:
         subject: the service. In a fleet, it is followed by the replicas that see the failures.
-        whole: whether all targets fail.
         since: the time of the first failure, in seconds since 1970.
     """
 

@@ -20,7 +20,6 @@ class Finding(Enum):
 
     Attributes:
         kind: the title of the action item.
-        urgency: when somebody has to act.
         tone: the color of the action item on the page.
         action: the remedy, as the label of a button.
         link: the path to which the button leads, or a fragment of the version's view.
@@ -74,12 +73,7 @@ VerdictAnswer = Literal["no", "unknown", "yes"]
 
 
 class Answer(NamedTuple):
-    """An answer to whether a version can be retired.
-
-    Attributes:
-        status: the exit status of the command.
-        text: the end of a sentence about the version.
-    """
+    """An answer: the exit status of the command, and the end of a sentence about the version."""
 
     status: int
     text: str

@@ -132,10 +132,7 @@ def brownout_begins(
     overrides: Overrides,
     now: float,
 ) -> Iterator[Notification]:
-    """Yield the brownouts that have begun since the last call.
-
-    This function also removes ended brownouts from the document.
-    """
+    """Yield the brownouts begun since the last call; remove ended ones from the document."""
     known = {key: one for key, one in document.brownouts if one[1] > now}
     for key, version in versions.items():
         first = next(iter(version.upcoming(now)), None)

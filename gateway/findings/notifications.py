@@ -34,7 +34,6 @@ class Delivery(msgspec.Struct):
 
     Attributes:
         due: the time of the next attempt, in seconds since 1970.
-        error: the error of the latest attempt; empty without an error.
         tried: the time of the latest attempt, in seconds since 1970; 0 without an attempt.
     """
 
@@ -60,12 +59,7 @@ class Notification(msgspec.Struct):
 
 
 class Attempt(NamedTuple):
-    """The outcome of an attempt.
-
-    Attributes:
-        error: the error; empty if the attempt succeeded.
-        final: whether the receiver refuses retries.
-    """
+    """The outcome of an attempt. `error` is empty after a success; `final` excludes retries."""
 
     error: str
     final: bool = False

@@ -40,7 +40,6 @@ class Operator:
 
     Attributes:
         unready: returns why the gateway cannot serve requests, or None if it can.
-        targets: returns the targets that fail in this gateway.
         webhooks: whether each webhook fails, by name. Empty unless this gateway sends
             notifications.
     """

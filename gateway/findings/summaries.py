@@ -29,8 +29,6 @@ class VersionSummary:
 
     Attributes:
         key: the API and the version's label, which is empty if the API has no versions.
-        via: the label of the version whose service serves the version; None for the version's own
-            service.
         shadowed_by_newer: whether the shadow uses the service of a newer version.
     """
 
@@ -134,10 +132,7 @@ class UsageSummary:
 
 @dataclass(slots=True)
 class UsageSummaries:
-    """The usage summaries of all versions.
-
-    While the store of a fleet is unreachable, the previous summaries are used.
-    """
+    """The usage summaries of all versions; the previous ones while the store is unreachable."""
 
     operator: Operator
     _known: tuple[StateView, Mapping[VersionKey, UsageSummary]] | None = None
@@ -147,11 +142,7 @@ class UsageSummaries:
     _whole_until: float = 0.0
 
     async def latest(self) -> tuple[StateView, Mapping[VersionKey, UsageSummary]]:
-        """Return the counts and the summaries, which may be slightly out of date.
-
-        Raises:
-            StateError: the state cannot be read, and there are no previous summaries.
-        """
+        """Return the counts and the summaries, which may be slightly old; raises StateError."""
         if self._making is None and (self._known is None or time.monotonic() >= self._until):
             self._making = asyncio.create_task(self._make())
         if self._making is not None:

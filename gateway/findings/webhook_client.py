@@ -31,10 +31,7 @@ class _TooLongError(aiohttp.ClientError):
 
 
 class _BoundedHandler(ResponseHandler):
-    """Limits the size of the response head together with interim responses (1xx).
-
-    aiohttp does not limit the number of interim responses.
-    """
+    """Limits the response head including interim responses, whose number aiohttp does not limit."""
 
     _left = _BYTES
 
@@ -87,10 +84,7 @@ async def post(
 
 
 def _reason(error: Exception, correct: str) -> str:
-    """Return why a webhook could not be reached.
-
-    The message of `error` is not used, since it contains the URL.
-    """
+    """Return why a webhook failed, without the message of the error, which contains the URL."""
     match error:
         case aiohttp.ClientProxyConnectionError() | aiohttp.ClientHttpProxyError():
             return "the proxy of the environment refused; see HTTPS_PROXY and NO_PROXY"

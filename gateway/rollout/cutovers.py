@@ -78,7 +78,6 @@ def decide(
 
     Args:
         order: an operator's percentage or command; None if the gates decide.
-        now: the time in seconds, by the clock of `state.since`.
         results: the results of `judge` for this evidence; None if `judge` has not run yet.
     """
     if order is PercentCommand.CLEAR:
@@ -190,12 +189,7 @@ def _inconclusive_action(gates: GateLimits, evidence: GateEvidence) -> GateActio
 def missing_evidence(
     cutover: VersionCutover, state: CutoverState, evidence: GateEvidence, now: float
 ) -> str | None:
-    """Describe the evidence that a step still lacks after its minimum time.
-
-    Returns:
-        None if the evidence is complete, if the step has not lasted its minimum time, or if it is
-            the last step.
-    """
+    """Describe what evidence a step lacks after its minimum time; None if it lacks nothing."""
     if now - state.since < cutover.every or _following(cutover, state) is None:
         return None
     return _missing(cutover, evidence)
@@ -256,11 +250,7 @@ class ClockTime(NamedTuple):
 
 
 class CurrentCutover(NamedTuple):
-    """A cutover with its state and evidence at the date `now`.
-
-    `results` are the current results of the gates. After a rollback, they are the results that
-    caused it.
-    """
+    """A cutover with its state and evidence. `results` of a rolled-back one are the cause."""
 
     cutover: VersionCutover
     state: CutoverState
@@ -290,7 +280,6 @@ class Cutovers:
         """Replace the states with the stored states in `documents`.
 
         Args:
-            only: The keys of the states to replace; None replaces all states.
             report: Called with the reason if a stored state is unreadable. This state is skipped.
         """
         stored = _read(documents.get(CUTOVERS), report)
@@ -318,12 +307,7 @@ class Cutovers:
         at: ClockTime,
         forget_after: float = 0.0,
     ) -> None:
-        """Decide the next state of every cutover by its gates.
-
-        Args:
-            forget_after: the age in seconds at which the state of a cutover that is no longer
-                configured is deleted.
-        """
+        """Decide all states by the gates; delete unconfigured ones after `forget_after` seconds."""
         # If the system clock was changed, the next leader would compute a wrong age of steps from
         # the stored dates.
         stale = any(

@@ -24,8 +24,6 @@ class ChangeRequest(NamedTuple):
 
     Attributes:
         who: the name of the user, or GATEWAY.
-        origin: the address of the user; empty for the gateway.
-        why: the reason that the user gave; may be empty.
         seen: the state that the user saw: `CutoverState.revision`, PAUSED or RUNNING. If the
             current state differs, the change is refused. An empty string allows any state.
     """
@@ -125,7 +123,6 @@ class Draft:
         Args:
             percent: from 0 to 100; None for the configured percentage.
             why: the reason, which is recorded unless the request has its own reason.
-            configured: the configured percentage; None if the cutover is not configured.
         """
         request = request if request.why else request._replace(why=why)
         percents = {**self.overrides.percents}

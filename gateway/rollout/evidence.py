@@ -45,11 +45,7 @@ _MOST_FIELDS = 32
 
 @dataclass(slots=True)
 class RouteTotals(CellTotals):
-    """The outcomes of the requests on one route of a cutover.
-
-    Attributes:
-        fields: the number of responses that violate the OpenAPI document, by field.
-    """
+    """The outcomes on one route. `fields` counts violations of the document by field."""
 
     fields: Counter[str] = field(default_factory=Counter)
     operations: dict[str, CellTotals] = field(default_factory=dict)

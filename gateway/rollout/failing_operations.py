@@ -67,7 +67,6 @@ class FailingOperation(NamedTuple):
         operation: The operation, such as `POST /orders`; empty for all operations together.
         new: The numbers of failures and requests on the new route.
         lone: The number of failures that do not count, since a single client may have caused them.
-        old: The numbers of failures and requests on the old route at the same time.
         usual: The numbers of failures and requests in the history of the old route, weighted by the
             clients that are on the new route.
         span: The length of the time span in seconds.
@@ -139,8 +138,6 @@ def worst_operation(
     """Return the operation that exceeds a limit most clearly, or None.
 
     Args:
-        limit: The amount by which the share of failures may exceed the share on the old route, from
-            0 to 1.
         minimum: The minimum number of requests for a share. Missing requests are treated as
             successful.
     """

@@ -41,11 +41,7 @@ class GateLimits:
 
 
 class ViolatedField(NamedTuple):
-    """A response field that violates the OpenAPI document of the version.
-
-    Attributes:
-        name: The method, the endpoint and the location in the body, as one string.
-    """
+    """A field that violates the document. `name` contains its method, endpoint and location."""
 
     name: str
     old: int
@@ -133,10 +129,7 @@ class GateResult:
 
     @property
     def pressure(self) -> float | None:
-        """The used fraction of the limit; None without requests.
-
-        Above 1, the limit is exceeded, possibly by chance.
-        """
+        """The used fraction of the limit. Above 1, the limit is exceeded, possibly by chance."""
         if self.new is None:
             return None
         if self.old is None:
@@ -250,11 +243,6 @@ class Gates(SectionModel):
     def compile(
         self, key: VersionKey, at: Location, mistakes: Mistakes, *, compared: bool
     ) -> GateLimits:
-        """Return the limits of the gates.
-
-        Args:
-            compared: Whether a shadow compares responses, which the limit `differences` requires.
-        """
         if self.differences is not None and not compared:
             text = f'no shadow compares responses; add shadow: {{ via: "..." }} to version {key[1]}'
             mistakes.add(text, *at, "differences")

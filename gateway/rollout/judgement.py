@@ -92,7 +92,6 @@ def compare_shares(
 
     Args:
         beyond: The strength of evidence at which a limit counts as exceeded; see `significance`.
-        span: The time span of the evidence in words; empty for the window.
     """
     span = span or within(gates)
     if gates.errors is not None:
@@ -125,7 +124,6 @@ class _Comparison(NamedTuple):
         Args:
             kind: What the total of the share counts, in words, such as "requests".
             what: What happened to the counted requests, in words, such as "were answered 404".
-            more: The end of the sentence; may be empty.
         """
         limit, seen, new = self.limit, self.seen, self.seen.new
         old = _old(seen, measure, self.gates.minimum)

@@ -31,12 +31,7 @@ _CLASSES = [_PLACES[name] for name in ("2xx", "2xx", "2xx", "3xx", "4xx")]
 
 
 def outcome_of(status: int, code: str | None, *, aborted: bool) -> int:
-    """Return the index in OUTCOMES of a request that has ended.
-
-    Args:
-        status: The status of the response to the client; 0 without a response.
-        aborted: Whether the response is incomplete.
-    """
+    """Return the index in OUTCOMES of an ended request. The status is 0 without a response."""
     if code in _CONVERSION:
         return _PLACES["conversion"]
     if aborted:
@@ -59,10 +54,6 @@ class RouteOutcomes(NamedTuple):
         ends: The number of ended requests for each outcome, in the order of OUTCOMES.
         seconds: The sum of the durations. Each duration counts up to `overdue` of the gates.
         squares: The sum of the squares of these durations.
-        writes: The number of ended write requests.
-        failed_writes: The number of write requests whose outcome is in FAILED.
-        checked: The number of sampled responses that were validated against the OpenAPI document.
-        violating: The number of validated responses that violate the document.
     """
 
     requests: int = 0

@@ -73,7 +73,6 @@ async def read_shared(
 
 
 async def read_documents(connection: PostgresConnection, *names: str) -> dict[str, object]:
-    """Return documents by name; raises DecodeError for invalid JSON."""
     return await read_shared(connection, _READ, names=names)
 
 
@@ -82,5 +81,4 @@ async def write_document(connection: PostgresConnection, name: str, document: ob
 
 
 async def restart_counting(connection: PostgresConnection, now: float) -> None:
-    """Record that counts before this time are incomplete."""
     await write_document(connection, "since", now)

@@ -132,7 +132,6 @@ async def send_heartbeat(
         row: the row of this start; this function sets its times and its batch number.
         heard: the time of the last confirmed heartbeat of this start, by the clock of the database;
             0 without such a heartbeat.
-        before: the earlier start that this start replaces, or None.
 
     Raises:
         StateError: the batch may or may not be written. The next heartbeat repeats it.
@@ -476,11 +475,7 @@ class FleetState(State):
         self._documents = found
 
     async def _adopt(self, found: Mapping[str, object]) -> None:
-        """Put overrides in force if they changed.
-
-        Both the overrides and the revision number are compared, since a restored database may
-        repeat a revision number.
-        """
+        """Put changed overrides in force. A restored database may repeat a revision number."""
         former, before, revision = self.in_force, self._documents, revision_of(found)
         self._read(found)
         if revision != revision_of(before):

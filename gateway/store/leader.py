@@ -294,7 +294,6 @@ class Lease(NamedTuple):
     """The lease of the leader.
 
     Attributes:
-        start: the id of the leader's start; empty if there has never been a leader.
         token: how often the lease has been acquired; renewals do not count.
         renewed: the time of the last renewal, by the clock of the database; 0 if the lease was
             released.
@@ -372,12 +371,7 @@ _DONE = Statement(_done())
 
 
 class _Waiting(NamedTuple):
-    """A batch that is waiting to be merged.
-
-    Attributes:
-        merged: the number of the last merged batch of the same start; None if the start has no row.
-            A batch with this number or a lower one is a repetition.
-    """
+    """A waiting batch. It is a repetition if its number is at most `merged`."""
 
     start: str
     sequence: int
@@ -394,11 +388,7 @@ class _LeaderMemory(NamedTuple):
 
 
 class Leader:
-    """Runs the leader's rounds while this replica holds the lease.
-
-    Attributes:
-        behind: whether batches were still waiting after the last round.
-    """
+    """Runs the leader's rounds. `behind` is true if batches were left after the last round."""
 
     def __init__(self, start: str, membership: Membership, clock: FleetClock) -> None:
         self._start = start
@@ -481,9 +471,7 @@ class Leader:
     def _forget_after(self, rows: list[ReplicaRow]) -> float:
         """Return the age at which the state of an unconfigured cutover is deleted.
 
-        The age is infinite while replicas have different configurations, since the cutover may
-        still be configured in another replica, with its override in force. After a reload, a
-        replica reports its configuration with the next heartbeat.
+        It is infinite while another replica may still have the cutover in its configuration.
         """
         own = self._membership.rules_hash()
         return _REPORTED if all(row.rules == own for row in rows) else inf

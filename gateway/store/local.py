@@ -60,9 +60,6 @@ class LocalState(State):
     takes effect. If the change cannot be stored, it is refused, since a restart would undo it. A
     decision of the gates takes effect even if it cannot be stored, so a rollback does not depend on
     the disk.
-
-    Args:
-        file: the state file; None keeps the state in memory.
     """
 
     def __init__(

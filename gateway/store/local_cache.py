@@ -27,9 +27,6 @@ class CacheFile:
     """A file that is written in a daemon thread, one write at a time.
 
     So a hanging network disk blocks neither the heartbeats nor the shutdown of a replica.
-
-    Args:
-        event: the name of the event to log when a write fails for the first time.
     """
 
     def __init__(self, path: Path, event: str) -> None:
@@ -72,11 +69,7 @@ class _Cached(msgspec.Struct):
 
 
 class LastOverrides:
-    """A file with the last overrides, for a start without the database.
-
-    Args:
-        database: the name of the database; overrides of another database are ignored.
-    """
+    """A file with the last overrides of a database, for a start without the database."""
 
     def __init__(self, path: Path, database: str) -> None:
         self._path = path
@@ -138,7 +131,6 @@ class LastStart:
     Attributes:
         before: the previous start, whose process has ended; None if it is unknown or already
             replaced.
-        unheard: the file that a worker creates while its counts cannot be delivered.
     """
 
     def __init__(self, path: Path, database: str, start: str) -> None:

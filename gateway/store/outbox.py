@@ -26,11 +26,7 @@ class Batch(NamedTuple):
 
 
 class Outbox:
-    """Collects deltas into batches.
-
-    Args:
-        clock: returns the time of the database in seconds since 1970.
-    """
+    """Collects deltas into batches. `clock` returns the database's time in seconds since 1970."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock

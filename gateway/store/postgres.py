@@ -54,7 +54,6 @@ REASONS = {
         " the schema gateway and its sequences, and SELECT, INSERT, UPDATE and DELETE on its tables"
     ),
 }
-"""The reason why the database cannot be used, and the remedy, by SQLSTATE."""
 # The values of sslmode: https://www.postgresql.org/docs/current/libpq-ssl.html
 _MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 # URL parameters that contain a password, and URL parameters that contain a file name.
@@ -193,7 +192,6 @@ _FORGOTTEN = (
     asyncpg.DuplicatePreparedStatementError,
     asyncpg.InvalidCachedStatementError,
 )
-# Errors that the driver raises for the server, the connection and the protocol.
 _DRIVER = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
 _MAY_ADD_TO_AUDIT = sa.text(
     f"SELECT has_sequence_privilege(pg_get_serial_sequence('{SCHEMA}.audit', 'id'), 'USAGE')"
@@ -235,7 +233,6 @@ class Statement:
 NOTIFY_ADMITTED = Statement(
     sa.select(sa.func.pg_notify(_ADMITTED, sa.bindparam("message", type_=sa.Text)))
 )
-"""The statement that tells other replicas which requests were admitted within shared limits."""
 _NOW = Statement(sa.text("SELECT CAST(extract(epoch FROM clock_timestamp()) AS double precision)"))
 
 
@@ -244,9 +241,6 @@ class PostgresConnection:
 
     Methods that take a Statement call the driver directly, which takes a third of the time. These
     methods also raise the errors of the driver: asyncpg.PostgresError and OSError.
-
-    Args:
-        connection: a connection with automatic commits.
     """
 
     def __init__(self, connection: sa.Connection, *, keeps: bool) -> None:
@@ -289,12 +283,7 @@ class PostgresConnection:
     async def parts(
         self, statement: Statement, at_once: int | None, **values: object
     ) -> AsyncIterator[list[Sequence[Any]]]:
-        """Yield the rows of a query in parts; other tasks run between the parts.
-
-        Args:
-            at_once: the number of rows per fetch; None fetches all rows at once, for queries with a
-                limited number of rows.
-        """
+        """Yield the rows of a query in parts; other tasks run in between. None fetches all."""
         prepared, arguments = await self._prepare(statement), statement.arguments(values)
         if prepared is None:
             prepared = await self._run(self._driver.prepare(statement.text, name=""))
@@ -345,11 +334,7 @@ class Transaction(NamedTuple):
 
 
 class PostgresDatabase:
-    """A PostgreSQL database, which is connected on first use.
-
-    Attributes:
-        name: the URL without user and password.
-    """
+    """A database that is connected on first use. `name` is its URL without the login."""
 
     def __init__(self, url: str, *, keeps: bool = True) -> None:
         self._url = url
@@ -465,15 +450,7 @@ class PostgresDatabase:
             await connection.execute(_END_SILENT, {"silent": _IDLE, "of": SCHEMA, **locks})
 
     async def listen(self, notified: Callable[[], None], admitted: Callable[[str], None]) -> None:
-        """Call a function at each notification, until the connection ends.
-
-        Args:
-            notified: is called when overrides have changed.
-            admitted: receives the message of each NOTIFY_ADMITTED.
-
-        Raises:
-            StateError: the database cannot be reached or used.
-        """
+        """Call a function at each notification until the connection ends; raises StateError."""
         try:
             connection = await asyncpg.connect(
                 self._url, timeout=_CONNECT, command_timeout=_STATEMENT, statement_cache_size=0

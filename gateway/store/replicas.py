@@ -221,15 +221,7 @@ class FleetClock:
             self._set_ahead(ahead)
 
     def set(self, date: float, sent_at: float) -> float:
-        """Set the clock to the time in a response of the database.
-
-        Args:
-            date: the time in the response, in seconds since 1970.
-            sent_at: the time of the query, by `steady_seconds`.
-
-        Returns:
-            The number of seconds by which the clock was behind.
-        """
+        """Set the clock to the date in a response; return by how many seconds it was behind."""
         former, self._ahead = self._ahead, date - (sent_at + steady_seconds()) / 2
         skew = self.ahead
         if abs(skew) > _SKEW and not self._skewed:

@@ -75,14 +75,7 @@ _FORMER_COLUMNS = {
 
 
 class SqliteFile:
-    """An open state file.
-
-    Args:
-        read_only: whether the file is only read; another process may write it.
-
-    Raises:
-        StateError: the file cannot be used.
-    """
+    """An open state file. With `read_only`, another process may write it. Raises StateError."""
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self.name = str(path)
@@ -97,11 +90,7 @@ class SqliteFile:
         self._writes = 0
 
     async def read(self) -> StateRows:
-        """Return all rows except the history; if rows are lost, counting restarts now.
-
-        Raises:
-            StateError: the file cannot be read.
-        """
+        """Return all rows except the history; if rows are lost, counting restarts now."""
         rows = await self._in_thread(lambda: self._read(read_rows))
         writes = rows.documents.pop(_WRITES, 0)
         self._writes = writes if isinstance(writes, int) else 0
@@ -392,9 +381,6 @@ class WrittenMark:
 
     The mark file reveals that the state file is an old copy, or that a gateway ended with unwritten
     counts.
-
-    Attributes:
-        unheard: the file that a worker creates while its counts cannot be delivered.
     """
 
     def __init__(self, path: Path) -> None:

@@ -149,7 +149,6 @@ class Membership(NamedTuple):
     """The name of this gateway, and functions that return its configuration.
 
     Attributes:
-        rules_hash: returns the hash of the configuration's text.
         refused: returns why the configuration on disk is not in force; an empty string if it is in
             force.
         overrides_file: the file in the local cache with the last overrides.
@@ -234,16 +233,13 @@ class State(ABC):
     A method that changes the state returns when the change is in force in this gateway.
 
     Args:
-        store: the name of the store, for log lines.
         clock: returns the time of the store in seconds since 1970.
 
     Attributes:
-        in_force: the overrides in force.
         failing: returns the services with failing targets in this gateway.
         add_debt: receives the requests that other replicas admit within shared rate limits.
         unheard: the file that a worker creates while its counts cannot be delivered; None without a
             state file.
-        tasks: the background tasks by name.
 
     Raises:
         StateError: raised by each method if the store cannot be reached; nothing was changed.
@@ -315,7 +311,6 @@ class State(ABC):
         """Return the sums of all replicas, or of one replica.
 
         Args:
-            replica: the name of a replica; None for all replicas.
             clients: whether to read the many rows of clients and all counts. If false, the view has
                 only the time of the last request for each version, and the violations.
 
@@ -368,7 +363,6 @@ class State(ABC):
         await self._change(lambda draft, *_: draft.pause(key, request, paused=True))
 
     async def resume(self, key: VersionKey, request: ChangeRequest) -> None:
-        """End the pause of a version's brownouts; raises ChangedMeanwhileError."""
         await self._change(lambda draft, *_: draft.pause(key, request, paused=False))
 
     async def set_percent(

@@ -51,8 +51,6 @@ class TrafficDelta(msgspec.Struct, array_like=True, frozen=True):
     """The requests for one version at one endpoint with equal method, status, error and scheme.
 
     Attributes:
-        api: the name of the API; empty if the path matches no endpoint.
-        version: the label of the version; empty without a version.
         endpoint: the path template of the endpoint; empty if the path matches no endpoint.
         method: one of METHODS, or OTHER.
         status: the status of the response; 0 without a response.
@@ -92,11 +90,7 @@ class UpstreamDelta(msgspec.Struct, array_like=True, frozen=True):
 
 
 class CounterDelta(msgspec.Struct, array_like=True, frozen=True):
-    """An increment of a counter.
-
-    Attributes:
-        kind: the kind of the counter; see `metric_table.MetricRow.kind`.
-    """
+    """An increment of a counter. For `kind`, see `metric_table.MetricRow.kind`."""
 
     kind: str
     labels: tuple[str, ...]
@@ -104,10 +98,7 @@ class CounterDelta(msgspec.Struct, array_like=True, frozen=True):
 
 
 class OperationDelta(msgspec.Struct, array_like=True):
-    """Request outcomes for one operation; for the attributes, see CutoverDelta.
-
-    An OperationDelta is mutable until it is delivered.
-    """
+    """Outcomes for one operation, which change until they are delivered; see CutoverDelta."""
 
     requests: int = 0
     overdue: int = 0
@@ -153,11 +144,7 @@ class CutoverDelta(msgspec.Struct, array_like=True):
 
 
 class LatencyDelta(msgspec.Struct, array_like=True, frozen=True):
-    """The durations of responses on one route of a shadow, `old` or `new`.
-
-    Attributes:
-        buckets: the number of responses by the index that `latency_bucket` returns.
-    """
+    """Durations on one route of a shadow. `buckets` counts them by their `latency_bucket`."""
 
     api: str
     version: str
@@ -186,12 +173,7 @@ Admitted = tuple[str, int, int]
 
 
 class Delta(msgspec.Struct, array_like=True, frozen=True):
-    """All counts of a process since its previous delta.
-
-    Attributes:
-        at: the time of the delta, in seconds since 1970.
-        lost: whether earlier counts were lost.
-    """
+    """All counts of a process since its previous delta. `lost` marks a loss of earlier counts."""
 
     at: float
     usages: list[UsageDelta] = []
@@ -226,7 +208,6 @@ def latency_quantile(buckets: Mapping[int, int], share: float) -> float:
     """Return the quantile of durations in seconds; 0 without responses.
 
     Args:
-        buckets: the number of responses by the index of their bucket.
         share: above 0 and at most 1, such as 0.95.
     """
     wanted = share * sum(buckets.values())

@@ -64,7 +64,6 @@ class DistinctSketch:
 
     Args:
         size: the maximum number of hashes, 3 or more.
-        content: the `content` of another sketch.
     """
 
     __slots__ = ("_content", "_hashes", "_size")
@@ -199,9 +198,7 @@ class HistoryQuery(NamedTuple):
     """A query for intervals.
 
     Attributes:
-        api: the API of the versions; None for all APIs.
         span: how far the intervals go back, in seconds; None for the whole history.
-        version: the label of the version; None for all versions.
         callers: how far back callers are needed, in seconds; None for all intervals. Earlier
             intervals may lack callers, which are the largest part of the stored data.
     """
@@ -247,9 +244,6 @@ class History:
 
     The number of intervals of each version is limited, but not their age, so setting the clock
     deletes no interval.
-
-    Args:
-        bounded: whether the number of intervals of all versions together is limited.
     """
 
     def __init__(self, rows: Iterable[Sequence[Any]] = (), *, bounded: bool = True) -> None:
@@ -359,8 +353,6 @@ class UsageTrend(NamedTuple):
     """The linear trend of the number of callers per day (Theil-Sen estimator).
 
     Attributes:
-        level: The number of callers on the last day, according to the trend.
-        slope: The change of the number of callers per day; negative if the number decreases.
         days: The number of days until no callers are left; None if their number does not decrease.
     """
 

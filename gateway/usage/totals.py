@@ -153,7 +153,6 @@ MAX_NAMES = 256
 values are counted as OTHERS."""
 OTHERS = "(others)"
 BOUNDED_KINDS = {"operations", "operations_compared"}
-"""The kinds of counters whose labels the configuration limits."""
 SHADOW_KINDS = {"compared", "differing", "noise", "shed", "differences"} | {
     *("operations_compared", "validated", "invalid")
 }
@@ -172,9 +171,7 @@ class StateRows:
     """All rows of a store, or changed rows that replace the rows with the same keys.
 
     Attributes:
-        deleted_usage: the keys of the usage rows to delete.
         floors: `TopClients.floor` by API and version.
-        deleted_counts: the keys of the counts to delete.
         audit: rows to append to the audit log; if read from a store, the latest rows.
         history: additions to intervals; empty if read from a store.
     """
@@ -223,8 +220,6 @@ class Durations:
 
 @dataclass(slots=True)
 class TrafficTotal:
-    """Request outcomes since this process started."""
-
     endings: dict[EndingKey, Durations] = field(default_factory=dict)
     converted: int = 0
 
@@ -239,8 +234,6 @@ class TrafficTotal:
 
 @dataclass(slots=True)
 class CutoverTotal(RouteTotals):
-    """Request outcomes for one route of a cutover, since this process started."""
-
     durations: Durations = field(default_factory=Durations)
 
     def add(self, more: CutoverDelta) -> None:
@@ -283,7 +276,6 @@ class Totals:
     Attributes:
         since: the time at which counting began, in seconds since 1970.
         traffic: the requests by API, version, endpoint and scheme, since this process started.
-        upstream: the requests to services by API, version and target, since this process started.
         outcomes: the outcomes by API, version and route of a cutover, since this process started.
         latencies: the number of responses by the index that `latency_bucket` returns, for each API,
             version and route of a shadow, since this process started.

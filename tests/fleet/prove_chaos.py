@@ -48,8 +48,6 @@ CLIMBING = f"""\
 
 
 class Load:
-    """Sends requests to each replica without a pause, and records errors."""
-
     def __init__(self, fleet: Fleet) -> None:
         self._fleet = fleet
         self.fragile = Fragile()

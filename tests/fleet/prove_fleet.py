@@ -105,7 +105,6 @@ def test_another_replica_becomes_leader_when_the_leader_stops(fleet: Fleet) -> N
 def test_failures_of_one_replica_are_shown_by_all(
     database: str, cluster: Cluster, tmp_path: Path
 ) -> None:
-    """Failures are shown with the name of the replica until they end."""
     with ExitStack() as stack:
         fleet = Fleet(stack, tmp_path, database, cluster, "")
         one, other = fleet.start("a"), fleet.start("b")

@@ -388,7 +388,6 @@ async def test_a_new_database_has_the_described_tables_without_alembic(
 async def test_one_second_of_a_replica_costs_few_database_calls(
     database: str, tmp_path: Path
 ) -> None:
-    """The calls of a leader in one second do not depend on the number of requests."""
     async with opened(database, tmp_path, "a") as (one,):
         costs = []
         for _ in range(5):

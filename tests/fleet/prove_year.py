@@ -71,8 +71,6 @@ class Calendar:
 
 
 class Transactions:
-    """Counts the transactions that replicas begin."""
-
     def __init__(self) -> None:
         self._begun = 0
 
@@ -102,8 +100,6 @@ def minute(day: int, chance: Random) -> Delta:
 
 
 class Year:
-    """The replicas of the fleet, and the events of a day."""
-
     def __init__(self, url: str, folder: Path, stack: AsyncExitStack, calendar: Calendar) -> None:
         self._url, self._folder, self._stack, self._calendar = url, folder, stack, calendar
         self._chance = Random(3)

@@ -79,8 +79,6 @@ IDENTITY = [
 
 @dataclass(frozen=True)
 class Front:
-    """A proxy of the page that runs in front of a gateway."""
-
     name: str
     port: int
     gateway: Program

@@ -43,8 +43,6 @@ class Answer:
 
 
 class Client:
-    """A client with its own connection."""
-
     def __init__(self, reader: Reader, writer: Writer) -> None:
         self.reader = reader
         self.writer = writer

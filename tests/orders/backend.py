@@ -37,8 +37,6 @@ def order(number: int, **more: object) -> dict[str, object]:
 
 
 class Shop:
-    """Version 3 of the service, with three orders."""
-
     def __init__(self) -> None:
         self.schemas = document(3)["components"]["schemas"]
         self.orders = {number: order(number) for number in (1, 2, 3)}

@@ -16,8 +16,6 @@ from tests.orders.backend import HERE, Shop
 
 @dataclass(frozen=True)
 class Orders:
-    """The gateway and its configuration."""
-
     gateway: Program
     port: int
 
@@ -38,8 +36,6 @@ def orders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Orders]:
 
 
 class _Served:
-    """The service, served by an event loop in a separate thread."""
-
     def __init__(self) -> None:
         self.port = 0
         self._loop = asyncio.new_event_loop()

@@ -29,8 +29,6 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
 
 
 class Seats:
-    """Tabs at one gateway or the other."""
-
     def __init__(self, browser: Browser, fleet: Fleet) -> None:
         self._browser = browser
         self._fleet = fleet
@@ -72,7 +70,6 @@ def callers(page: Page) -> Locator:
 
 
 def test_both_replicas_show_the_sums_of_all(seat: Seats, fleet: Fleet) -> None:
-    """The views of both replicas have the same sums and update them."""
     pages = [seat(name, VERSION) for name in "ab"]
     call(fleet.replicas["a"], "acme", 5)
     call(fleet.replicas["b"], "globex", 2)

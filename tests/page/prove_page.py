@@ -118,7 +118,6 @@ def test_a_view_follows_the_counts(tabs: Tabs, gateway: Program) -> None:
 
 
 def test_a_view_follows_the_rules_and_keeps_typed_text(tabs: Tabs, gateway: Program) -> None:
-    """Text that is typed meanwhile stays; the view of mistakes appears and disappears."""
     assert gateway.config is not None
     right = gateway.config.read_text()
     page = tabs().open("/page/rules")
@@ -187,7 +186,6 @@ def test_a_shadow_shows_its_differences_and_is_reset(tabs: Tabs, gateway: Progra
 
 
 def test_two_tabs_show_the_commands_of_each_other(tabs: Tabs) -> None:
-    """Each tab shows the other's commands without a reload; an outdated form is refused."""
     first, second, stale = (tabs().open(VERSION) for _ in range(3))
     section = stale.locator("#cutover")
     section.locator("summary", has_text="Set…").click()

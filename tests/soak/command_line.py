@@ -17,8 +17,6 @@ _MOST_SHOWN = 20
 
 
 class Trial(Protocol):
-    """A run against a house."""
-
     async def run(self, seconds: float) -> list[str]:
         """Run for some seconds; return the errors, one line each."""
         ...

@@ -176,7 +176,6 @@ class Visit:
 
     @property
     def ended(self) -> bool:
-        """Whether the connection is known to be closed."""
         reader = self.client.reader
         return reader.at_eof() or reader.exception() is not None
 

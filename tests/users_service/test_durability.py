@@ -26,8 +26,6 @@ CLIENTS = 8
 
 
 class Load:
-    """Clients that create users until the service ends."""
-
     def __init__(self) -> None:
         self._numbers = count()
         self.sent: set[tuple[str, str]] = set()

@@ -21,8 +21,6 @@ def _capital(text: str) -> str:
 
 
 class Address(_Strict):
-    """An object with its own validator. Two other objects contain it."""
-
     city: Annotated[str, AfterValidator(_capital)]
     zip_code: str
 
@@ -34,16 +32,12 @@ class Address(_Strict):
 
 
 class Guest(_Strict):
-    """An object that is an item of an array."""
-
     first_name: str
     pays: bool = False
     address: Address | None = None
 
 
 class Booking(_Strict):
-    """The outermost object, with its own validator."""
-
     nights: int = Field(ge=1)
     price: float = 0.0
     address: Address

@@ -291,8 +291,6 @@ class TestPrecedence:
 
 
 class TestBuilding:
-    """Invalid templates are refused with a message."""
-
     @pytest.mark.parametrize(
         ("texts", "message"),
         [
@@ -363,8 +361,6 @@ class TestBuilding:
 
 
 class TestFilling:
-    """Filling a template with captures to get a path."""
-
     @pytest.mark.parametrize(
         ("text", "captures", "path"),
         [

@@ -43,7 +43,6 @@ def test_the_default_context_has_no_client() -> None:
 
 
 def test_the_default_draws_avoid_brownouts_and_cutovers() -> None:
-    """The default draw avoids brownouts and cutovers but takes part in shadows."""
     assert not ANONYMOUS_CONTEXT.brownout_draw < 1.0
     assert not ANONYMOUS_CONTEXT.cutover_draw < 1.0
     assert ANONYMOUS_CONTEXT.shadow_draw < 0.0001

@@ -82,7 +82,6 @@ def test_a_command_prints_the_output_in_commands_txt(
 
 
 def test_a_command_run_as_a_process_has_the_same_status_and_output(folder: Path) -> None:
-    """A real process gives the same exit status and outputs as a run in this process."""
     status, out, err = _in_a_shell(
         "python -m gateway check broken.yaml", folder, dict(os.environ), sys.executable
     )

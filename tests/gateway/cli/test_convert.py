@@ -18,8 +18,6 @@ BLOCKS = [block.partition("\n") for block in (HERE / "convert.txt").read_text().
 
 
 class Input(io.StringIO):
-    """A standard input with these bytes."""
-
     def __init__(self, content: bytes) -> None:
         super().__init__()
         self.buffer = io.BytesIO(content)  # type: ignore[misc]  # like the real sys.stdin

@@ -105,8 +105,6 @@ def objects(document: Json, scopes: tuple[Scope, ...]) -> Iterator[dict[str, Jso
 
 @dataclass(frozen=True)
 class Sealed:
-    """An unparsed JSON value."""
-
     text: str
 
 

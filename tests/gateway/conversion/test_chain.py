@@ -190,8 +190,6 @@ class TestStatuses:
 
 
 class TestScope:
-    """A link applies only to the kinds of messages that its configuration names."""
-
     C1, C2 = default((), ("c1",), 1), default((), ("c2",), 2)
 
     def test_a_default_is_not_added_to_a_patch_request(self) -> None:

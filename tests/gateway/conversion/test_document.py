@@ -28,8 +28,6 @@ from tests.gateway.world import LAW
 
 
 class TestPlain:
-    """The form PLAIN copies arrays and objects that it opens."""
-
     def test_opening_a_plain_array_or_object_returns_a_copy(self) -> None:
         for value in ({"a": [1]}, [[1]]):
             opened, parsed = PLAIN.open(value), PLAIN.parse(value)

@@ -136,7 +136,6 @@ async def test_the_leader_reports_failing_webhooks(
 async def test_only_the_leader_sends_notifications(
     operating: MakeOperator, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An event of another replica is added to the document, and the leader sends it."""
     operator = operating(receiver.rules())
     monkeypatch.setattr(LocalState, "leads", False)
     refuse_rules(operator)
@@ -292,7 +291,6 @@ async def test_an_unwritable_state_file_is_reported(
 async def test_the_beginning_of_a_configured_brownout_is_reported(
     operating: MakeOperator, receiver: Receiver
 ) -> None:
-    """The configuration of the test has a brownout without an end."""
     operator = operating(receiver.rules())
     await look(operator)
     assert [kind for _, kind in receiver.got] == ["brownout.begun"]

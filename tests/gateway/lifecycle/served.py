@@ -8,7 +8,6 @@ NAMED = "clients: { by: [{ header: X-Client }] }\n"
 
 
 def first_version(more: str, top: str = NAMED) -> Route:
-    """Return the route of version 1."""
     text = edited('"1": { service: old }', f'"1": {{ service: old, {more} }}', top + RULES)
     found = loaded(text).router.find("/param")
     assert found is not None

@@ -122,8 +122,6 @@ def test_a_window_is_open_exactly_during_its_occurrences(
 
 
 class TestRetry:
-    """The time of the next attempt depends on the windows, the time and the random draw."""
-
     @pytest.mark.parametrize(
         ("windows", "now", "draw", "closes"),
         [
@@ -191,8 +189,6 @@ def test_a_paused_brownout_refuses_no_client(paused: set[tuple[str, str]], exemp
 
 
 class TestRefusal:
-    """The error for a refused request."""
-
     def test_retry_after_is_rounded_up(self) -> None:
         fault = brownout(ALWAYS).refusal(100, 50.1, ("1", "2"), {"version": "2"})
         assert (fault.status, fault.code) == (503, FaultCode.VERSION_BROWNOUT)

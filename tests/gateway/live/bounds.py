@@ -12,7 +12,6 @@ def bound(program: Program, name: str) -> float:
 
 
 def metric(program: Program, series: str) -> float:
-    """Return the value of a time series by its name and labels, or 0 if it is missing."""
     return _sum(program, f"{series} ")
 
 

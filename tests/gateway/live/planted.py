@@ -16,7 +16,6 @@ _RATE = 12  # requests a second on each connection
 
 
 def left(program: Program) -> dict[str, dict[str, Any]]:
-    """Return the log lines about rolled-back cutovers, by API."""
     return {line["api"]: line for line in program.log("cutover_set")}
 
 

@@ -256,7 +256,6 @@ apis:
 async def test_no_output_contains_a_key(
     access: str, upstream: StartUpstream, gateway: StartGateway
 ) -> None:
-    """No output of the gateway contains a key, even without `access` in the configuration."""
     service = await upstream(OK)
     tracing = "tracing: { ratio: 1, endpoint: 'http://127.0.0.1:1/' }\n"
     program = gateway(f"""{CLIENTS}{access}{tracing}

@@ -51,7 +51,6 @@ class Case:
     is_cut: bool = False
 
     def expected(self, way: str) -> tuple[int, bytes | str]:
-        """Return the status and the body or error code; status 0 for a cut connection."""
         if way == "shadowed":
             return 200, OLD
         if way == "head":

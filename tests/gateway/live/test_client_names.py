@@ -124,7 +124,6 @@ apis:
 async def test_pins_and_exemptions_require_a_verified_client_name(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """A client's name in a header does not get the settings of that client's API key."""
     service = await upstream(OK)
     exempt = "{ client: globex, until: 2099-01-01 }"
     program = gateway(PINNED.format(port=service.port, exempt=exempt), **SECRETS)

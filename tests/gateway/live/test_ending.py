@@ -167,8 +167,6 @@ class TestOver:
 
 
 class TestBrownout:
-    """Brownouts refuse with 503 or 410 for a limited time."""
-
     @mechanisms
     async def test_an_open_window_refuses_with_503_and_retry_after(
         self, mechanism: str, old: Start

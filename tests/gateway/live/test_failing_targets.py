@@ -81,7 +81,6 @@ apis:
 async def test_one_failing_target_of_two_is_reported_and_clients_notice_nothing(
     workers: str, gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """Clients notice nothing, so only the report tells operators about the failure."""
     with socket.socket() as closed:  # bound, but nobody listens
         closed.bind(("127.0.0.1", 0))
         port = closed.getsockname()[1]

@@ -253,7 +253,6 @@ async def test_a_kept_connection_that_breaks_in_the_head_is_not_replaced(
 async def test_idle_connections_that_the_service_closes_are_not_reused(
     standing: Program, through: StartUpstream
 ) -> None:
-    """A POST never uses a connection that the service has closed."""
     closed = asyncio.Event()
 
     async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:

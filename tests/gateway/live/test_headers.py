@@ -90,8 +90,6 @@ def in_order(part: list[tuple[bytes, bytes]], whole: list[tuple[bytes, bytes]]) 
 
 
 class TestRequest:
-    """Header fields from the client to the service."""
-
     def test_end_to_end_request_fields_are_forwarded_unchanged(self, house: House) -> None:
         get(house.gateway, "/plain", *END_TO_END)
         assert in_order(ARRIVES, house.service.last.fields)
@@ -303,8 +301,6 @@ class TestForwarded:
 
 
 class TestTarget:
-    """The path and the query of the request to the service."""
-
     @pytest.mark.parametrize(
         "target",
         [
@@ -353,8 +349,6 @@ class TestTarget:
 
 
 class TestResponse:
-    """Header fields from the service to the client."""
-
     def test_end_to_end_response_fields_are_forwarded_unchanged(self, house: House) -> None:
         sent = [*END_TO_END[:8], "Set-Cookie: a=b", "set-cookie: c=d", "Server: told", 'ETag: "x"']
         house.service.answer = answer(b"{}", *sent)
@@ -497,8 +491,6 @@ class TestConnections:
 
 
 class TestRequestBodies:
-    """Bodies without a conversion are forwarded unchanged."""
-
     BODY = bytes(range(256)) * 40
 
     def test_a_sized_body_keeps_its_length(self, house: House) -> None:

@@ -141,7 +141,6 @@ OLD = b"GET /plain HTTP/1.0\r\nHost: a\r\n%b\r\n"
 def test_an_http_1_0_client_gets_its_own_connection_field(
     said: bytes, heard: list[bytes], house: House
 ) -> None:
-    """The Connection field of the service, for its own connection, has no effect."""
     house.service.answer = answer(b"{}", "Connection: keep-alive", "Keep-Alive: timeout=1")
     last = OLD % b"" if heard == [b"keep-alive"] else b""
     data = send(house.gateway, OLD % said + last, seconds=5)

@@ -166,7 +166,6 @@ async def test_a_head_that_never_ends_is_refused_after_its_time_limit(small: Pro
 
 
 async def test_bytes_after_the_last_response_are_not_a_request_head(small: Program) -> None:
-    """The bytes are read and discarded for a while, without a response."""
     before = small.log("log")
     async with connect(small) as client:
         client.send(ask("POST /plain", "Connection: close", "Content-Length: 999", body=b"x"))

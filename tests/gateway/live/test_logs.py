@@ -167,7 +167,6 @@ async def test_a_fault_of_the_service_is_logged_with_its_cause(
 async def test_a_valid_request_id_is_kept_and_an_invalid_one_is_replaced(
     given: str, kept: bool, standing: Program, through: StartUpstream
 ) -> None:
-    """A valid id is forwarded and logged; an invalid one appears nowhere."""
     scripted = await through(OK)
     answer = await get(standing, "GET /plain", f"X-Request-Id: {given}")
     used = answer["x-request-id"]

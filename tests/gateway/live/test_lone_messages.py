@@ -183,8 +183,6 @@ ANSWERS = [
 
 
 class Commands:
-    """Runs commands in this process."""
-
     def __init__(
         self, file: str, monkeypatch: pytest.MonkeyPatch, capture: pytest.CaptureFixture[bytes]
     ) -> None:

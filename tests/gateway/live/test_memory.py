@@ -19,8 +19,6 @@ RISE = 20e6
 
 
 class Peak:
-    """The peak memory of a process while it was watched."""
-
     def __init__(self, process: psutil.Process) -> None:
         self.process = process
         self.before = self.most = self.now()

@@ -142,7 +142,6 @@ def test_a_function_result_cannot_inject_a_header_field(house: House, text: str)
 
 
 def test_a_body_is_created_from_a_moved_value_but_not_from_a_default(house: House) -> None:
-    """A default alone does not create a body; a moved value does."""
     house.service.answer = answer(b"", status="201 Created")
     ask(house.gateway, "PATCH", "/moved/v1/items", body=b"")
     assert (house.service.last.body, house.service.last.all("Content-Type")) == (b"", [])

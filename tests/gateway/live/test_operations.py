@@ -263,7 +263,6 @@ def test_a_preflight_for_any_method_is_forwarded(house: House) -> None:
 def test_a_response_body_is_dropped_if_an_intermediate_version_has_none(
     reloaded: StartGateway, house: House, moved: str
 ) -> None:
-    """An older version cannot get a body from a version that has none."""
     program = reloaded(EMPTIED.format(port=house.service.port, moved=moved))
     new = "X-New: 1"
     house.service.answer = answer(b'{"title":"Dune","id":7}', new, status="201 Created")

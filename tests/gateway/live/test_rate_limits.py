@@ -68,7 +68,6 @@ def test_all_workers_share_the_bucket_of_a_client(program: Program) -> None:
 
 
 def test_a_refused_request_takes_no_token_of_other_limits(program: Program) -> None:
-    """The limit `c1` refuses the second request, so `default` keeps its token."""
     answers = [get(program, "/v2/o", "X-Key: k1") for _ in range(2)]
     assert [each.status for each in answers] == [200, 429]
     assert [each.one("RateLimit")[:13] for each in answers] == [b'"default";r=2'] * 2

@@ -82,7 +82,6 @@ async def test_sighup_reloads_an_unchanged_file(standing: Program) -> None:
 
 
 async def test_a_file_change_with_a_signal_is_loaded_once(gateway: StartGateway) -> None:
-    """A signal and the file check for the same change cause one reload, not two."""
     program = gateway(rules(1))
     for port in (2, 3, 4):
         # The gateway detects both at once, however long this process has to wait in between.
@@ -248,7 +247,6 @@ async def test_fifty_reloads_under_load_leave_every_response_correct(
 
 
 def test_a_key_that_needs_a_restart_is_reported_at_each_reload(gateway: StartGateway) -> None:
-    """The report repeats at each reload until the key has its old value again."""
     program = gateway(rules(1))
     for top, said in (("state: other.db", 1), ("workers: 3\nstate: other.db", 3), ("", 3)):
         program.rewrite(f"{top}\n{rules(1)}")

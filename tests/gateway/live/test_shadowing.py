@@ -152,7 +152,6 @@ BROKEN = [
 async def test_a_failure_of_the_shadow_is_a_difference_of_the_status(
     lane: Lane, upstream: StartUpstream, does: bytes | None, would_get: str
 ) -> None:
-    """The difference has the reason of the failure, and no client sees it."""
     old = await upstream(OLD)
     port = 1 if does is None else (await upstream(does)).port
     lane.lead(old.port, port, shadow())

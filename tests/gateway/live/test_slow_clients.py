@@ -160,7 +160,6 @@ async def test_a_slow_upload_yields_its_slot_to_a_waiting_upload(
 async def test_fast_uploads_do_not_block_a_slow_upload(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """A service with one slot receives all fast uploads and the slow one."""
     scripted = await upstream(OK)
     program = gateway(rules(scripted.port, extra=", capacity: { in_flight: 1, queue: 50 }"))
     body = b"x" * 100_000
@@ -232,7 +231,6 @@ LITTLE = "limits: { stall_seconds: 0.6, min_rate: 2000, idle_seconds: 30 }\n"
 async def test_a_client_that_reads_too_slowly_is_cut(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """Reading a byte now and then does not prevent the cut."""
     program = gateway(LITTLE + rules((await upstream(large)).port))
     with deaf(program, ask()) as connection:
 

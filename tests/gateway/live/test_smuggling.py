@@ -350,7 +350,6 @@ BAD_CHUNKS: dict[str, bytes] = {
 def test_invalid_chunks_are_refused_before_the_service_gets_the_request(
     body: bytes, path: bytes, tapped: Program, tap: Tap
 ) -> None:
-    """The gateway detects the invalid framing before it sends the request to the service."""
     data = post(CHUNKED, b"Content-Type: application/json", body=body, path=path)
     answer = send(tapped, data + SMUGGLED, seconds=5)
     assert statuses(answer) == [b"400"]
@@ -362,7 +361,6 @@ def test_invalid_chunks_are_refused_before_the_service_gets_the_request(
 def test_chunks_that_become_invalid_later_never_end_a_request_to_the_service(
     body: bytes, tapped: Program, tap: Tap
 ) -> None:
-    """The service has received the beginning, but never gets a complete request."""
     with socket.create_connection(("127.0.0.1", tapped.port), 5) as client:
         client.sendall(post(CHUNKED, body=b"5\r\nfirst\r\n"))
         wait_for(lambda: tap.taken and tap.taken[0].endswith(b"first\r\n"))

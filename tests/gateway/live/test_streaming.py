@@ -304,7 +304,6 @@ async def test_an_early_response_reaches_the_client_completely(
 async def test_the_rest_of_a_request_may_follow_its_response(
     keeps: bool, standing: Program, through: StartUpstream
 ) -> None:
-    """The next request may follow on the same connection."""
     end = b"" if keeps else b"Connection: close\r\n"
     early = b"HTTP/1.1 413 Content Too Large\r\nContent-Length: 3\r\n%b\r\nno!" % end
 
@@ -323,7 +322,6 @@ async def test_the_rest_of_a_request_may_follow_its_response(
 
 
 async def test_an_early_refusal_reaches_a_client_that_still_sends(standing: Program) -> None:
-    """The refusal also reaches a client that first sends everything and then reads."""
     async with connect(standing) as client:
         client.send(ask("POST /nowhere", "Content-Length: 10000000", "Connection: close"))
         client.send(bytes(10_000_000))

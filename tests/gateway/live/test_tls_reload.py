@@ -34,8 +34,6 @@ def configuration(authority: Authority, port: int) -> str:
 
 
 class Clients:
-    """Clients that send one request after the other until they are stopped."""
-
     def __init__(self, program: Program, context: ssl.SSLContext) -> None:
         self.program, self.context = program, context
         self.statuses: Counter[int | str] = Counter()

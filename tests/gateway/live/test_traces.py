@@ -206,7 +206,6 @@ async def test_a_shadow_of_an_unsampled_request_has_its_own_trace(
 async def test_an_unsampled_request_exports_no_span_and_keeps_its_trace(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """No span is exported, but services and the log still get the trace id."""
     service = await upstream(OK)
     with collecting() as collector:
         text = f'{rules(service.port)}tracing: {{ endpoint: "{collector.url}", ratio: 0 }}\n'
@@ -252,7 +251,6 @@ async def test_the_trace_context_is_forwarded_without_tracing(
 async def test_a_collector_outage_drops_spans_but_delays_no_request(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """Meanwhile requests are served, and lost spans are counted but not logged."""
     with ExitStack() as held:
         service, port = await upstream(OK), held_port(held)
         program = gateway(

@@ -24,7 +24,6 @@ def standing_house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
 
 @pytest.fixture
 def house(standing_house: House) -> House:
-    """Start a separate load for the test."""
     standing_house.load = Load(standing_house.gateway)
     return standing_house
 

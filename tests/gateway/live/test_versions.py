@@ -288,8 +288,6 @@ def test_a_version_in_another_mechanism_does_not_replace_a_missing_one(
 
 
 class TestDefaults:
-    """A configured default version serves only requests that name no version."""
-
     @pytest.mark.parametrize(
         ("target", "lines", "expected"),
         [

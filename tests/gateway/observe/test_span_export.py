@@ -25,8 +25,6 @@ SPAN = Span("1" * 32, "2" * 16, "", "GET", SpanKind.SERVER, 1, 2, {"http.request
 
 
 class Counted:
-    """Receives deltas, and sums up the dropped spans by reason."""
-
     def __init__(self) -> None:
         self.dropped: Counter[str] = Counter()
 

@@ -12,8 +12,6 @@ WAITING = 40
 
 
 class Counted(asyncio.Protocol):
-    """Counts the connections that were made."""
-
     made = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:

@@ -109,8 +109,6 @@ async def test_a_task_stopped_while_waiting_for_its_restart_is_not_restarted() -
 
 
 class Running(NamedTuple):
-    """A role of the gateway that runs in this process."""
-
     stop: asyncio.Event
     failures: Callable[[], set[str]]
 
@@ -221,7 +219,6 @@ async def test_each_long_running_task_is_restarted_after_it_was_cancelled(
     stop: asyncio.Event,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The list of tasks is complete. Each task is cancelled, and another one replaces it."""
     port = (await upstream(OK)).port
     path = tmp_path / "gateway.yaml"
     files = write_certificate(tmp_path)

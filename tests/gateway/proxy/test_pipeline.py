@@ -28,8 +28,6 @@ GET = b"GET /v1/person HTTP/1.1\r\nHost: a.test\r\n\r\n"
 
 
 class Answered:
-    """A response that has arrived completely."""
-
     reason = b""
     sized = complete = True
     switched = False

@@ -94,7 +94,6 @@ def test_all_unknown_methods_are_counted_as_one_method() -> None:
 
 
 def test_requests_to_services_are_counted_by_target() -> None:
-    """Only requests that reached a target are counted, whether the target responded or failed."""
     answered, failed, unsent = (planned() for _ in range(3))
     for exchange in (answered, failed):
         exchange.target = "h:1"
@@ -236,8 +235,6 @@ def copied_exchange() -> Exchange:
 
 
 class Records:
-    """A recorder and its recorded exchanges."""
-
     def __init__(self) -> None:
         self.seen: list[Exchange] = []
         self.recorder = recorder(self.seen.extend)

@@ -109,8 +109,6 @@ class Run(NamedTuple):
 
 @dataclass
 class _Asked:
-    """A simulated request and its outcome."""
-
     client: str
     operation: str
     write: bool

@@ -17,8 +17,6 @@ CUTOVER = VersionCutover(
 
 
 class Case:
-    """A cutover with its counts and a clock."""
-
     def __init__(self, cutover: VersionCutover = CUTOVER) -> None:
         self.totals = Totals()
         self.known = CutoverEvidence()
@@ -28,7 +26,6 @@ class Case:
     def count(
         self, route: str, requests: int, bad: int = 0, cell: int = 4, operation: str = "GET /r"
     ) -> None:
-        """Count requests, `bad` of them with status 404."""
         ends = [0] * len(OUTCOMES)
         ends[OUTCOMES.index("2xx")], ends[OUTCOMES.index("404")] = requests - bad, bad
         outcome = CutoverDelta(
@@ -179,7 +176,6 @@ def test_comparisons_are_counted_from_zero_after_a_reset_of_the_shadow() -> None
 
 
 def test_all_requests_since_the_percentage_was_set_are_counted() -> None:
-    """These counts are not limited to the window."""
     case = Case()
     case.count("old", 3)
     case.seen()

@@ -84,13 +84,11 @@ def ask(mechanism: str, *values: str, method: str = "GET") -> RequestHead:
 
 
 def served(outcome: Decision) -> tuple[str, str | None, str]:
-    """Check that a request is served; return the version, how it was chosen, and the target."""
     assert isinstance(outcome, Plan), outcome
     return str(outcome.route.version), outcome.chosen_by, outcome.target
 
 
 def refused(outcome: Decision) -> tuple[int, FaultCode]:
-    """Check that a request is refused because of its version; return the status and the code."""
     assert isinstance(outcome, Refusal), outcome
     assert outcome.fault.supported == ("1", "2")
     return outcome.fault.status, outcome.fault.code
@@ -357,8 +355,6 @@ class TestVary:
 
 
 class TestPaths:
-    """Paths must match exactly."""
-
     @pytest.mark.parametrize(
         "path",
         [
@@ -381,8 +377,6 @@ class TestPaths:
 
 
 class TestTargets:
-    """The path and query of the request to the service."""
-
     @pytest.mark.parametrize(
         ("target", "asked"),
         [
@@ -458,8 +452,6 @@ texts = st.text(st.sampled_from('/v12.%{}?&=,;+- "\\é\0')) | st.text()
 
 
 class TestFields:
-    """Every response has the header fields of its route."""
-
     SAID = ((b"Warning", b"1"),)
 
     def saying(self) -> Snapshot:
@@ -680,8 +672,6 @@ class TestMatched:
 
 
 class TestConverted:
-    """The query to the service is converted to the service's version."""
-
     LINK = VersionLink(
         V1, V2, (), query=(rename_parameter("page", "p"), add_parameter("size", "20"))
     )

@@ -213,7 +213,6 @@ def test_a_shadow_may_repeat_a_get_as_an_allowed_post() -> None:
 
 
 def test_operations_are_matched_with_the_service_path_of_each_version() -> None:
-    """The path of the service contains the version, so each version has its own path."""
     route = replace(VIA_2, upstream_path=parse_template("/v{version}/{rest}"), request_rewrite=None)
     link = VersionLink(V1, V2, (), operations=(operation("GET /v{version}/b", "GET /v1/a"),))
     up, down = (Conversion((link,), each) for each in (Direction.UP, Direction.DOWN))

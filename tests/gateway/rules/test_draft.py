@@ -39,7 +39,6 @@ def test_a_draft_that_is_not_yaml_has_one_mistake(tmp_path: Path) -> None:
 
 
 def test_a_draft_does_not_import_functions_that_are_not_in_force(tmp_path: Path) -> None:
-    """The configuration in force does not name the function, so its module is not imported."""
     (tmp_path / "told_by_a_draft.py").write_text("def up(value): return value\n")
     change = "- python: { field: a, up: 'told_by_a_draft:up', down: 'told_by_a_draft:up' }"
     draft = rules(1, changes=change, via=True).encode()

@@ -108,7 +108,6 @@ async def test_a_start_record_is_complete_after_the_process_was_killed(
 async def test_a_full_disk_for_the_start_record_is_reported_once(
     tmp_path: Path, reasons: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The record is written as soon as the disk has space."""
     (tmp_path / "start").symlink_to("/dev/full")
     full = last_start(tmp_path, "one")
     await full.note(100.0, cut_off=False)

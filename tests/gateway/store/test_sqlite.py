@@ -470,7 +470,6 @@ async def test_callers_are_read_only_for_the_days_that_the_query_requests(tmp_pa
 
 
 async def test_each_sql_statement_uses_an_index(tmp_path: Path) -> None:
-    """The statements are those of reads and of each write."""
     path, totals = tmp_path / "state.db", Totals()
     run: dict[str, Any] = {}
 

@@ -311,7 +311,6 @@ def test_the_same_seed_gives_the_same_report(tmp_path: Path) -> None:
 
 
 def test_a_claim_about_a_contradictory_schema_is_not_proven(tmp_path: Path) -> None:
-    """Other claims are not affected."""
     odd = {"type": "string", "minLength": 3, "maxLength": 2}
     fine = {"responses": {"200": body(thing(a=TEXT))}}
     older, newer = document(thing(), get=fine), document(odd, get=fine)

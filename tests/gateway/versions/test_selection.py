@@ -60,7 +60,6 @@ MALFORMED = [
 
 
 def select(*readings: tuple[Reader, Values], default: Version | None = None) -> Selected | Fault:
-    """Select a version at an endpoint that has exactly these readers."""
     readers = tuple(reader for reader, _ in readings)
     return Selector(readers, SUPPORTED, default).select(readings)
 
@@ -80,8 +79,6 @@ def test_each_mechanism_has_its_refusal_status() -> None:
 
 
 class TestOneMechanism:
-    """The results for an endpoint with one mechanism."""
-
     @READERS
     @pytest.mark.parametrize(("value", "version"), [("1", V1), ("2", V2)])
     def test_a_supported_version_is_selected(
@@ -158,8 +155,6 @@ class TestOneMechanism:
 
 
 class TestDefault:
-    """A default applies only to requests without a version."""
-
     @READERS
     @pytest.mark.parametrize("default", [V1, V2], ids=str)
     def test_the_default_serves_requests_without_a_version(

@@ -580,8 +580,6 @@ async def test_views_show_the_available_data_while_the_store_is_unreachable(
     page: TestClient,  # type: ignore[type-arg]
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Each view shows a warning and the data that is still available."""
-
     async def away(self: LocalState) -> NoReturn:
         raise StateUnreachableError("the database db does not answer")
 
@@ -760,7 +758,6 @@ async def test_the_trend_shows_the_day_when_no_clients_remain(
     page: TestClient,  # type: ignore[type-arg]
     operator: Operator,
 ) -> None:
-    """The number of clients falls each day, so the day when it reaches 0 is shown."""
     day, now = 86_400.0, time.time()
     for age in range(20, 0, -1):
         usage = [UsageDelta(*KEY, "/p", f"c{number}", 1, 0, 0, 1) for number in range(age)]
@@ -793,7 +790,6 @@ async def test_the_latest_figures_cover_the_last_ten_whole_minutes(
 
 
 async def test_a_trend_has_thirty_days(operator: Operator) -> None:
-    """Today is one of the thirty days."""
     now = time.time()
     for age in range(32, 0, -1):
         delta = Delta(now - age * 86_400, [UsageDelta(*KEY, "/p", "c", 1, 0, 0, 1)], [], [], [], [])

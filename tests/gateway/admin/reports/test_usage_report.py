@@ -63,8 +63,6 @@ async def test_the_json_report_reads_one_version_at_a_time(
 
 
 async def test_the_json_report_fails_if_the_store_becomes_unreachable() -> None:
-    """In this test, the store becomes unreachable after the first version."""
-
     async def one(key: VersionKey) -> StateView:
         return viewed(totals(), None if key == ("person", "1") else "a", DataGap(None, 1.0))
 

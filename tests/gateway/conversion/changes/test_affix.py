@@ -17,7 +17,6 @@ BARE: Affix = ("", "")
 
 
 def affix(field: Keys, newer: Affix, older: Affix, kind: Type = Type.TEXT) -> Change:
-    """Return an `affix` change of a field; `kind` is its type in the newer version."""
     to_newer, to_older = rewrite_affixes(*older, *newer, kind), rewrite_affixes(*newer, *older)
     return FormWays(to_newer, to_older, kind).change((), field)
 

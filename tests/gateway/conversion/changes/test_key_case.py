@@ -20,7 +20,6 @@ SNAKE: CaseName = "snake"
 
 
 def key_case_of(field: Keys | None = None, *but: str, keep: bool = False) -> Change:
-    """Return a change from camel case in the newer version to snake case in the older version."""
     to_newer, to_older = (
         rewrite_case(SNAKE, CAMEL, keep=keep),
         rewrite_case(CAMEL, SNAKE, keep=keep),

@@ -177,7 +177,6 @@ def _first_key(path: str) -> str:
 
 
 def _values(document: Document, path: str) -> list[Any]:
-    """Return the open values at a path, for all elements or members, without null."""
     found: list[Any] = [document]
     if path != WHOLE:
         scopes, keys, elements, members = parse_path(path)

@@ -12,8 +12,6 @@ from gateway.conversion.parameter_change import (
 
 
 class TestRecombined:
-    """A change of two parameters into one."""
-
     CHANGE = recombined(
         ("a", "b"),
         ("c",),

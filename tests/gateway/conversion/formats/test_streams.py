@@ -202,8 +202,6 @@ def test_converted_events_do_not_depend_on_chunk_boundaries(
 
 
 class Counting:
-    """Searches for a pattern, and counts the searched bytes."""
-
     def __init__(self, pattern: re.Pattern[bytes]) -> None:
         self._pattern = pattern
         self.looked = 0

@@ -17,7 +17,6 @@ async def trickle(piece: bytes) -> AsyncIterator[bytes]:
 
 
 async def test_a_body_that_arrives_byte_by_byte_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It does not matter how often a byte arrives."""
     monkeypatch.setattr(bounds, "SLOW_SECONDS", 0.02)
     body = SlowBody(trickle(b"x"), SlowClients(0, lambda: ["someone"]), overloaded)
     assert await anext(body) == b"x"

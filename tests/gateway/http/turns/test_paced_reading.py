@@ -6,8 +6,6 @@ from gateway.http.transport import SLICE, PacedReader
 
 
 class Wire(asyncio.Transport):
-    """Records how reading is paused and resumed."""
-
     def __init__(self) -> None:
         super().__init__()
         self.flow: list[str] = []
@@ -24,8 +22,6 @@ class Wire(asyncio.Transport):
 
 
 class Reader:
-    """Records the slices, and whether more bytes had arrived."""
-
     def __init__(self, *, costly: bool) -> None:
         self.wire = Wire()
         self.taken: list[tuple[bytes, bool]] = []

@@ -47,8 +47,6 @@ class Sent(asyncio.Transport):
 
 
 class Turn:
-    """Transports of one batch, and the calls to them."""
-
     def __init__(self) -> None:
         self.done: list[str] = []
         self.writes: WriteBatch = []

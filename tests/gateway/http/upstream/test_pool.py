@@ -107,7 +107,6 @@ async def test_a_service_without_health_checks_has_no_address_marked_as_down() -
 
 
 async def test_waiting_requests_are_counted(upstream: StartUpstream) -> None:
-    """A request can wait for a place at the service, or for a connection."""
     counted: Counter[str] = Counter()
     release = asyncio.Event()
 
@@ -135,8 +134,6 @@ async def test_waiting_requests_are_counted(upstream: StartUpstream) -> None:
 async def test_a_request_that_waits_for_a_connection_is_refused_in_favour_of_another_network() -> (
     None
 ):
-    """All places are occupied by unsent requests of one network."""
-
     async def hang(*_: object) -> None:
         await asyncio.Event().wait()
 

@@ -15,8 +15,6 @@ LITTLE = 8 * 1024 * 1024
 
 @dataclass
 class Body:
-    """A body that holds bytes of the budget."""
-
     network: str = "192.0.2.1"
     limit: int = MOST // 4
     held: int = 0

@@ -11,8 +11,6 @@ from gateway.proxy.body_capture import CaptureBudget, CapturedBody, CapturingRes
 
 
 class Arriving:
-    """A response whose body arrives piece by piece."""
-
     status = 200
     reason = b"OK"
     sized = True

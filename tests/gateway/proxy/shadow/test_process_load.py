@@ -11,8 +11,6 @@ from gateway.proxy.shadows import Load, time_used
 
 @dataclass
 class Clock:
-    """Replaces the module `time`."""
-
     now: float = 0.0
     used: float = 0.0
 

@@ -246,7 +246,6 @@ def test_an_undocumented_operation_is_refused(tmp_path: Path) -> None:
 def test_an_operation_at_an_endpoint_with_a_tail_capture_applies_only_to_its_own_path(
     tmp_path: Path,
 ) -> None:
-    """The only operation with this method must not be used for every path of the endpoint."""
     newer = document(lendings="get")
     newer["paths"]["/lendings"]["post"] = WRITE
     _, snapshot = written(tmp_path, document(lendings="get"), newer)
