@@ -43,8 +43,6 @@ class BodyConversion:
             no limit.
         needs_message: Whether a change reads or writes parts of the message besides the body. The
             query and the header fields are then converted together with the body.
-        varies: Whether equal bodies may be converted to different bodies.
-        keeps_malformed: Whether a body that is not JSON is forwarded unchanged.
         convert: Converts a document. Changes that name fields apply to an object, or to each object
             in an array. Changes of the whole body apply to any document of the expected shape.
             Raises ConversionError if the document does not fit the declared changes. The location

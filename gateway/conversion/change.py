@@ -525,8 +525,6 @@ def keep_unfit(
         of_value: Whether every invalid value leaves the object unchanged. If false, the object is
             unchanged only if the path to a field leads through a value that is not an object, and
             all other errors are raised. The default is the `of_value` of the change.
-        instead: The change to apply if the path to a field leads through a value that is not an
-            object.
     """
     values = change.of_value if of_value is None else of_value
 

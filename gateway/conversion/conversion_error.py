@@ -32,7 +32,6 @@ class ConversionError(Exception):
     Attributes:
         reason: The description of the error. It quotes no value, since bodies may contain secrets.
         cause: Further details, only for the log; may be empty.
-        is_missing: Whether the cause of the error is that the location has no value.
         is_on_way: Whether the cause of the error is that the value at the location is not an
             object, although a field path leads through it.
     """

@@ -39,13 +39,11 @@ class JsonForm:
             in place. The values inside it may be sealed. A number is returned as a Number.
         close: Converts an open object or array back to this form after its last alteration.
         digits: Returns the digits of a value that is a number, or None for any other value.
-        number: Creates a number from the given digits, without altering them.
         parse: Parses a value completely, into a new value with fractions as Decimal. Raises
             ConversionError for a number that Python cannot represent.
         take: Converts a Python value to a value of this form. Raises ValueError, TypeError or
             RecursionError for a value that JSON cannot represent.
         typed: Whether scalars have types. If false, every scalar is a string, as in HTML forms.
-        message: The message that has the document as its body; None if the message is unknown.
         of_places: Whether the document has only the locations of values, each shown as null, as for
             a JSON Patch. Changes then fill in no defaults, because a default would add a location.
     """

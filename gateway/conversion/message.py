@@ -108,8 +108,6 @@ class Message:
 
     Attributes:
         operation: The path of the endpoint, as written in the configuration.
-        target: The path of the request to the service.
-        status: The status of the response; None for a request.
         link: Converts a URL in the message for the receiver of the message.
         way: The client's query, and the version steps that convert it for the service.
         back: The steps that convert the query of a URL from the service's version to the client's

@@ -30,8 +30,6 @@ class OperationPath(NamedTuple):
     """A request as it is sent to the service, and the conversions that apply to it.
 
     Attributes:
-        operations: The operation of the request in each version step; None in a step without a
-            declared operation for the request.
         substitute: The service or refusal that responds if the next version lacks the operation;
             otherwise None.
         meant: The method, in the service's version, that an OPTIONS request asks about. None for

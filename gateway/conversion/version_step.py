@@ -99,11 +99,9 @@ class VersionLink:
         status: Maps statuses of the newer version to different statuses of the older version.
         varies: Whether equal bodies may be converted to different bodies, because a change depends
             on the request or on a Python function.
-        needs_message: Whether a change reads or writes parts of the message besides the body.
         timeout: The maximum time in seconds for the changes of one body; None sets no limit.
         body_in_newer: True if only requests of the newer version have a body, False if only
             requests of the older version have a body. None if the versions do not differ.
-        keeps_malformed: Whether a body that is not JSON is forwarded unchanged.
         forms: The types of form fields if one version accepts forms and the other version JSON.
             None if forms are not converted to JSON.
         events: Maps names of server-sent events in the newer version to different names in the

@@ -57,7 +57,6 @@ class ErrorTemplate:
 
     Attributes:
         body: The template of the body; None for a problem detail (RFC 9457).
-        codes: The version's own codes, by the gateway's codes.
         default: The version's own code for all other codes of the gateway; None keeps the gateway's
             codes.
         details: The version's own sentences, by the gateway's codes. A sentence is not used if one

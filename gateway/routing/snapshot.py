@@ -69,8 +69,6 @@ class Route:
             if the service does not read the version.
         unnamed_rewrite: Adds the service's version to requests that name no version; None if the
             service does not read the version.
-        response_rewrite: Replaces the service's version with the client's version in responses;
-            None if the versions are the same.
         substitutes: The routes to other services that provide operations which a version lacks, by
             the name of the service and the version that has the operation.
         content_type: The Content-Type of JSON responses to requests that name this version; None
@@ -158,7 +156,6 @@ class Endpoint:
     Attributes:
         methods: The allowed methods, with HEAD if GET implies it; None leaves the decision to the
             service. The gateway responds to OPTIONS itself unless the methods include it.
-        vary: The names of the request header fields on which responses depend.
         max_body: The maximum size of a request body in bytes; None applies the gateway's limit.
         media_types: The format of converted bodies (`json`, `json_lines`, or `pass` without
             conversion), by media range in lower case or NO_TYPE.
@@ -408,7 +405,6 @@ class Snapshot:
     """One compiled configuration.
 
     Attributes:
-        trusted_proxies: The networks of the proxies whose forwarding fields the gateway trusts.
         state: The path of the state file, or the URL of the database; None does not store state
             across restarts.
         withheld: The lower-case names of the request header fields that are never forwarded as
@@ -417,11 +413,9 @@ class Snapshot:
             versions and client names.
         cors: Which scripts in browsers may read the gateway's own responses, unless the API has its
             own `cors`; None allows no script.
-        rate_limits: The rate limits of each version, by API and version; None without rate limits.
         listen: The addresses for client connections; empty uses the address in the environment.
         forget_after: The time after which a lost replica of a fleet is removed, in seconds.
         passed: Decides which header fields of unconverted requests are forwarded.
-        passed_in_trace: Like `passed`, for requests to which the gateway adds trace fields.
     """
 
     router: Router[Endpoint]

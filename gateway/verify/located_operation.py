@@ -27,8 +27,6 @@ class LocatedOperation:
     Attributes:
         captures: for each endpoint path, the strings in the operation's path that the captures of
             the endpoint match; `{}` for a parameter.
-        reason: the reason why no endpoint routes to the operation; empty if there is such an
-            endpoint.
         twin: an earlier operation with the same method and path shape; empty without one.
     """
 

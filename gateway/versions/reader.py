@@ -52,7 +52,6 @@ class Reader(ABC):
             agree.
         reads_path: whether the reader reads `{version}` in the path. This segment is always
             present, so it needs no default, and the path template of the route replaces it.
-        can_be_added: whether a version can be added to a request that has none.
         has_lookalikes: whether a service may confuse other parts of the request with this location.
         has_one_type: False only if the reader has several media type patterns.
     """

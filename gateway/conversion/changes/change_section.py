@@ -167,7 +167,6 @@ class Loss(NamedTuple):
     Attributes:
         newer: Whether the conversion to the newer version loses the data. If false, the conversion
             to the older version does.
-        text: A description of the lost data, with the name of the field.
         in_patch: Whether a PATCH of the field in the other version also overwrites the data.
         overwrites: Whether a client destroys a value if it writes a document back as it read it.
             False if only absent, null and empty values are confused.
@@ -183,7 +182,6 @@ class ChangeSection(SectionModel):
     """The common base of all models of changes.
 
     Attributes:
-        keyword: The name of the change in gateway.yaml; empty for an abstract base class.
         inverse: Whether the model declares the inverse of the change that `compile_body`,
             `compile_parameter` and `own_losses` describe; see `opposite`.
     """
@@ -276,7 +274,6 @@ def opposite(model: type[S], keyword: str, description: str) -> type[S]:
     """Return a model for the inverse of a change. Both models have the same keys in gateway.yaml.
 
     Args:
-        keyword: The name of the inverse change in gateway.yaml.
         description: Describes the inverse change in the reference documentation.
     """
     kind = "" if issubclass(model, BodySection) else "Parameter"

@@ -19,8 +19,6 @@ class DeclaredChange(NamedTuple):
 
     Attributes:
         place: The path to the object that the change applies to; empty for the body itself.
-        allow_loss: The reason why the change may lose data; None if it may not.
-        is_conditional: Whether the change, or a `use` of its group, has a condition.
     """
 
     at: Location

@@ -79,11 +79,7 @@ _PLAIN_KEY = re.compile(r"[\w.$@ -]*\Z", re.ASCII)
 
 
 class OddMembers(NamedTuple):
-    """The members of an object whose keys may be repeated or contain needless escapes.
-
-    Attributes:
-        keys: The original text of the keys that the encoder would write differently.
-    """
+    """The members of an object whose keys may be repeated or contain needless escapes."""
 
     members: list[tuple[str, Raw]]
     keys: dict[str, bytes]

@@ -343,11 +343,7 @@ _BEFORE_A_LINE = (b"", b"\r", b"\n")
 
 
 class EventStream(ConvertedStream):
-    """Converts each event of an event stream as soon as it is complete.
-
-    Args:
-        conversion: The conversion that renames events; None if event names are not converted.
-    """
+    """Converts each event of an event stream as soon as it is complete."""
 
     def __init__(
         self,

@@ -53,7 +53,6 @@ async def fetch(
     """Load OpenAPI documents, and return them by location.
 
     Args:
-        folder: the folder to which document paths are relative.
         bound: the maximum size of each document; None for the maximum sizes of commands.
 
     Raises:
@@ -198,9 +197,7 @@ class _Loader(yaml.CSafeLoader):
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
         """Merge the mappings to which a node refers by `<<` into the node.
 
-        Raises:
-            _RepeatedKeyError: the mapping repeats a key.
-            _TooManyError: the merged mappings have too many keys.
+        Raises _RepeatedKeyError or _TooManyError.
         """
         known: set[str] = set()
         for key, value in () if id(node) in self._merged else node.value:
