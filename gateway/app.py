@@ -1,9 +1,4 @@
-"""The composition root: assembles the parts, runs them, and stops them in order.
-
-With one worker, the gateway is one process. With several, a supervisor starts worker processes,
-which only process requests; their composition root is `gateway/process/worker.py`. The supervisor
-owns the listening sockets, the admin port, the state and the reloader.
-"""
+"""The composition root of the only process or the supervisor: assembles, runs and stops it."""
 
 import asyncio
 import os
@@ -56,12 +51,7 @@ def _main(settings: Settings) -> Coroutine[None, None, None]:
 
 
 async def serve(settings: Settings, reloader: Reloader) -> None:
-    """Serve in this process until stopped; then finish requests within the grace period.
-
-    Raises:
-        StateError: the state cannot be used.
-        ListenError: a port is in use, or an address does not belong to this machine.
-    """
+    """Serve in this process until stopped; raises StateError, or ListenError for a port in use."""
     stop = stop_on_signals(lambda: log.event("stopping"))
     on_hangup(reloader.reload)
     async with _state(settings, reloader) as (state, tasks):

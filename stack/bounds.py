@@ -553,7 +553,6 @@ CLIENTS: Mapping[str, Sequence[Bound]] = {
         ),
     ),
 }
-"""The bounds on clients, by section of docs/bounds.md."""
 
 OTHERS: Mapping[str, Sequence[Bound]] = {
     "Services": (
@@ -973,4 +972,3 @@ OTHERS: Mapping[str, Sequence[Bound]] = {
         ),
     ),
 }
-"""The bounds on services and on background work, by section of docs/bounds-services.md."""

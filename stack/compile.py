@@ -39,11 +39,7 @@ def modules() -> list[str]:
 
 
 def compile_wheel(wheel: Path, folder: Path) -> Path:
-    """Write the compiled wheel into a folder; return its path.
-
-    Raises:
-        subprocess.CalledProcessError: the C compiler is missing, or a module cannot be compiled.
-    """
+    """Return the path of the compiled wheel; raises subprocess.CalledProcessError."""
     with TemporaryDirectory() as scratch:
         _run(Path(scratch), "-m", "wheel", "unpack", "--dest", "wheel", str(wheel.resolve()))
         (package,) = (Path(scratch) / "wheel").iterdir()

@@ -26,7 +26,6 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 READY_WITHIN = 30.0
-"""The maximum number of seconds until all programs are ready."""
 END_WITHIN = 30.0
 """The seconds from SIGTERM until a program is killed. They exceed the grace period."""
 LIBC = ctypes.CDLL(None)
@@ -84,16 +83,11 @@ def read_procfile(text: str) -> dict[str, list[str]]:
 def settle(
     environment: Mapping[str, str], kept: contextlib.ExitStack
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Choose all ports before the programs start.
+    """Choose all ports before the programs start; raises RefusedError.
 
     Port 0 is replaced by a free port, which stays bound until `kept` is closed. The programs can
-    still listen on this port, but outgoing connections cannot use it.
-
-    Returns:
-        The environment of the programs, and the address (`host:port`) of each listener by prefix.
-
-    Raises:
-        RefusedError: a port is invalid or not available.
+    still listen on this port, but outgoing connections cannot use it. Return the environment, and
+    the address (`host:port`) of each listener by prefix.
     """
     settled = dict(environment)
     addresses = {}

@@ -30,11 +30,7 @@ class StorageError(Exception):
 
 
 class Store:
-    """The users in one database.
-
-    Args:
-        timeout: the maximum seconds to wait for a connection, and again for a lock.
-    """
+    """`timeout` is the maximum seconds to wait for a connection, and again for a lock."""
 
     def __init__(self, url: sa.URL, timeout: float) -> None:
         if url.get_backend_name() == "sqlite":

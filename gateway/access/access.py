@@ -170,11 +170,9 @@ class AccessRule:
         return Fault(FaultCode.UNAUTHENTICATED, detail, fields=self._fields(None, more))
 
     def _fields(self, only: Credential | None, bearer: str = "") -> tuple[tuple[bytes, bytes], ...]:
-        """Return the WWW-Authenticate lines (RFC 9110, section 11.6.1).
+        """Return the WWW-Authenticate lines (RFC 9110, section 11.6.1) for one or all kinds.
 
-        Args:
-            only: the kind of credential to challenge for; None for all kinds.
-            bearer: further parameters of the challenge for a token (RFC 6750, section 3).
+        `bearer` has further parameters of the challenge for a token (RFC 6750, section 3).
         """
         return tuple(
             (b"WWW-Authenticate", (text + bearer * (kind == "jwt")).encode())

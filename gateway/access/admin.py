@@ -182,4 +182,3 @@ class AdminAccess(NamedTuple):
 
 
 OPEN_ACCESS = AdminAccess()
-"""The access to the admin port if `admin` is not configured."""

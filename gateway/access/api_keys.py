@@ -112,9 +112,8 @@ class ApiKey(SectionModel):
     ) -> NameSource | None:
         """Return the source of names, or None after a mistake.
 
-        Args:
-            hash_key: the key of the hashes that name unlisted keys.
-            shown: returns the name of a client as logs and tables show it.
+        `hash_key` is the key of the hashes that name unlisted keys. `shown` returns the name of a
+        client as logs and tables show it.
         """
         if sum(each is not None for each in (self.header, self.query, self.basic)) != 1:
             mistakes.add(

@@ -1,8 +1,6 @@
 """`clients` in gateway.yaml: the name of a client, which may be logged and stored, and its proof.
 
-A name serves to count requests by and to choose versions by. It is as reliable as its proof: a
-checked credential, the network of the connection, or nothing but the claim of the client. A secret
-is never used as a name.
+A secret is never used as a name.
 """
 
 import re
@@ -260,8 +258,6 @@ class ClientNaming:
     Attributes:
         key: The key by which every name is replaced by its hash; empty keeps plain names.
         verified: The clients that each kind of credential can prove; None if they are not known.
-        fields: The lower-case names of the header fields that contain credentials.
-        parameters: The names of the query parameters that contain credentials.
     """
 
     sources: tuple[NameSource, ...]

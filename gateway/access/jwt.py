@@ -154,7 +154,6 @@ class TokenVerifier:
         shown: returns the name of a client as logs and tables show it.
 
     Attributes:
-        place: the place of the token, for messages.
         key_set: the keys of the issuer; None if the keys are in the configuration.
     """
 

@@ -47,14 +47,7 @@ KeysById = Mapping[str | None, tuple[VerificationKey, ...]]
 
 
 def read_key_set(library: ModuleType, text: str | bytes, algorithms: Collection[str]) -> KeysById:
-    """Return the usable keys of a JWKS document.
-
-    Args:
-        library: PyJWT.
-
-    Raises:
-        ValueError: the document has no usable keys, or too many keys.
-    """
+    """Return the usable keys of a JWKS document; raises ValueError for none or too many."""
     try:
         listed = json.loads(text)["keys"]
     except (ValueError, LookupError, TypeError, RecursionError):

@@ -25,7 +25,6 @@ class NameSource(NamedTuple):
         place: The place of the credential in the request, for messages.
         claimed: Whether a name is nothing but the claim of the client.
         challenge: The scheme and the parameters of WWW-Authenticate, without a realm.
-        owners: The clients that the source can prove; None if they are not known.
     """
 
     read: NameReader

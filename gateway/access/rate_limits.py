@@ -81,7 +81,6 @@ class AppliedLimit(NamedTuple):
     """A limit as requests use it.
 
     Attributes:
-        clients: the names of the clients that it applies to; None for all clients.
         left: the template of the value of RateLimit.
         text: the rate in words.
         verifies: whether any source of client names verifies credentials.
@@ -138,12 +137,7 @@ def compile_limits(
 
 
 class RateLimiter:
-    """Admits requests within the limits.
-
-    Args:
-        clock: returns monotonic seconds.
-        report: receives a limit and a bucket number for each admitted request of a shared limit.
-    """
+    """`report` receives a limit and a bucket number for each admitted request of a shared limit."""
 
     def __init__(
         self,

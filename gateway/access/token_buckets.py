@@ -68,9 +68,8 @@ class TokenBuckets:
     def take(self, wanted: Sequence[tuple[Bucket, str]], now: float) -> list[Admission]:
         """Take a token from each bucket, or from none if one of them is empty.
 
-        Args:
-            wanted: the buckets, each with its key, such as the name of a client.
-            now: the time in seconds, by a clock that all processes share (time.monotonic).
+        Each bucket has a key, such as the name of a client. `now` is by time.monotonic, the clock
+        that all processes share.
         """
         numbers, times = self._numbers, self._times
         found: list[Admission] = []

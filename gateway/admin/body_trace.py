@@ -43,12 +43,7 @@ from gateway.versions.version import Version
 
 @dataclass(frozen=True, slots=True)
 class ExplainedBody:
-    """The body of a request or a response whose conversion is explained.
-
-    Attributes:
-        parts: the declared conversions of each API.
-        fields: the header fields of the request; empty for a response.
-    """
+    """`parts` has the declared conversions of each API; `fields` is empty for a response."""
 
     content: bytes
     status: int | None
@@ -122,12 +117,7 @@ def _on_one_line(body: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _TracedChange:
-    """A body after one change.
-
-    Attributes:
-        name: the location of the change in the configuration.
-        beside: the header fields and query parameters that the change has set.
-    """
+    """`name` is the place of the change; `beside` has the fields and parameters that it has set."""
 
     name: str
     target: Version
@@ -150,12 +140,9 @@ def _trace(
     parts: Sequence[Part],
     message: Message,
 ) -> Iterator[_TracedChange]:
-    """Yield the body after each change, up to the first change that fails.
+    """Yield the body after each change, up to the first that fails; raises ConversionError.
 
     Intermediate bodies are shown only for valid JSON and valid forms.
-
-    Raises:
-        ConversionError: the query or the header fields cannot be converted.
     """
     upwards = conversion.direction is Direction.UP
     state = _begun(body, message)

@@ -64,10 +64,7 @@ def parse_address(text: str) -> str:
 
 
 def example_request(rules: Snapshot) -> tuple[str, list[str]]:
-    """Return the request line and header lines of an example that the configuration serves.
-
-    The request line is empty if the configuration serves no requests.
-    """
+    """Return the request line and the fields of a served example, or an empty line."""
     return next(_examples(rules), ("", []))
 
 
@@ -128,9 +125,7 @@ def facts(
 
     Args:
         now: the time of the request, in seconds since 1970.
-        peer: the client's IP address; empty if unknown.
         client: the client's name; None to derive the name from the request.
-        body: a body of the request or of its response whose conversion to explain; or None.
     """
     found: list[Fact] = []
     identity = _identity(snapshot, head, peer, client)

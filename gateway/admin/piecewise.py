@@ -1,7 +1,6 @@
 """Large responses in pieces, between which the event loop runs other tasks.
 
-A gateway with one process serves clients on the same event loop. Creating a large response at once
-would delay these clients.
+Creating a large response at once would delay the clients of a gateway with one process.
 """
 
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping
@@ -19,11 +18,9 @@ async def send_pieces(
     pieces: Iterable[bytes] | AsyncIterable[bytes],
     fields: Mapping[str, str],
 ) -> web.StreamResponse:
-    """Send a response body in pieces. Each piece is created after the previous one was sent.
+    """Send a body in pieces, each created after the previous one was sent.
 
-    Args:
-        pieces: the body. Creating a piece must be quick. If it raises StateError, the connection is
-            closed.
+    Creating a piece must be quick. If it raises StateError, the connection is closed.
     """
     answer = web.StreamResponse(headers=fields)
     await answer.prepare(request)

@@ -55,12 +55,7 @@ class _UsageLine(msgspec.Struct, frozen=True):
 
 
 class UsageReport(msgspec.Struct, frozen=True):
-    """The usage of all clients.
-
-    Attributes:
-        replica: the replica to which the report is limited; None for all replicas.
-        missing: a sentence for each gap in the data.
-    """
+    """`missing` has a sentence for each gap in the data."""
 
     since: str
     usage: list[_UsageLine]
@@ -81,17 +76,10 @@ async def usage_json(
     api: str | None = None,
     version: str | None = None,
 ) -> AsyncIterator[bytes]:
-    """Yield the report of `usage` as JSON, in small pieces.
+    """Yield the report of `usage` as JSON in small pieces; raises StateError.
 
-    Only the rows of one version are in memory at a time. The rows of all versions can take hundreds
-    of megabytes.
-
-    Args:
-        view: the counts; its client rows are not used.
-        read: returns a view with the client rows of one version.
-
-    Raises:
-        StateError: the store became unreachable in the meantime.
+    Only the rows of one version are in memory at a time, since all can take hundreds of megabytes.
+    The client rows of `view` are not used.
     """
     whole = msgspec.json.encode(_without_lines(view))
     before, lines, after = whole.partition(b'"usage":[')
@@ -216,13 +204,7 @@ class HistoryLine(msgspec.Struct, frozen=True):
 
 
 class HistoryReport(msgspec.Struct, frozen=True):
-    """The history of a version.
-
-    Attributes:
-        by: `minute` or `day`.
-        until: the end of the period, as an RFC 3339 time.
-        lines: the intervals with requests, in chronological order.
-    """
+    """`by` is `minute` or `day`, `until` an RFC 3339 time; the lines are in chronological order."""
 
     api: str
     version: str
@@ -425,12 +407,7 @@ _LATE = 1.5
 
 
 class RouteReport(msgspec.Struct):
-    """Request outcomes for one route of a cutover.
-
-    Attributes:
-        outcomes: the number of requests for each outcome; see `OUTCOMES`.
-        mean_ms: the mean duration in milliseconds; None without requests.
-    """
+    """`outcomes` has the number of requests by outcome; see `OUTCOMES`."""
 
     requests: int
     failures: int
@@ -578,12 +555,7 @@ def _outcomes(route: RouteReport) -> str:
 
 
 class FieldReport(msgspec.Struct):
-    """The differences in one field of responses or requests.
-
-    Attributes:
-        field: the name of the field. A field of a request begins with `request`.
-        noise: how often the field differed between two responses of the same service.
-    """
+    """`noise` is how often the field differed between two responses of the same service."""
 
     field: str
     differences: int
@@ -620,13 +592,7 @@ class LatencyReport(msgspec.Struct):
 
 
 class ShadowReport(msgspec.Struct):
-    """The shadow report of one version.
-
-    Attributes:
-        samples: the latest differences, in chronological order.
-        old: the latency of the version's own service; None without compared responses.
-        new: the latency of the shadow's service; None without compared responses.
-    """
+    """`samples` are the latest ones in chronological order; `old` and `new` are latencies."""
 
     api: str
     version: str

@@ -134,8 +134,5 @@ def client_network(
 
 
 def client_site(head: RequestHead, peer: str, trusted: Sequence[Network]) -> str | None:
-    """Return the IPv4 address or the IPv6 /64 of the client; see `client_network`.
-
-    A site has all addresses of a /64 (RFC 4291, section 2.5.4).
-    """
+    """Return the IPv4 address or the IPv6 /64 (RFC 4291, section 2.5.4) of the client."""
     return client_network(head, peer, 32, 64, trusted)

@@ -5,7 +5,6 @@ from hashlib import blake2b
 from typing import Literal, NamedTuple
 
 ANONYMOUS = ""
-"""The name of a client that no source of names identifies."""
 
 # The maximum length of a name, in characters. Names are keys of stored tables.
 LONGEST = 64
@@ -24,7 +23,6 @@ CREDENTIALS: dict[Credential, str] = {
     "jwt": "a token",
     "certificate": "a client certificate",
 }
-"""The kinds of credentials, with their names in messages."""
 
 
 class Rejection(NamedTuple):
@@ -69,13 +67,9 @@ NOBODY = Identity()
 
 
 def digest(text: str, key: bytes = b"") -> str:
-    """Return a short keyed hash of a string (BLAKE2, RFC 7693, section 2.9).
+    """Return a short keyed hash (BLAKE2, RFC 7693, section 2.9) of any text that a client sent.
 
-    Without the key, nobody can find the string by hashing candidates.
-
-    Args:
-        text: The string that a client sent; it may contain lone surrogates.
-        key: The key of the hash, at most 64 bytes.
+    Without the key of at most 64 bytes, nobody can find the string by hashing candidates.
     """
     content = text.encode("utf-8", "surrogatepass")
     return f"hash-{blake2b(content, key=key, digest_size=6).hexdigest()}"

@@ -14,11 +14,7 @@ async def in_daemon_thread(call: Callable[[], T]) -> T:
     """Call a function in a new daemon thread, and return its result.
 
     `asyncio.to_thread` is unsuitable: it shares a small thread pool, and the process waits for its
-    threads at exit.
-
-    Raises:
-        RuntimeError: the function raised a BaseException other than Exception, such as SystemExit.
-            Other exceptions of the function are raised unchanged.
+    threads at exit. A BaseException such as SystemExit is raised as RuntimeError.
     """
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()

@@ -5,13 +5,9 @@ from zoneinfo import ZoneInfo
 
 
 def parse_date(text: str) -> float:
-    """Parse a date; return it as seconds since 1970.
+    """Parse a full-date or date-time of RFC 3339 (section 5.6) to seconds since 1970.
 
-    Args:
-        text: a full-date or a date-time of RFC 3339 (section 5.6); seconds are optional.
-
-    Raises:
-        ValueError: the date does not exist, or a time has no UTC offset.
+    Seconds are optional. Raises ValueError if a date does not exist or a time has no UTC offset.
     """
     try:
         date = datetime.fromisoformat(text.upper())

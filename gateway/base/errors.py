@@ -201,7 +201,6 @@ class Fault:
     """An error of one request, and the response to it.
 
     Attributes:
-        detail: A sentence for human readers of the response, without secrets.
         supported: The labels of the supported versions; None if the fault is not about a version.
         fields: The header fields that the response must have, such as Allow and Retry-After.
         successor: The version to use instead, as members of the problem detail; None if the version
@@ -209,7 +208,6 @@ class Fault:
         misfit: For a request that does not fit its version: the `field`, its JSON Pointer
             (`pointer`) if the field is in the body, and the `reason`. None for all other faults.
         own: Members of the problem detail that the configuration sets for this fault.
-        violated: The names of the exceeded rate limits.
     """
 
     code: FaultCode
@@ -260,9 +258,6 @@ def operation_missing(
     """Return the fault for an operation that the version of the service lacks.
 
     Args:
-        usual: the default detail, a sentence.
-        detail: the configured detail; empty for the default.
-        code: the configured code; None for no code.
         methods: the methods that the client's version has at the path, for a refusal with 405.
     """
     own = {"detail": detail or None, "code": code}
@@ -305,12 +300,7 @@ class FaultError(Exception):
 
 
 class FunctionError(Exception):
-    """A Python function in another process returned no result.
-
-    Attributes:
-        reason: the reason that the client gets.
-        cause: the reason in the log, which follows the name of the function.
-    """
+    """`reason` is for the client; `cause`, for the log, follows the name of the function."""
 
     def __init__(self, reason: str = "the Python function refuses it", cause: str = "") -> None:
         super().__init__(cause)

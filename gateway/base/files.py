@@ -18,12 +18,7 @@ MAX_BYTES = 16 * 2**20
 
 
 def read_regular(path: Path, most: int = MAX_BYTES) -> bytes:
-    """Return the content of a regular file of at most `most` bytes.
-
-    Raises:
-        OSError: the file cannot be read or is not a regular file. The error is EFBIG if the file is
-            larger than `most`.
-    """
+    """Return the content of a regular file; raises OSError, with EFBIG if it is too large."""
     with open_regular(path) as file:
         content = file.read(most + 1)
     if len(content) > most:
@@ -54,7 +49,6 @@ class ConfigFiles:
 
     Attributes:
         stamps: the stamp of each file, taken before the file was read.
-        contents: the content of each file that was read, by path.
         names: what each of these files contains, as in messages, such as `ca`.
     """
 
@@ -102,13 +96,10 @@ _MODE = 0o600
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Replace the content of a file atomically, and sync it to the disk.
+    """Replace the content of a file atomically and sync it; after an OSError, it is unchanged.
 
     If the process or the machine fails in between, the file keeps the old content. Only its owner
     can read the file.
-
-    Raises:
-        OSError: the file is unchanged.
     """
     fresh = path.with_name(f"{path.name}.{os.getpid()}")
     try:

@@ -161,11 +161,10 @@ def in_process(name: str, function: Callable[..., object], seconds: float) -> Ca
 
 
 def reserve(is_abandoned: Callable[[], bool] = lambda: False) -> FunctionProcess:
-    """Reserve a child for this thread and return it; raises NoProcessError.
+    """Reserve a child for this thread; raises NoProcessError.
 
-    Args:
-        is_abandoned: returns whether the result is no longer needed. `wake` triggers another call
-            of this function.
+    `is_abandoned` returns whether the result is no longer needed; `wake` makes waiting threads ask
+    it again.
     """
     thread = get_ident()
     with _change:

@@ -14,7 +14,6 @@ HeaderFields = list[tuple[bytes, bytes]]
 FieldLines = tuple[tuple[bytes, bytes], ...]
 
 FIELD_LINE: Final = b": ".join
-"""Joins the name and the value of a header field into a line without the line end."""
 
 # RFC 9110, section 7.6.1, and the fields that older specifications define as hop-by-hop.
 HOP_BY_HOP = frozenset(
@@ -270,10 +269,7 @@ def forwarded_node(address: str) -> bytes:
 def forwarding(peer: str, scheme: str, authority: str, inherited: FieldLines) -> FieldLines:
     """Return the Forwarded and X-Forwarded-* fields of a request that came from `peer`.
 
-    Args:
-        scheme: The scheme that the peer used, `http` or `https`.
-        inherited: The forwarding fields of the trusted proxy that sent the request; empty if the
-            peer is not a trusted proxy.
+    `inherited` has the fields of the trusted proxy that sent the request, if one did.
     """
     given: dict[bytes, bytes] = {}
     for name, value in inherited:  # several lines form one list (RFC 9110, section 5.3)

@@ -18,18 +18,11 @@ _MAX_LENGTH = 1000
 _MAX_KNOWN, _NEAREST = 8, 5
 
 LOSSY = "warning: lossy towards"
-"""The prefix of warnings about conversions that lose data."""
 _WARNING, _ALLOWED = "warning: ", "allowed: "
 
 
 class Issue(NamedTuple):
-    """A mistake or warning with its position in the file.
-
-    Attributes:
-        line: the line, from 1; 0 if the position is unknown.
-        column: the column, from 1; 0 if the position is unknown.
-        place: the location in the document, such as `apis.person.endpoints[2]`.
-    """
+    """The line and the column count from 1; they are 0 if the position is unknown."""
 
     line: int
     column: int
@@ -42,11 +35,7 @@ class Issue(NamedTuple):
 
 
 class ConfigError(Exception):
-    """A configuration that cannot be used; no part of it takes effect.
-
-    Attributes:
-        files: the stamps of the files that the configuration names, as far as they are known.
-    """
+    """A configuration that cannot be used; `files` has the stamps of its files, as far as known."""
 
     def __init__(
         self, source: str, issues: list[Issue], files: Mapping[Path, Stamp] | None = None
@@ -99,11 +88,7 @@ class Mistake(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Mistakes:
-    """Collects mistakes and warnings, so that one run reports all of them.
-
-    Attributes:
-        at: the location to which the locations passed to all methods are relative.
-    """
+    """Collects mistakes and warnings, so that one run reports all; all locations start at `at`."""
 
     found: list[Mistake] = field(default_factory=list)
     warnings: list[Mistake] = field(default_factory=list)

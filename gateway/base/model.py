@@ -14,14 +14,9 @@ PATTERN_MESSAGES: dict[str, str] = {}
 
 
 def matching(pattern: str, message: str) -> Any:
-    """Return the constraint that a string field matches a pattern.
+    """Constrain a string field to a pattern that editors support as well (ECMA-262).
 
-    Args:
-        pattern: a regular expression that editors support as well (ECMA-262).
-        message: the error message for a string that does not match, including the correct form.
-
-    Raises:
-        ValueError: the pattern already has another message.
+    The message includes the correct form. Raises ValueError if the pattern has another one.
     """
     if PATTERN_MESSAGES.setdefault(pattern, message) != message:
         raise ValueError(f"the pattern {pattern} has the message '{PATTERN_MESSAGES[pattern]}'")

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 VersionKey = tuple[str, str]
-"""The name of an API and the label of one of its versions."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,11 +31,7 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
 
 def parse(words: Sequence[str]) -> Callable[[], int]:
-    """Parse a command line; return a function that runs the command and returns the exit status.
-
-    Raises:
-        SystemExit: the command line asks for help or is not valid.
-    """
+    """Return a function that runs the command and returns its exit status; raises SystemExit."""
     wanted = [words[0]] if words and words[0] in COMMANDS else COMMANDS
     arguments = parsers(wanted).parse_args(words)
     return partial(_run, command_named(arguments.command or "serve"), arguments)

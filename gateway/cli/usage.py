@@ -62,10 +62,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Print the usage, the history or the verdict on retirement.
-
-    The exit status of a verdict is 0 for "yes", 1 for "no" and 2 for "unknown".
-    """
+    """The exit status of a verdict is 0 for "yes", 1 for "no" and 2 for "unknown"."""
     settings = Settings.from_environment(os.environ)
     if arguments.replica is not None and (arguments.state or arguments.history) is not None:
         raise ValueError("--state and --history cover all replicas; remove --replica")

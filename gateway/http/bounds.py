@@ -112,11 +112,7 @@ class ByteBudget:
         self._waiting: dict[Callable[[], None], int] = {}
 
     def hold(self, give_way: Callable[[], None], size: int) -> None:
-        """Set the number of buffered bytes of a holder, replacing the previous number.
-
-        Args:
-            give_way: closes the holder and also identifies it.
-        """
+        """Set the number of buffered bytes of a holder, which `give_way` closes and identifies."""
         self.release(give_way)
         self._waiting[give_way] = size
         self._left -= size
@@ -193,15 +189,9 @@ class FairQueue(Generic[_T]):
         return None
 
     def displace(self, network: str, error: Exception) -> bool:
-        """Remove the last request of the largest network to make room for one of a smaller network.
+        """Remove the last request of the largest network in favour of `network`.
 
-        Args:
-            network: the smaller network.
-            error: the exception raised in the removed request.
-
-        Returns:
-            True if a request was removed. False if no network would have more requests waiting than
-            `network` after its request joins.
+        Return False if no network would have more requests waiting than `network` after it joins.
         """
         if not self._networks:
             return False
@@ -264,7 +254,6 @@ class SlowClients:
 
     Args:
         spared: the number of slow clients that are tolerated even while other requests wait.
-        waiting: returns the requests that wait for the resource that slow clients hold.
     """
 
     def __init__(self, spared: int, waiting: Callable[[], Sized]) -> None:
@@ -293,13 +282,9 @@ class SlowClients:
 
 
 class SlowBody:
-    """The pieces of a body. Its sender is slow while too few bytes arrive.
+    """The pieces of a body; its sender is slow while too few bytes arrive.
 
     Only the time spent waiting for pieces counts, not the time spent processing them.
-
-    Args:
-        had_to_end: returns the error that is raised if the exchange ends in favour of other
-            clients.
     """
 
     def __init__(
@@ -391,9 +376,6 @@ _SPARED_SHARE = 4
 
 class ConcurrencyLimiter:
     """Bounds the requests in flight to one service; the networks of clients take turns.
-
-    Args:
-        patience: the longest wait in seconds.
 
     Attributes:
         free: the number of free places; hot code takes one itself.

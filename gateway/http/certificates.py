@@ -111,7 +111,6 @@ def server_context(
     Args:
         client_ca: the authorities that sign client certificates, in PEM format; None to request no
             client certificates.
-        client_required: whether a client without a certificate is refused.
 
     Raises:
         ValueError: the certificate, the key or the authorities cannot be used.
@@ -128,10 +127,7 @@ def server_context(
 def listener_context(
     pairs: Sequence[KeyPair], *, client_ca: bytes | None = None, client_required: bool = False
 ) -> ssl.SSLContext:
-    """Return the TLS context of a server with several certificates; see `server_context`.
-
-    A client gets the certificate for the host name that it requests (SNI).
-    """
+    """Like `server_context`; a client gets the certificate for the host name it requests (SNI)."""
     contexts = [
         server_context(pair, client_ca=client_ca, client_required=client_required) for pair in pairs
     ]
@@ -154,8 +150,6 @@ def client_context(
 
     Args:
         ca: the trusted authorities, in PEM format; None to trust those of the system.
-        pair: the client certificate and its key; None to present no certificate.
-        verify: whether to check the server's certificate and the name in it.
 
     Raises:
         ValueError: the certificate, the key or the authorities cannot be used.

@@ -54,9 +54,7 @@ def decode(body: bytes, applied: Sequence[str], limit: int, take: Take = _take) 
     """Return the decoded body.
 
     Args:
-        applied: the codings, in the order in which they were applied.
         limit: the maximum size in bytes of the result and of every intermediate result.
-        take: receives each piece of the result as it is decoded, and may stop the decoding.
 
     Raises:
         DecodedTooLargeError: the result or an intermediate result exceeds `limit`, or `take` raised
@@ -95,11 +93,7 @@ def _check_known(applied: Sequence[str]) -> None:
 
 
 class StreamDecoder:
-    """Decodes a body while it arrives.
-
-    Raises:
-        ContentCodingError: a coding is unknown, or there are too many codings.
-    """
+    """Decodes a body while it arrives; raises ContentCodingError for an unknown coding."""
 
     def __init__(self, applied: Sequence[str]) -> None:
         _check_known(applied)
@@ -254,9 +248,6 @@ def accepted_coding(text: str) -> str | None:
     """Return the coding that a client prefers by its Accept-Encoding (RFC 9110, section 12.5.3).
 
     Callers must not pass a value longer than `LONGEST_ACCEPT_ENCODING`, but treat it like None.
-
-    Returns:
-        One of `CODINGS`, or None if the client accepts none of them.
     """
     weights: dict[str, float] = {}
     for member in text.split(","):

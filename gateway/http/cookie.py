@@ -1,7 +1,6 @@
 """Set-Cookie (RFC 6265): the paths and hosts to which a client returns a cookie.
 
-A client would never return a cookie whose path exists only at the service, since the client uses
-the public paths.
+A client would never return a cookie whose path exists only at the service.
 """
 
 from collections.abc import Callable, Iterable

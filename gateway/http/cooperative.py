@@ -42,7 +42,6 @@ class GilThrottle:
     fifth of the time, and two threads get a third.
 
     Args:
-        in_a_turn: schedules a call in the next iteration of the event loop.
         abandoned: set when the result of the thread is no longer needed.
     """
 
@@ -85,9 +84,7 @@ _T = TypeVar("_T")
 class CooperativeRunner:
     """Makes calls on the event loop, for a limited time per iteration; client networks take turns.
 
-    Args:
-        patience: the maximum seconds that a call waits for others.
-        impatient: returns the error for a call that has waited that long.
+    `patience` is the maximum wait in seconds, and `impatient` returns the error after it.
     """
 
     def __init__(self, patience: float, impatient: Callable[[], FaultError]) -> None:
@@ -97,13 +94,9 @@ class CooperativeRunner:
         self._spent = 0.0
 
     async def run(self, call: Callable[[], _T], network: Callable[[], str]) -> _T:
-        """Make a call when its turn comes, and return its result.
+        """Make a call when its turn comes; raises FaultError if it waits too long.
 
-        Args:
-            network: returns the network of the client; used only if the call has to wait.
-
-        Raises:
-            FaultError: the call waited too long, or raised this error.
+        `network` is called only if the call has to wait.
         """
         if not self._turns.took():
             try:

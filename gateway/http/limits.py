@@ -58,4 +58,3 @@ class Limits:
 
 
 DEFAULT_LIMITS = Limits()
-"""The limits if the configuration sets none."""

@@ -40,7 +40,6 @@ class TlsConnection:  # mypyc compiles no subclass of asyncio.Protocol
     Args:
         context: a server context, or a client context together with `server_name`.
         server_name: the name that the server's certificate must contain; None on the server side.
-        session: an earlier session with the same server, to be resumed.
         plain_response: what a server responds to a client that begins with HTTP instead of TLS.
     """
 

@@ -5,11 +5,7 @@ from typing import Final
 
 
 class TlsError(ConnectionError):
-    """TLS failed; the message is the reason, without the name of the peer.
-
-    Attributes:
-        reason: the metric label of the cause, a key of `REASONS`.
-    """
+    """TLS failed; `reason` is a key of `REASONS`, and the message does not name the peer."""
 
     def __init__(self, reason: str, text: str = "") -> None:
         super().__init__(text or REASONS[reason])

@@ -21,23 +21,14 @@ _SAMPLED = 1
 
 @dataclass(frozen=True, slots=True)
 class Tracing:
-    """The collector of spans, and the share of requests to trace.
-
-    Attributes:
-        ratio: The share of requests to trace among those without a caller's trace, from 0 to 1.
-    """
+    """`ratio` is the share of the requests without a caller's trace that is traced, from 0 to 1."""
 
     endpoint: str
     ratio: float = 1.0
 
 
 class TraceParent(NamedTuple):
-    """The caller's trace that a request belongs to.
-
-    Attributes:
-        trace_id: The id of the trace, 32 hexadecimal digits.
-        span_id: The id of the caller's span, 16 hexadecimal digits.
-    """
+    """The caller's trace; its ids have 32 and 16 hexadecimal digits."""
 
     trace_id: str
     span_id: str

@@ -23,10 +23,8 @@ _LARGE: Final = 64 * 1024
 class BatchingTransport:
     """A transport that can also delay a write to the end of the event loop's iteration.
 
-    It has the methods of asyncio's transports. Each of them first sends the delayed bytes.
-
-    Args:
-        batch: the transports with delayed bytes; all connections of a process share the list.
+    It has the methods of asyncio's transports, each of which first sends the delayed bytes. All
+    connections of a process share `batch`.
     """
 
     __slots__ = ("_batch", "kept", "own")
@@ -91,7 +89,6 @@ class BatchingTransport:
 
 
 WriteBatch = list[BatchingTransport]
-"""The transports with bytes to send at the end of the event loop's iteration."""
 
 
 def _send_batch(batch: WriteBatch) -> None:
@@ -122,7 +119,6 @@ class PacedReader:
     Attributes:
         transport: the transport; None before the connection is made, and after its end.
         more: whether bytes after the current slice have arrived.
-        paused: whether `pause` was called and `resume` was not yet.
     """
 
     def __init__(

@@ -21,9 +21,7 @@ class FailingTarget(msgspec.Struct, array_like=True, frozen=True):
     """An address of a failing target, as seen by one process.
 
     Attributes:
-        target: the host and port of the target in the configuration.
         address: the target, followed by the resolved IP address if the target is a host name.
-        addresses: the total number of addresses of the service.
         state: the kind of failure, such as "down" or "ejected".
         since: the start of the failure, in seconds since 1970.
     """
@@ -55,12 +53,7 @@ class TargetWatch:
             await asyncio.sleep(_INTERVAL)
 
     def look(self, services: Iterable[Service], now: float, clock: float) -> None:
-        """Report and log the changes since the last check.
-
-        Args:
-            now: the current time on the pool's monotonic clock, in seconds.
-            clock: the current wall-clock time, in seconds since 1970.
-        """
+        """`now` is on the pool's monotonic clock, and `clock` the wall clock, both in seconds."""
         found: dict[tuple[str, str], FailingTarget] = {}
         for service in services:
             for target, label, count, state, error in self._unwell(service, now):
@@ -120,12 +113,7 @@ class TargetError(msgspec.Struct, array_like=True, frozen=True):
 
 
 class FailingService(msgspec.Struct, array_like=True, frozen=True):
-    """A service with failing targets.
-
-    Attributes:
-        since: the time when the most recent failure began, in seconds since 1970.
-        listed: the targets that have been failing longest, at most three.
-    """
+    """`since` is when the latest failure began; `listed` has the three longest-failing targets."""
 
     service: str
     targets: int
@@ -141,12 +129,7 @@ class FailingService(msgspec.Struct, array_like=True, frozen=True):
 def failing_services(
     targets: Iterable[FailingTarget], services: Mapping[str, Service], ahead: float = 0.0
 ) -> Iterator[FailingService]:
-    """Yield the services with failing targets.
-
-    Args:
-        targets: the failing targets of all processes. A target may occur once per process.
-        ahead: the number of seconds by which the fleet's clock is ahead of the processes' clock.
-    """
+    """`targets` may have a target once per process; the fleet's clock is `ahead` seconds ahead."""
     found: dict[str, dict[str, FailingTarget]] = {}
     for each in sorted(targets, key=lambda one: one.since):
         found.setdefault(each.service, {}).setdefault(each.address, each)

@@ -103,13 +103,7 @@ class LogOutput:
             self.write(text, "request", lines)
 
     def write(self, text: bytes, kind: str, lines: int) -> None:
-        """Write complete lines of one kind, now or later, or drop them.
-
-        Args:
-            text: the lines, together at most `most` bytes, or a single longer line.
-            kind: the kind of the lines, "request" or "event".
-            lines: the number of lines.
-        """
+        """`text` has at most `most` bytes or is a single line; `kind` is "request" or "event"."""
         rest = text if self._waiting else self._send(text, kind)
         if not rest:
             return

@@ -1,8 +1,6 @@
 """The metrics of the gateway: name, type, labels and help of each, declared once.
 
-The exposition, the counters of serving processes, docs/metrics.md, and the checks of the exported
-dashboard and alerts are derived from METRICS. No label contains client names, since their number is
-unlimited.
+No label contains client names, since their number is unlimited.
 """
 
 from typing import Literal, NamedTuple

@@ -53,12 +53,7 @@ _SAMPLED = TraceFlags(TraceFlags.SAMPLED)
 
 
 class OtlpSender:
-    """Sends spans to one collector.
-
-    Args:
-        ended: called in a thread of the SDK with the number of spans that were sent or dropped, and
-            whether they were sent.
-    """
+    """The SDK calls `ended` in its thread, with a number of spans and whether they were sent."""
 
     def __init__(self, replica: str, tracing: Tracing, ended: Ended) -> None:
         # The exporter would log each failure. The gateway counts failures instead.

@@ -21,7 +21,6 @@ from gateway.http.trace_parent import Tracing
 from gateway.usage.delta import CounterDelta, Deliver, Delta
 
 MOST = 8192
-"""The maximum number of queued spans."""
 # The maximum spans per iteration of the event loop; queueing so many takes a millisecond.
 _AT_ONCE = 100
 # The maximum seconds to send the last spans when the gateway stops.
@@ -44,10 +43,8 @@ class Sender(Protocol):
 class SpanExport:
     """Exports the spans of all processes of a gateway.
 
-    Args:
-        tracing: returns the current tracing settings; None if tracing is disabled.
-        connect: returns a new sender; called in a thread. The first call imports the OpenTelemetry
-            SDK, which takes 9 MB and a tenth of a second.
+    `connect` returns a new sender and is called in a thread: its first call imports the
+    OpenTelemetry SDK, which takes 9 MB and a tenth of a second.
     """
 
     def __init__(

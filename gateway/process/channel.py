@@ -59,11 +59,7 @@ class Applied(msgspec.Struct, tag=True, frozen=True):
 
 
 class LoadRules(msgspec.Struct, tag=True, frozen=True):
-    """To the worker: the configuration in force; sent as the first message and after each change.
-
-    Attributes:
-        files: the contents of the files that the configuration names, by path.
-    """
+    """To the worker: the configuration in force, sent as the first message and at each change."""
 
     content: bytes
     files: Mapping[str, bytes]
@@ -123,10 +119,9 @@ class Channel:
         return cls(*await asyncio.open_unix_connection(sock=end))
 
     def send(self, message: ChannelMessage) -> bool:
-        """Send a message; it is dropped if the other process has ended.
+        """Send a message, dropped if the other process has ended; return False without room for it.
 
-        Returns:
-            Whether there was room for the message. Only counts and spans can lack room.
+        Only counts and spans can lack room.
         """
         if isinstance(message, Traced) and self._waiting > _MAX_BEFORE_SPANS:
             return False

@@ -29,11 +29,7 @@ def is_worker(environment: Mapping[str, str]) -> bool:
 
 
 class Listening(NamedTuple):
-    """The sockets that listen on one address, one for each worker.
-
-    Attributes:
-        address: the address of the `Listener`; empty for the address from environment variables.
-    """
+    """One socket per worker; `address` is empty for the address from environment variables."""
 
     address: str
     own: socket.socket

@@ -62,12 +62,9 @@ class Reloader:
     The thread wakes the event loop only after a change.
 
     Args:
-        environment: the variables that the configuration may use.
         interval: the seconds between two checks; None to not check the files.
-        given: the configuration to load instead of the files on disk.
 
     Attributes:
-        content: the text of the configuration in force.
         former: the text of the previous configuration; None if there was none.
         since: when the configuration took effect, in seconds since 1970.
         refused: the text of the file on disk that cannot be used, with its mistakes; None if the

@@ -27,11 +27,7 @@ _LONGEST_WAIT = 10.0
 
 
 class LongTask:
-    """A task that runs until it is stopped or finished, and is restarted when it fails.
-
-    Attributes:
-        done: set when the task was stopped or has finished.
-    """
+    """A task that is restarted when it fails; `done` is set when it was stopped or has finished."""
 
     def __init__(
         self,

@@ -119,12 +119,9 @@ class Serving:
         grace: float,
         announce: Callable[[], None],
     ) -> None:
-        """Process requests until stopped, then finish those in flight within the grace period.
+        """Process requests until stopped, then finish those in flight within `grace` seconds.
 
-        Args:
-            listeners: for each address, the socket of this worker and those of the other workers.
-            grace: the grace period in seconds.
-            announce: called when the process accepts connections.
+        `listeners` has, for each address, the socket of this worker and those of the others.
         """
         acceptors = [await self._accept(each.address, each.own) for each in listeners]
         self._other_listeners = {

@@ -114,11 +114,7 @@ class Settings(BaseModel, frozen=True):
 
 
 def unknown_variables(environment: Mapping[str, str], used: Container[str]) -> dict[str, str]:
-    """Return the variables that begin like settings but have no effect, each with a hint.
-
-    Args:
-        used: the names of the variables that the configuration uses.
-    """
+    """Return the variables that begin like settings but have no effect, each with a hint."""
     fields = [field.upper() for field in Settings.model_fields]
     hints = {}
     for name, value in environment.items():

@@ -1,17 +1,7 @@
 """Supervisor: starts several workers that share a port; it processes no requests itself.
 
-The supervisor opens one listening socket per worker (SO_REUSEPORT), so that the kernel distributes
-new connections among the workers. It keeps these sockets open: when a worker dies, other workers
-accept the connections that wait at its socket, and new ones until its replacement serves.
-
-The supervisor sends the configuration to the workers as text. Therefore all workers have the same
-configuration, and a replacement gets the last valid one, whatever the file contains by then.
-
-When the supervisor ends for any reason, its workers receive the end of the channel and exit.
-
-A worker that hangs sends no heartbeats. After two seconds, the other workers also accept the
-connections of its socket. After five seconds, it is killed and replaced like a worker that has
-died.
+docs/architecture.md (Processes) describes deaths and hangs. Workers get the configuration as text,
+so a replacement gets the last valid one, whatever the file contains by then.
 """
 
 import asyncio
@@ -93,7 +83,6 @@ class Supervisor:
     Args:
         unheard: the file that workers create while this process hangs and cannot store their
             counts; None if the state is only in memory.
-        buckets: the descriptor of the memory with the token buckets.
     """
 
     def __init__(
@@ -152,9 +141,7 @@ class Supervisor:
     async def apply(self, overrides: Overrides) -> None:
         """Return when the overrides are in force in every worker.
 
-        Raises:
-            TimeoutError: a worker has not confirmed the overrides; it applies them as soon as it
-                can.
+        Raises TimeoutError if a worker has not confirmed them; it applies them as soon as it can.
         """
         message = self._overrides = ApplyOverrides(self._overrides.number + 1, overrides)
         workers = tuple(self._running.values())

@@ -1,7 +1,6 @@
 """A worker: its end of the channel, its watchdog of the supervisor, and its main function.
 
-It does not import the packages for the state and the admin port, which only the supervisor needs.
-This saves a twentieth of the start time, and 1.2 MB.
+It does not import the state and the admin port: this saves a twentieth of the start, and 1.2 MB.
 """
 
 import asyncio

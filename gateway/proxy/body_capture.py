@@ -22,12 +22,7 @@ class CaptureBudget:
 
 
 class CapturedBody:
-    """A copy of a body, collected while the body is forwarded.
-
-    Attributes:
-        lost: The reason why the copy is incomplete, in one word; None while it may still become
-            complete.
-    """
+    """`lost` says why the copy is incomplete; None while it may still become complete."""
 
     __slots__ = ("_budget", "_copy", "_most", "_size", "lost")
 
@@ -65,11 +60,7 @@ class CapturedBody:
 
 
 class CapturingResponse:
-    """A response whose body is copied while it is read; see `UpstreamResponse`.
-
-    Args:
-        over: A function that is called at the end. Its argument is whether the whole body was read.
-    """
+    """A response whose body is copied; at its end, `over` gets whether all of it was read."""
 
     __slots__ = (
         "_copy",

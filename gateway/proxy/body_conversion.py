@@ -83,10 +83,6 @@ async def convert_request_body(
 ) -> bytes | None:
     """Return a request body converted to the service's version.
 
-    Args:
-        kind: The format, Content-Encoding and encoding of the body; see `described`.
-        message: The message to convert together with the body, if the conversion needs it.
-
     Returns:
         The same object if the conversion does not alter the body. None if the body is forwarded
         unchanged because bodies of its format are not converted.
@@ -160,8 +156,6 @@ async def convert_response_body(  # noqa: C901  # one walk in one frame, for spe
         contains no object or array. An unaltered body still has its content coding.
 
     Args:
-        message: The message to convert together with the body, if the conversion needs it.
-        media_types: The formats of bodies by media type; see `Endpoint.media_types`.
         begun: Whether the client has already received the head of the response.
 
     Raises:
@@ -228,11 +222,9 @@ async def convert_response_body(  # noqa: C901  # one walk in one frame, for spe
 def _kind_of(
     response: UpstreamHead, media_types: Mapping[str, str]
 ) -> tuple[BodyKind, list[str], bool, str] | None:
-    """Determine from the header fields of a response how its body is converted.
+    """Return the kind, the codings, whether all are known, and why the body cannot be converted.
 
-    Returns:
-        The kind of the body, its content codings, whether all codings are known, and the reason why
-        the body cannot be converted (empty if it can). None if the body is forwarded unchanged.
+    The reason is empty if it can be converted; None if the body is forwarded unchanged.
     """
     kind = described(response.fields, media_types)
     body_format, codings, encoding = kind
@@ -264,14 +256,9 @@ async def _converted_whole(
     *,
     known: bool,
 ) -> bytes | AsyncIterator[bytes] | None:
-    """Convert the complete body of a response.
+    """Return the same object for an unaltered body, and an iterator for several JSON documents.
 
-    Returns:
-        The same object if the conversion does not alter the body. An iterator if the body has
-        several JSON documents. None for a body that is not JSON and is not converted.
-
-    Raises:
-        FaultError: The body cannot be converted completely.
+    None for a body that is not JSON and is not converted. Raises FaultError.
     """
     body_format, codings, encoding = kind
     if not body:
@@ -374,14 +361,7 @@ async def _series(
     *,
     more: bool,
 ) -> AsyncIterator[bytes]:
-    """Convert a body of several JSON documents, such as the events of a Kubernetes watch.
-
-    Args:
-        more: Whether the body may continue after `begun`.
-
-    Raises:
-        FaultError: The part that has arrived cannot be converted.
-    """
+    """Convert JSON documents, such as the events of a Kubernetes watch; raises FaultError."""
     sequence = BodyFormat.JSON_SEQUENCE
     stream = _converted_stream(sequence, conversion, room, message, strict=True)
     try:
@@ -634,12 +614,7 @@ def _converted_stream(
     *,
     strict: bool = False,
 ) -> ConvertedStream:
-    """Return the converter of a stream of documents.
-
-    Args:
-        strict: Whether a document that is not JSON is an error. If false, such a document, for
-            example `[DONE]`, is forwarded unchanged.
-    """
+    """Unless `strict`, a document that is not JSON, such as `[DONE]`, is forwarded unchanged."""
     conversion = conversion.of_documents
 
     def convert(document: bytes, step: Step) -> bytes:
@@ -703,18 +678,10 @@ def _decoded_small(body: bytes, codings: Sequence[str], limit: int, most: int) -
 
 
 class _DecodedResponse:
-    """A response without its content codings; implements `UpstreamHead`.
+    """A response without its content codings; raises ContentCodingError if they are unknown.
 
-    Args:
-        applied: The codings of the response, in the order in which they were applied.
-        most: The maximum number of received bytes to keep for `unread`; None to keep none.
-
-    Attributes:
-        raw: The received bytes before decoding, which `unread` gives back; None if they are not
-            kept.
-
-    Raises:
-        ContentCodingError: A coding is unknown, or there are too many.
+    `most` is the maximum number of received bytes to keep in `raw`, which `unread` gives back; None
+    to keep none.
     """
 
     def __init__(

@@ -45,11 +45,7 @@ def takes(method: str, fields: HeaderFields, body: object) -> bool:
 async def compressed(
     fields: HeaderFields, body: bytes, coding: str
 ) -> tuple[HeaderFields, bytes] | None:
-    """Compress a response, and return its header fields and body; None if it stays uncompressed.
-
-    Args:
-        fields: The header fields, including Content-Length.
-    """
+    """Return the fields and the compressed body; None if it stays uncompressed."""
     if len(body) < LEAST or _must_stay(fields):
         return None
     encode = _ENCODERS[coding]
@@ -75,12 +71,7 @@ def compressed_stream(
 
 
 class _Coder(NamedTuple):
-    """The encoder of one stream.
-
-    Attributes:
-        add: Encodes a piece, and flushes it so that the receiver can decode all of it.
-        end: Returns the end of the encoded stream.
-    """
+    """`add` also flushes a piece, so that the receiver can decode all of it."""
 
     add: Callable[[bytes], bytes]
     end: Callable[[], bytes]

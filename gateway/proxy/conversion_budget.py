@@ -1,11 +1,9 @@
 """The memory budget of conversions.
 
-A body that is converted stays in memory as a whole, from its first byte until its receiver has read
-it. All these bodies share one budget of bytes. Networks of clients that hold fewer bytes have
-priority. If one client sends large bodies as fast as it can, other clients therefore wait only for
-its current bodies. The parsed elements of a large body need many times the memory of its bytes.
-They exist only during the conversion, and only one heavy body is converted at a time
-(`conversion_threads`).
+A converted body stays in memory until its receiver has read it, and all bodies share one budget of
+bytes. Networks of clients that hold fewer bytes have priority, so other clients wait only for the
+current bodies of one that sends as fast as it can. The parsed elements of a large body need many
+times its bytes, but only one heavy body is converted at a time (`conversion_threads`).
 """
 
 import asyncio
@@ -57,11 +55,7 @@ class _Waiting(NamedTuple):
 
 
 class ConversionBudget:
-    """The bytes that this process holds for conversions.
-
-    Attributes:
-        slow: The exchanges that hold bytes because a client or service is slow.
-    """
+    """`slow` has the exchanges that hold bytes because a client or service is slow."""
 
     def __init__(self) -> None:
         self._held = 0
@@ -189,15 +183,10 @@ class ConversionShare(msgspec.Struct):
         return _budget.slow
 
     async def gather(self, pieces: AsyncIterator[bytes], length: int = 0) -> bytes:
-        """Collect a whole body, and reserve bytes for each piece when it arrives.
+        """Collect a whole body, reserving bytes for each piece when it arrives; raises FaultError.
 
-        Args:
-            length: The declared length in bytes. For a large body, all these bytes are reserved at
-                once. Otherwise, several incomplete bodies could wait for each other.
-
-        Raises:
-            FaultError: The budget had no room within the time limit, or the body arrived slowly and
-                had to make room for other bodies.
+        For a large body, the declared `length` is reserved at once. Otherwise, several incomplete
+        bodies could wait for each other.
         """
         if length > AT_ONCE:
             await self._hold(length)

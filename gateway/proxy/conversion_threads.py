@@ -33,14 +33,9 @@ _T = TypeVar("_T")
 
 
 async def run(convert: Callable[[Step], _T], network: str = "", *, light: bool = False) -> _T:
-    """Call a function in a thread, and return its result. Cancellation stops the function.
+    """Call a function in a thread; cancellation stops it; raises FaultError if others take long.
 
-    Args:
-        convert: The function. It must call its argument between its steps.
-        light: Whether the function takes little time and memory.
-
-    Raises:
-        FaultError: Earlier conversions took too long.
+    The function must call its argument between its steps. `light` is for short ones.
     """
     turns, patience = (_light_turns, PATIENCE) if light else (_heavy_turns, _HEAVY_PATIENCE)
     try:

@@ -1,8 +1,6 @@
 """Converts CORS header fields if client and service use different versions (Fetch, section 3.2).
 
-A preflight names a method and header fields of the client's version. The service responds with
-methods and header fields of its own version. The names are converted in the same way as the request
-that follows the preflight.
+The names in a preflight and its response are converted like the request that follows.
 """
 
 from gateway.base.errors import Fault, FaultCode, FaultError

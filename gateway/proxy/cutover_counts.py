@@ -117,11 +117,7 @@ class CutoverCounts:
             sums.fields[name] = sums.fields.get(name, 0) + 1
 
     def take(self, now: float) -> list[CutoverDelta]:
-        """Return the counts since the last call, and reset them.
-
-        Args:
-            now: The time by the clock of `Exchange.began`.
-        """
+        """Return and reset the counts; `now` is a time by the clock of `Exchange.began`."""
         for waiting in self._waiting.values():
             for exchange in tuple(waiting):
                 limit = _limit(exchange)

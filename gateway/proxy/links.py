@@ -64,11 +64,8 @@ def map_offline_fields(
 ) -> HeaderFields:
     """Map the URLs in the header fields of an offline message, as for a client.
 
-    Args:
-        mapper: Maps URLs; None leaves them unchanged.
-        status: The status of a response; None for a request, whose fields are not mapped.
-        link: The function that maps URLs in the body. It leaves a URL unchanged that it has already
-            mapped, and that a conversion has then moved from the body to a Link field.
+    `link` leaves a URL unchanged that it has already mapped, and that a conversion has then moved
+    from the body to a Link field.
     """
     if mapper is None or status is None:
         return fields

@@ -2,8 +2,7 @@
 
 Most conversions change header fields, query and body separately. If a change moves a value between
 these parts, or depends on several of them, they are converted together, version step by version
-step. Live traffic and shadows use this module through `gateway.proxy.message_rewriting`, and the
-commands `convert` and `explain` through `offline_message`.
+step.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -85,11 +84,7 @@ class MessageContext(Protocol):
     def message(
         self, conversion: BodyConversion, fields: HeaderFields, status: int | None
     ) -> Message | None:
-        """Return the message with a body, or None if the conversion of the body does not need it.
-
-        Args:
-            status: The status of the response; None for the request.
-        """
+        """Return the message, or None if the conversion of the body does not need it."""
         ...
 
     def shown(self, fields: HeaderFields, status: int | None) -> Message:
@@ -155,13 +150,7 @@ def planned_message(
     status: int | None,
     link: Callable[[str], str] = str,
 ) -> Message:
-    """Return the Message of a request or of its response, which is converted with its body.
-
-    Args:
-        captures: The raw values of the captures in the path.
-        status: The status of the response; None for the request.
-        link: Maps a URL in the message for the receiver of the message.
-    """
+    """`captures` are the raw values; `status` is None for the request; `link` maps a URL."""
     lines = parse_query(query)
     operation, steps, spelling = plan.endpoint.template.text, _query_steps(plan, method), QUERY
     if any(step.rewrites for step in steps):  # these steps need the original message
@@ -200,10 +189,6 @@ async def convert_request(
     room: ConversionShare,
 ) -> tuple[Message | None, HeaderFields, RequestBody]:
     """Convert a request for the service.
-
-    Args:
-        kind: The format and the encodings of the body; see `described`.
-        body: The body, in pieces or whole; None without a body.
 
     Returns:
         The message, the header fields and the body. The message contains the query that was
@@ -283,9 +268,6 @@ async def convert_response(  # noqa: C901  # one walk in one frame, for speed
     room: ConversionShare,
 ) -> tuple[HeaderFields, bytes | AsyncIterator[bytes] | None, bool]:
     """Convert a response for the client.
-
-    Args:
-        answered: The status of the response to the client.
 
     Returns:
         The header fields, the body, and whether the body may differ from the service's body. If it
@@ -386,13 +368,9 @@ def _size(fields: HeaderFields) -> int:
 def sent_conversion(
     converting: Conversion, method: str, asked: str, kind: BodyKind, *, has_body: bool
 ) -> BodyConversion | None:
-    """Return the conversion of a request's body, or None if no body is converted or created.
+    """Return None if no body is converted. Changes may create a body for a request without one.
 
-    Args:
-        method: The method of the client's request.
-        asked: The method of the request to the service.
-        has_body: Whether the request has a body. Changes may create a body for a request without
-            one.
+    `method` is that of the client's request, and `asked` that of the request to the service.
     """
     empty = not has_body
     if empty:

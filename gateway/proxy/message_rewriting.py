@@ -1,9 +1,5 @@
 """Message rewriting: creates the requests to services and the responses to clients.
 
-Live traffic and shadows call `rewrite_request` and `rewrite_response`. These functions drop header
-fields that are not forwarded, convert header fields and body, replace the version, and add the
-header fields of this hop.
-
 Conversion is always the first step, because a conversion is declared for the fields that the sender
 wrote. The version is always written in the last step, in the query too (`routing.plan`), so that no
 other step can overwrite it. For example, a conversion may rename a header field to the name of the
@@ -97,15 +93,10 @@ A stream of documents is an iterator, which converts each document when it arriv
 async def rewrite_request(  # noqa: C901  # one walk in one frame, for speed
     exchange: Exchange, plan: Plan, body: RequestBody, room: ConversionShare
 ) -> UpstreamRequest:
-    """Create the request to the service.
+    """Raises FaultError if the request cannot be converted, or would be unsafe to forward.
 
-    Args:
-        exchange: The client's request, whose head has been read.
-
-    Raises:
-        FaultError: The request does not fit its version, has an unsupported Expect or a header
-            field that could make the service read another request, or requests a WebSocket whose
-            messages would need a conversion.
+    Unsafe are an unsupported Expect, a field that could make the service read another request, and
+    a WebSocket whose messages would need a conversion.
     """
     message, route, snapshot = exchange.message, plan.route, exchange.snapshot
     given = plan.operation_path or route  # faster than the properties of the plan
@@ -217,12 +208,7 @@ def _gateway_lines(exchange: Exchange, plan: Plan) -> tuple[bytes, bytes]:
 async def rewrite_response(  # noqa: C901  # one walk in one frame, for speed
     exchange: Exchange, plan: Plan, response: UpstreamHead, room: ConversionShare
 ) -> RewrittenResponse:
-    """Create the response to the client; see `RewrittenResponse`.
-
-    Raises:
-        FaultError: The response cannot be converted completely, so no part of it may be sent; or
-            the client's version does not have the method.
-    """
+    """Raises FaultError if the response cannot be converted, or the version lacks the method."""
     status, route, method = response.status, plan.route, exchange.method
     converting, actions = (plan.operation_path or route).response, route.passed
     answered, altered = status, False
@@ -337,13 +323,7 @@ def _response_conversion(
 def with_common_headers(
     exchange: Exchange, fields: HeaderFields, watched: Sequence[bytes], vary: tuple[str, ...]
 ) -> HeaderFields:
-    """Add the header fields that every response has.
-
-    Args:
-        watched: The names of header fields in `fields`, in lower case. Only `vary` and `date`
-            matter.
-        vary: The names of the request header fields that the response depends on.
-    """
+    """Of the `watched` names of `fields`, in lower case, only `vary` and `date` matter."""
     if vary:
         if vary[0] == "*":
             fields = headers.without_shared_caching(fields)
@@ -424,10 +404,7 @@ def _response_filter(overruled: frozenset[bytes], converted: bool, tagged: bool)
 def _tagged(
     exchange: Exchange, key: bytes, fields: HeaderFields, status: int, *, weak: bool
 ) -> HeaderFields:
-    """Replace the service's entity tag in a response with a tag for the client.
-
-    A malformed tag is dropped.
-    """
+    """Replace the service's entity tag with a tag for the client; a malformed one is dropped."""
     coding = coding_of(exchange)
     kept: HeaderFields = []
     for line in fields:
@@ -482,12 +459,9 @@ _SUFFIXES = frozenset({b"", *(b".%b" % coding.encode() for coding in CODINGS)})
 
 
 def client_tag(key: bytes, tag: bytes, coding: str | None, *, weak: bool = False) -> bytes | None:
-    """Convert an entity tag of the service for the client; return None if the tag is malformed.
+    """Convert an entity tag of the service for the client; return None if it is malformed.
 
-    Args:
-        coding: The content coding that the client prefers; None for no coding.
-        weak: Whether the tag becomes weak, because the conversion may turn equal bodies of the
-            service into different bytes.
+    A tag becomes `weak` because the conversion may turn equal bodies into different bytes.
     """
     tag = tag.strip(b" \t")
     if _TAG.fullmatch(tag) is None:
@@ -516,8 +490,6 @@ def current_tag(
     """Return the entity tag for a 304: the matching tag of the client, with its coding suffix.
 
     Args:
-        tag: The service's tag.
-        given: The values of the client's If-None-Match fields.
         coding: The content coding to use if no tag of the client matches; None for no coding.
         weak: See `client_tag`.
     """

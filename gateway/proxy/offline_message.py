@@ -54,8 +54,6 @@ def offline_link_mapper(
     """Return the mapper for the URLs in a message without a connection.
 
     Args:
-        captures: The raw values of the captures in the path of the request.
-        path: The raw path of the request.
         chosen_by: The mechanism that selected the version; by default, the first mechanism of the
             endpoint.
         target: The raw path of the request to the service; by default, the path of the route.
@@ -88,10 +86,7 @@ class OfflineMessage(NamedTuple):
 class OfflineConversion:
     """Converts one message as a running gateway would; implements `MessageContext`.
 
-    Args:
-        asked: The method of the request to the service.
-        message: The message. Without a Content-Type, its body is assumed to be JSON.
-        media_types: The formats of bodies by media type; see `Endpoint.media_types`.
+    Without a Content-Type, the body is assumed to be JSON.
     """
 
     length = None
@@ -124,12 +119,7 @@ class OfflineConversion:
         return replace(given, status=status, headers=parse_fields(fields), query=[*given.query])
 
     def convert(self, body: bytes) -> OfflineMessage:
-        """Convert the message.
-
-        Raises:
-            FaultError: The message does not fit its version, or its body has an unsupported media
-                type or is too large. The detail of the fault contains the cause.
-        """
+        """Raises FaultError; the detail of the fault contains the cause."""
         fields, status = write_fields(self._given.headers), self._given.status
         if body and not any(name.lower() in _TYPE for name, _ in fields):
             fields.append(_JSON)

@@ -70,10 +70,6 @@ _FINAL = frozenset({FaultCode.BAD_REQUEST, FaultCode.BODY_TOO_LARGE})
 class Pipeline:
     """Processes requests with the current snapshot.
 
-    Args:
-        begin: A function that receives each exchange of a cutover when the exchange begins.
-        record: A function that receives each exchange when the exchange has ended.
-
     Attributes:
         overrides: The current overrides, replaced as a whole.
         ahead: The seconds by which the clock for dates in the configuration is ahead of the clock

@@ -1,8 +1,4 @@
-"""The record of a request: the exchange, its log line, and its counts.
-
-`Exchange` collects all data about one request and its response. When the request has ended,
-`Recorder` writes its log line and counts it.
-"""
+"""The record of a request: the exchange, its log line, and its counts."""
 
 import asyncio
 import logging
@@ -61,7 +57,6 @@ class Exchange(ClientExchange):
     fields: FieldLines = ()
     """The header fields that every response of the selected version has."""
     plan: Plan | None = None
-    """The plan for the request; None if the request was refused."""
     cutover_route: CutoverRoute | None = None
     """The route of a cutover that the request took, old or new; None without a cutover."""
     target: str | None = None
@@ -70,7 +65,6 @@ class Exchange(ClientExchange):
     """The IP address of that target; None if the target is configured as this address, or if no
     response arrived."""
     service_status: int = 0
-    """The status of the service's response; 0 without a response."""
     converted: bool = False
     copy: "ResponseCopy | None" = None
     """A copy of the response for validation; None if responses of the route are not validated, or
@@ -81,23 +75,18 @@ class Exchange(ClientExchange):
     mapped_links: set[str] | None = None
     """The URLs in the body of the response that are already mapped; None if none are mapped."""
     unfit: UnfitValues | None = None
-    """The values that changes kept or omitted; None if no change of the configuration does so."""
     unmapped_links: dict[str, int] | None = None
     """The number of URLs that match no endpoint, by location: the name of a header field, `body` or
     `request`. None if there are no such URLs."""
     unmapped_link: str | None = None
-    """The first URL that matches no endpoint; None if there is no such URL."""
     dropped_digests: list[str] | None = None
     """The names of the header fields with digests and signatures that were dropped because a
     conversion altered the body; None if no such field was dropped."""
     trace_id: str | None = None
-    """The id of the trace that the request belongs to; None if requests are not traced."""
     trace_fields: FieldLines = ()
     """The trace fields for the service; empty if the client's trace fields are forwarded."""
     span: "RequestSpan | None" = None
-    """The data for the spans of the request; None if the request is not sampled."""
     aborted: bool = False
-    """Whether the response ended before it was complete."""
     sent: float = 0.0
     """When the request was sent to the service, in monotonic seconds; 0 if it was not sent."""
     answered: float = 0.0
@@ -138,7 +127,6 @@ class RequestSpan:
     Attributes:
         parent_id: The id of the caller's span; empty if the trace begins in the gateway.
         state: The caller's `tracestate`; empty if the caller sent none.
-        asked_id: The id of the span for the request to the service.
         stages: The name, the beginning and the end of each conversion, in monotonic seconds.
         begun: The name and the beginning of the current conversion; None if none is running.
     """
@@ -201,7 +189,6 @@ class RequestEnding(NamedTuple):
         status: The status of the response; 0 if it never began.
         aborted: Whether the response is incomplete.
         service_status: The status of the service's response; 0 without a response.
-        scheme: The scheme that the client used, `http` or `https`.
         operations: Whether the requests are also counted by operation.
     """
 
@@ -234,12 +221,9 @@ class Alike:
     """The counts of requests with the same version, endpoint and outcome.
 
     Attributes:
-        key: The API, the label of the version, and the path template of the endpoint.
         buckets: The number of requests in each duration bucket: one for each upper bound in BOUNDS,
             and one for longer durations.
-        seconds: The sum of the durations.
         service_buckets: The number of requests in each bucket, by the time that the service took.
-        service_seconds: The sum of the times that the service took.
     """
 
     __slots__ = (

@@ -47,7 +47,6 @@ class CapturedResponse(msgspec.Struct):
     Attributes:
         target: The address of the target that responded; empty without a response.
         seconds: The seconds from the request to the head of the response; 0 without a response.
-        span: The span of the request; None if the request is not traced.
         fault: The reason why the gateway refused the request or failed; None if a service
             responded.
     """
@@ -123,16 +122,8 @@ async def replay(
 ) -> CapturedResponse:
     """Repeat a request with a plan, and return the response that a client would receive.
 
-    If the gateway refuses the request or fails, the response has the status of the fault.
-
-    Args:
-        body: The complete request body as the client sent it; None without a body.
-        rule: The rule of the shadow, which limits the size of bodies.
-        dry_run: The mark that makes the request a dry run; None for a normal request.
-
-    Raises:
-        ShedError: The service has no spare capacity, the gateway cannot connect to it, or the
-            response is too large to be compared.
+    If the gateway refuses the request or fails, the response has the status of the fault. `rule`
+    limits the size of bodies. Raises ShedError if no response can be compared.
     """
     limit = rule.body * GROWTH
     room = ConversionShare(limit, exchange.snapshot.limits.elements)
@@ -219,12 +210,7 @@ async def for_client(
 
 
 class TrialRequest(msgspec.Struct, frozen=True):
-    """A request for the service of another version, which is validated but not sent.
-
-    Attributes:
-        document: The location of the other version's OpenAPI document.
-        version: The version that the service implements.
-    """
+    """A request for the service of another `version`, which is validated but not sent."""
 
     document: str
     endpoint: Endpoint
@@ -248,14 +234,7 @@ async def trial(
     body: bytes | None,
     rule: VersionShadow,
 ) -> tuple[RefusedField, ...]:
-    """Validate a request for another version without sending it, and return the invalid fields.
-
-    Args:
-        body: The complete request body as the client sent it; None without a body.
-
-    Raises:
-        ShedError: The document is not available, or the body is too large.
-    """
+    """Return the invalid fields of a request that is not sent; raises ShedError."""
     assert rule.document is not None
     room = ConversionShare(rule.body * GROWTH, exchange.snapshot.limits.elements)
     try:

@@ -1,9 +1,7 @@
 """Traces of requests: continue the caller's trace or begin a trace, and forward it to services.
 
-A request that is not sampled only has a trace id, for the log and for the service. A sampled
-request also has a RequestSpan. When the request has ended, spans are created from the RequestSpan:
-for the request (SERVER), for each conversion (INTERNAL), and for the request to the service
-(CLIENT). The spans follow the conventions of OpenTelemetry:
+A request that is not sampled has only a trace id. Of a sampled one, spans are made at its end: for
+the request (SERVER), for each conversion (INTERNAL), and for the request to the service (CLIENT):
 https://opentelemetry.io/docs/specs/semconv/http/http-spans/
 """
 
@@ -47,11 +45,7 @@ _LONGEST_AGENT, _LONGEST_STATE = 256, 512
 
 
 class RequestTraces:
-    """Decides which requests are traced.
-
-    Args:
-        drop: A function that is called for each request that is not traced because of the limit.
-    """
+    """`drop` is called for each request that is not traced because of the limit."""
 
     def __init__(self, drop: Callable[[], None]) -> None:
         self._drop = drop
@@ -114,11 +108,7 @@ def _states(headers: MultiMapping[str]) -> FieldLines:
 
 
 class ShadowTrace:
-    """The trace of a request that a shadow sends: a new trace with a link to the client's trace.
-
-    Args:
-        exchange: The client's request, which has a trace id.
-    """
+    """The trace of a shadow's request: a new trace with a link to the trace of `exchange`."""
 
     def __init__(self, exchange: Exchange, plan: Plan) -> None:
         self._exchange = exchange
@@ -132,13 +122,9 @@ class ShadowTrace:
         return ((_TRACEPARENT, self._parent.field),)
 
     def span(self, began: float, target: str | None, status: int, error: str) -> Span | None:
-        """Return the span of a request that has just ended, or None if the request is not traced.
+        """Return the span of a request that has just ended, or None if it is not traced.
 
-        Args:
-            began: The beginning of the request in monotonic seconds.
-            target: The address of the target that responded; None without a response.
-            status: The status of the response; 0 without a response.
-            error: The code of the fault; empty without a fault.
+        `began` is in monotonic seconds, and `status` is 0 without a response.
         """
         request = self._exchange.span
         if request is None:

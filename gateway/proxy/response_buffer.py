@@ -28,12 +28,7 @@ class ResponseBuffers:
         self._copies = CaptureBudget(_ALL_COPIED)
 
     async def pass_on(self, exchange: Exchange, response: UpstreamResponse) -> None:
-        """Write the body of a response while it arrives. Its head is already written.
-
-        Raises:
-            FaultError: The response is incomplete.
-            ConnectionError: The client reads too slowly, or has disconnected.
-        """
+        """Write a body, after its head; raises FaultError, or ConnectionError for a slow client."""
         held = 0
         try:
             while piece := await response.read():
@@ -76,16 +71,10 @@ class ResponseBuffers:
 
 
 async def taken(exchange: Exchange, holders: SlowClients | None) -> None:
-    """Wait until the client has read enough of the written data.
+    """Wait until the client has read enough; raises ConnectionError if it is too slow.
 
-    Args:
-        holders: The exchanges that hold a shared resource because their clients are slow. This
-            exchange is added while its client is slow. None if no other exchange can wait for the
-            resource.
-
-    Raises:
-        ConnectionError: The client reads too slowly, was disconnected in favour of waiting
-            exchanges, or has disconnected.
+    The exchange is in `holders`, which hold a shared resource, while its client is slow. None if no
+    other exchange can wait for the resource.
     """
     if holders is None or not exchange.connection.writing_paused:
         await exchange.taken()

@@ -60,7 +60,6 @@ class Load:
     for a processor, because other processes may occupy all processors.
 
     Args:
-        used: A function that returns the time used so far, in seconds.
         most: The share of used time above which no background work begins. With 1, background work
             begins under any load.
 
@@ -99,9 +98,6 @@ class Load:
         After a measurement without available time, the share is halved, and then grows slowly (as
         in RFC 5681, section 3.1). A process close to its limit therefore does not alternate between
         all background work and none.
-
-        Args:
-            draw: A random number, at least 0 and below 1.
         """
         if time.monotonic() >= self._due:
             self._look()
@@ -192,13 +188,7 @@ class Shadows:
     async def send(
         self, exchange: Exchange, plan: Plan, request: UpstreamRequest
     ) -> UpstreamResponse:
-        """Send a client's request to the service of its own version, and capture it.
-
-        The responses are compared later, in the background.
-
-        Raises:
-            FaultError: The service sent no response.
-        """
+        """Send a client's request and capture it for a later comparison; raises FaultError."""
         assert plan.route.shadow is not None
         if request.upgrade:
             return await self.upstream.send(plan.route.service, request)

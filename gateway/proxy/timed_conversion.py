@@ -32,15 +32,9 @@ _limits: "set[asyncio.Task[bytes]]" = set()
 
 
 async def run(convert: Callable[[Step], bytes], seconds: float) -> bytes:
-    """Call a function in a thread, and return its result.
+    """Call a function in a thread; raises ConversionError after `seconds`, or FaultError.
 
-    Args:
-        convert: The function. It must call its argument between its steps.
-        seconds: The time limit.
-
-    Raises:
-        ConversionError: The function took longer than the time limit.
-        FaultError: Too many of these threads are running, or no process is available.
+    The function must call its argument between its steps.
     """
     _running[:] = [thread for thread in _running if thread.is_alive()]
     if len(_running) >= _MOST:

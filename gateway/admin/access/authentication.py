@@ -43,12 +43,6 @@ _OTHERS = "other addresses"
 
 
 class Authentication:
-    """Identifies the senders of requests.
-
-    Args:
-        clock: returns monotonic seconds.
-    """
-
     def __init__(
         self, rules: Callable[[], AdminAccess], clock: Callable[[], float] = time.monotonic
     ) -> None:
@@ -126,13 +120,7 @@ class Authentication:
 
 @dataclass(slots=True)
 class _Attempts:
-    """The attempts of one address with wrong tokens.
-
-    Attributes:
-        available: the time when all attempts are available again.
-        refused: the number of rate-limited attempts since the last attempt within the limit; None
-            if no attempt has been rate-limited yet.
-    """
+    """`refused` counts the attempts over the limit since the last one within it, or is None."""
 
     address: str
     available: float

@@ -76,7 +76,6 @@ class AdminListener:
     asyncio's `create_server` can neither limit TLS handshakes nor replace a certificate.
 
     Args:
-        tls: returns the TLS context for a new connection, or None without TLS.
         count: called when a connection is closed at a limit, with the name of the limit.
     """
 

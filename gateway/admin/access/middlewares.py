@@ -47,12 +47,7 @@ _PROBLEMS = AdminProblemError, UnknownReplicaError, StateError, TimeoutError, we
 def access_middlewares(
     operator: Operator, authentication: Authentication, hosts: Collection[str]
 ) -> list[Middleware]:
-    """Return the middlewares, the outermost first.
-
-    Args:
-        hosts: accepted host names, in addition to IP addresses, `localhost` and names without a
-            dot.
-    """
+    """Return the middlewares, the outermost first; see `admin_app` for `hosts`."""
     names = frozenset(host.lower() for host in hosts)
     places = Places[asyncio.Task[object]](_LARGE_BODIES)
 

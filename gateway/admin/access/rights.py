@@ -31,13 +31,7 @@ class KnownBy(StrEnum):
 
 
 class Principal(NamedTuple):
-    """The sender of a request.
-
-    Attributes:
-        name: the token's holder, the user, or a command's unverified user name; may be empty.
-        right: the right of the sender; None for no right.
-        by: how the sender was identified.
-    """
+    """`name` is the token's holder, the user, or a command's unverified user name; may be empty."""
 
     name: str
     right: Right | None
@@ -76,13 +70,10 @@ def changes(request: web.Request) -> bool:
 
 
 async def order(request: web.Request) -> ChangeRequest:
-    """Return who requests an action, from which address, and why.
+    """Return who requests an action, from where, and why; raises AdminProblemError.
 
     The reason is in `?why=` or in the form field `why`. A command may omit the reason if the
     configuration has neither tokens nor sign-on.
-
-    Raises:
-        AdminProblemError: the reason is missing.
     """
     principal = request[PRINCIPAL]
     why = printable(request.query.get("why") or await form_field(request, "why"))

@@ -19,12 +19,7 @@ PageAction = Callable[[Operator, VersionKey, web.Request], Awaitable[None]]
 
 
 async def act_on_cutover(operator: Operator, key: VersionKey, request: web.Request) -> None:
-    """Set, pause, roll back or clear a cutover, depending on the form field `act`.
-
-    Raises:
-        AdminProblemError: the reason is missing, or a field is invalid.
-        ChangedMeanwhileError: the cutover's state has changed since the form was displayed.
-    """
+    """Act as the form field `act` says; raises AdminProblemError or ChangedMeanwhileError."""
     if key not in operator.rules.cutovers:
         raise ChangedMeanwhileError(f"The configuration has no cutover of {name_of(key)} any more.")
     fields, why = await request.post(), await _order(request)
@@ -42,12 +37,7 @@ async def act_on_cutover(operator: Operator, key: VersionKey, request: web.Reque
 
 
 async def act_on_brownouts(operator: Operator, key: VersionKey, request: web.Request) -> None:
-    """Pause or resume the brownouts of a version, depending on the form field `act`.
-
-    Raises:
-        AdminProblemError: the reason is missing, or a field is invalid.
-        ChangedMeanwhileError: the brownouts' state has changed since the form was displayed.
-    """
+    """Act as the form field `act` says; raises AdminProblemError or ChangedMeanwhileError."""
     fields, why = await request.post(), await _order(request)
     match fields.get("act"):
         case "pause":
@@ -68,7 +58,6 @@ ACTIONS: dict[str, PageAction] = {
     "brownouts": act_on_brownouts,
     "shadow": act_on_shadow,
 }
-"""The action for each part of the version view that has a form."""
 
 
 async def _order(request: web.Request) -> ChangeRequest:

@@ -7,11 +7,9 @@ WIDTH = 100.0
 
 
 def line(values: Sequence[float | None], height: float, top: float) -> str:
-    """Return the SVG path of a line through evenly spaced values. A value of None leaves a gap.
+    """Return the SVG path of a line; a value of None leaves a gap.
 
-    Args:
-        height: the height of the chart.
-        top: the value at the upper edge; the value at the lower edge is 0.
+    `top` is the value at the upper edge; the value at the lower edge is 0.
     """
     step, scale = WIDTH / max(len(values) - 1, 1), height / top
     parts: list[str] = []
@@ -54,12 +52,7 @@ def _zeros(most: float) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A moment or a period on a time line.
-
-    Attributes:
-        x: the start position, from 0 to WIDTH.
-        width: the width; 0 for a moment.
-    """
+    """A moment, with a width of 0, or a period on a time line, from 0 to WIDTH."""
 
     x: float
     width: float

@@ -8,7 +8,6 @@ from urllib.parse import urlencode
 R = TypeVar("R")
 
 PAGE = 50
-"""The number of rows on a page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +51,6 @@ def listing(
     Args:
         query: the query parameters of the URL. `sort` is a column name, preceded by a minus sign
             for descending order. `page` is a number from 1. Invalid values are ignored.
-        default: the value of `sort` if the URL has none.
-        fits: returns whether to show a row; None to show all rows.
     """
     matching = list(rows) if fits is None else [row for row in rows if fits(row)]
     wanted = query.get("sort", default)

@@ -1,7 +1,6 @@
 """The operator's page: the handlers of its URLs.
 
-Every view is a complete document with its own URL. It works without scripts, and its URL can be
-bookmarked and shared. The script only keeps the view up to date.
+Every view is a complete document with its own URL. The script only keeps it up to date.
 """
 
 from collections.abc import Mapping

@@ -91,10 +91,7 @@ def asset_answer(name: str, tag: str) -> web.Response:
 
 
 async def html(name: str, values: Mapping[str, object], status: int) -> web.Response:
-    """Return the response with a rendered template.
-
-    Rendering is split into pieces, between which the event loop serves requests.
-    """
+    """Render a template in pieces, between which the event loop serves requests."""
     pieces = batches((await _loaded(name)).generate(values), _BATCH)
     return web.Response(
         text="".join(["".join(batch) async for batch in turns(pieces)]),

@@ -1,8 +1,4 @@
-"""The Rules view: the configuration, its latest change, mistakes, drafts and explanations.
-
-The view shows the configuration in force, how it differs from the previous one, and the mistakes of
-a refused file. It also checks a draft, and explains how a request would be handled.
-"""
+"""The Rules view: the configuration, its latest change, mistakes, drafts and explanations."""
 
 import asyncio
 from collections.abc import Mapping
@@ -37,7 +33,6 @@ class Asked:
     """A request to explain, as entered in the form.
 
     Attributes:
-        request: the request line, such as `GET /loans?version=1`.
         client: the client's name; empty to derive the name from the request.
         at: the time of the request; empty for the current time.
     """
@@ -102,11 +97,7 @@ def _with_lines(content: bytes, issues: list[Issue]) -> list[_Mistaken]:
 
 @dataclass(frozen=True, slots=True)
 class CheckedDraft:
-    """A draft of the configuration, with the result of its check.
-
-    Attributes:
-        summary: the numbers of APIs, versions and other things that the draft configures.
-    """
+    """`summary` has the numbers of APIs, versions and other things that the draft configures."""
 
     text: str = ""
     summary: str = ""

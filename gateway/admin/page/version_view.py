@@ -62,7 +62,6 @@ MOST_LINES = 100
 # The maximum number of differing fields shown for a shadow, and of samples shown for each field.
 _MOST_FIELDS, _MOST_SAMPLES = 50, 3
 HEIGHT = 28.0
-"""The height of the curve of a gate."""
 _CHART_HEIGHT = 60.0
 DAY = Resolution.DAY.seconds
 # The numbers of days before and after today that a chart shows.
@@ -177,7 +176,7 @@ def _cells(each: _Caller, key: VersionKey) -> Iterator[str]:
 
 
 def cutover_part(operator: Operator, key: VersionKey, uncompared: list[str]) -> Part | None:
-    """Return the template values for a cutover; None if the version has no cutover.
+    """Return the template values; None without a cutover.
 
     A form sends `seen`, the revision of the state. An action is refused if the revision has
     changed.
@@ -298,7 +297,6 @@ def suggest_fix(
     Args:
         field: a JSON Pointer with `*` for array items, with the prefix `request ` for a field of a
             request. For `status`, and `header` with a name, no fix is suggested.
-        shadow: the shadow's configuration; None if the shadow was removed.
         newer: whether the shadow uses the service of a newer version. Only then can a change be
             suggested.
     """
@@ -369,10 +367,7 @@ async def _trend_part(
     minutes: Mapping[int, Interval],
     now: float,
 ) -> Part:
-    """Return the template values for the trend.
-
-    `nobody` is the day on which the number of clients reaches 0, or None.
-    """
+    """`nobody` is the day on which the number of clients reaches 0, or None."""
     today = Resolution.DAY.start(now)
     span = TimeLine(today - _BEFORE * DAY, today + _AFTER * DAY)
     counts = _by_day(days, today, lambda each: each.callers.count)
@@ -396,10 +391,7 @@ async def _trend_part(
 def _by_day(
     days: Mapping[int, Interval], today: int, value: Callable[[Interval], float]
 ) -> list[float | None]:
-    """Return one value for each day that the chart shows, past and future.
-
-    A day without requests has 0. Days before the first request and future days have None.
-    """
+    """A day without requests has 0. Days before the first request and future days have None."""
     first = min(days, default=today)
     found: list[float | None] = []
     for at in range(today - _BEFORE * DAY, today + (_AFTER + 1) * DAY, DAY):
@@ -500,10 +492,7 @@ def _requests(
 
 
 def _weeks(days: Mapping[int, Interval]) -> list[Part]:
-    """Return the weeks with requests, latest first.
-
-    `requests` and `errors` are sums; `callers` is the highest daily number of clients.
-    """
+    """`requests` and `errors` are sums; `callers` is the highest daily number of clients."""
     found: dict[int, dict[str, int]] = {}
     for start, each in days.items():
         begin = start - (start // DAY + 3) % 7 * DAY  # Monday (1970-01-01 was a Thursday)

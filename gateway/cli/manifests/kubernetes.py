@@ -91,9 +91,6 @@ class ExportedFiles(NamedTuple):
             relative path.
         secrets: The paths of files with keys or tokens, which are not exported.
         variables: The environment variables, and whether each has a default.
-        variable_services: The services whose configuration uses variables.
-        variable_apis: The APIs whose configuration uses variables.
-        variable_state: Whether `state` uses a variable.
         comments: The numbers of lines with a comment that may contain a secret; empty if there are
             none.
     """
@@ -113,7 +110,6 @@ class Deployed:
 
     Attributes:
         files: The files to deploy. A Secret contains the variables and the files with keys.
-        namespace: The namespace of the objects; empty for kubectl's default.
         grace: The seconds within which requests in flight must end.
     """
 
@@ -366,12 +362,9 @@ class Attachment:
 
 
 def objects(deployed: Deployed, attachment: Attachment | None = None) -> list[Manifest]:
-    """Return the Kubernetes objects, with an HTTPRoute if `attachment` is given.
+    """Return the objects; raises ValueError if the files do not fit into a ConfigMap.
 
     Values of environment variables are never written. Pods take them from a Secret.
-
-    Raises:
-        ValueError: the files do not fit into a ConfigMap. The message is for the operator.
     """
     template = {each["kind"]: each for each in yaml.safe_load_all(_TEMPLATE.read_text())}
     (container,) = template["Deployment"]["spec"]["template"]["spec"]["containers"]

@@ -62,11 +62,9 @@ class _StoredState(NamedTuple):
 
 
 def location(text: str) -> str:
-    """Parse the argument `--state`, which is the path of a file or the URL of a database.
+    """Parse `--state`, a path or a URL; raises CommandError.
 
-    Raises:
-        CommandError: the argument is invalid. The message does not quote it, since it may contain a
-            password.
+    The message does not quote the argument, since it may contain a password.
     """
     mistakes = Mistakes()
     found = parse_state(text, mistakes)

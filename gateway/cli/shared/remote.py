@@ -47,11 +47,7 @@ class _Problem(msgspec.Struct):
 
 
 class AdminClient:
-    """A client for the admin port at the address in the settings.
-
-    Raises:
-        CommandError: the file with the token or with the certificate authorities is invalid.
-    """
+    """A client for the admin port; raises CommandError if a configured file is invalid."""
 
     def __init__(self, settings: Settings) -> None:
         # If the gateway listens on all addresses, connect to the loopback address.
@@ -62,15 +58,9 @@ class AdminClient:
         self._tls = _tls(settings)
 
     def ask(self, method: str, *path: str, query: str = "", content: object = None) -> bytes:
-        """Send a request; return the body of the response.
+        """Return the body of the response; raises AdminUnreachableError or AdminRefusedError.
 
-        Args:
-            path: the segments of the path.
-            content: a JSON value for the request body; None for a request without a body.
-
-        Raises:
-            AdminUnreachableError: there is no admin port at the address.
-            AdminRefusedError: the gateway refused the request.
+        `path` has the segments of the path, and `content` a JSON value for the request body.
         """
         body = None if content is None else json.dumps(content)
         target = "".join(f"/{quote(segment, safe='')}" for segment in path)
@@ -127,12 +117,7 @@ class AdminClient:
 
 
 def ask_version(method: str, what: str, arguments: Namespace, content: object = None) -> bytes:
-    """Send a request about the version named in the arguments; return the response body.
-
-    Args:
-        what: the first segment of the path, such as `cutovers`.
-        arguments: the arguments `api` and `version`, and optionally `replica` and `why`.
-    """
+    """`what` is the first segment of the path, such as `cutovers`."""
     admin = AdminClient(Settings.from_environment(os.environ))
     path = (what, arguments.api, arguments.version)
     replica = getattr(arguments, "replica", None)

@@ -34,7 +34,6 @@ class ClientServer(Server):
     """Accepts client connections and passes their requests to a handler.
 
     Args:
-        reached: called whenever a limit on clients is reached.
         refused: called when a connection ends before its first request, with the reason as a metric
             label, the reason in words, and the address of the client.
     """

@@ -78,7 +78,6 @@ class ClientTotals:
     """The current counts of client connections in this process.
 
     Attributes:
-        most: the maximum number of connections that the file descriptors allow.
         waiting: the budget for bytes that clients have not received yet, including buffered and
             converted bodies; it limits the sum over all connections.
     """
@@ -143,14 +142,7 @@ _LAST_ANSWERED = CLIENT_TRANSITIONS.after(ClientEvent.LAST_ANSWERED)
 
 
 class ClientConnection(RequestHandler):
-    """A client's connection: receives requests and processes them one after the other.
-
-    `gateway.http.connection_states` describes its states.
-
-    Attributes:
-        stall_seconds: the period in which a client must transfer a minimum number of bytes of a
-            body.
-    """
+    """Receives requests and processes them in order; see `gateway.http.connection_states`."""
 
     __slots__ = (
         *("_arriving", "_batch", "_deadline", "_dropped", "_due", "_exchange", "_handler"),

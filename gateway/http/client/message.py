@@ -1,8 +1,4 @@
-"""The request and the response of one exchange with a client, and the state of its socket.
-
-`ClientExchange` checks the head of the request, reads its body, and writes the response. It is the
-base class of `gateway.proxy.record.Exchange`.
-"""
+"""The request and the response of one exchange with a client, and the state of its socket."""
 
 import asyncio
 import re
@@ -186,7 +182,6 @@ _DIGITS: Final = 18
 _SMALL: Final = 16 * 1024
 X_REQUEST_ID: Final = istr("X-Request-Id")
 REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._~:/+=@-]{1,128}\Z")
-"""The pattern of request ids that can be logged unchanged."""
 
 # Fields that Connection must not name, in addition to those that the gateway reads.
 _CREDENTIALS = frozenset({b"authorization", b"cookie"})
@@ -324,12 +319,7 @@ class ClientExchange:
                 raise _bad(f"the {name} header names another method; send the request with that")
 
     def read(self) -> RequestHead:
-        """Check and return the head of the request; set `authority` and `length`.
-
-        Raises:
-            FaultError: the request line, the Host field or the framing of the body violates RFC
-                9112, sections 3 and 6.
-        """
+        """Check the head (RFC 9112, sections 3 and 6); raises FaultError."""
         message, headers = self.message, self.message.headers
         if message.version[0] != 1:
             raise _bad("only HTTP/1.0 and HTTP/1.1 are spoken here")
@@ -366,11 +356,7 @@ class ClientExchange:
     def arrived(self, most: int | None) -> bytes | None:
         """Return the body if it is small and arrived with the head; None if it must be streamed.
 
-        Args:
-            most: the maximum size of the body in bytes; None for no maximum.
-
-        Raises:
-            FaultError: the body is too large.
+        Raises FaultError if it has more than `most` bytes.
         """
         content, length = self.content, self.length
         if length is None or length > _SMALL or not content.is_eof() or content.exception():
@@ -384,12 +370,8 @@ class ClientExchange:
     def pieces(self, most: int | None) -> AsyncIterator[bytes]:
         """Return the stream of the body; the client has to wait while the stream is not read.
 
-        Args:
-            most: the maximum size of the body in bytes; None for no maximum.
-
-        Raises:
-            FaultError: the body is too large, is malformed, or does not arrive in time. If the
-                declared length exceeds the maximum, it is raised before anything is read.
+        Raises FaultError if the body has more than `most` bytes, is malformed, or is slow. A
+        declared length is checked before anything is read.
         """
         if most is not None and (self.length or 0) > most:
             raise _too_large(most)
@@ -401,12 +383,7 @@ class ClientExchange:
             self._write(_head(status, end_to_end(fields, _LENGTH)))
 
     def begin(self, status: int, reason: bytes, fields: HeaderFields, *, sized: bool) -> None:
-        """Send the head of a response whose body follows in pieces.
-
-        Args:
-            reason: the reason phrase; empty for the standard one.
-            sized: whether the fields contain Content-Length.
-        """
+        """Send the head of a response in pieces; with `sized`, it has Content-Length."""
         if not sized:
             self._frame()
         self._write(self._final(status, reason, fields))

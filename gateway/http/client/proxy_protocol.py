@@ -29,12 +29,7 @@ class ProxyHeaderError(Exception):
 
 
 class ProxyHeader(NamedTuple):
-    """A PROXY protocol header.
-
-    Attributes:
-        client: the address of the client; None if the balancer opened the connection for itself,
-            for example for a health check.
-    """
+    """`client` is None if the balancer opened the connection for itself, as for a health check."""
 
     size: int
     client: str | None
@@ -89,12 +84,7 @@ def _unmapped(address: IPv4Address | IPv6Address) -> str:
 
 
 class ProxyHeaderReader(asyncio.Protocol):
-    """Reads the header of a new connection, then passes the connection to its protocol.
-
-    Args:
-        refused: called with the address of the peer when the connection is refused.
-        found: returns the protocol of the connection, given the address of the client.
-    """
+    """Reads the header of a new connection, and then passes it to the protocol of `found`."""
 
     def __init__(
         self,

@@ -62,18 +62,13 @@ def in_known_words(head: bytes) -> tuple[bytes, str]:
 
 # aiohttp uses plain dictionaries here, which the code that reads header fields cannot handle.
 UNREAD: RequestMessage = ERROR._replace(headers=CIMultiDictProxy(CIMultiDict()), raw_headers=())
-"""A placeholder without header fields for a head that cannot be parsed."""
 _UNREAD_HEAD = UNREAD._replace(method="HEAD")
 _ASKS_FOR_HEAD = re.compile(rb"[\r\n]*HEAD ").match
 
 
 @dataclass(frozen=True, slots=True)
 class RefusedRequest:
-    """A queued request that is refused when its turn comes.
-
-    Attributes:
-        message: the head of the request, or the result of `unread`.
-    """
+    """A queued request that is refused when its turn comes; the message may be that of `unread`."""
 
     fault: Fault
     message: RequestMessage

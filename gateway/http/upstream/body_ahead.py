@@ -29,9 +29,8 @@ class BodyReadAhead:
     async def read(self, request: UpstreamRequest) -> UpstreamRequest:
         """Return the request with its body read ahead, as far as the limits allow.
 
-        Raises:
-            FaultError: the body is too large, is malformed, does not arrive in time, or was aborted
-                as a slow one to free memory.
+        Raises FaultError if the body is too large, malformed or slow, or was aborted to free
+        memory.
         """
         body = request.body
         large = request.length is not None and request.length > _ONE

@@ -48,16 +48,10 @@ FRAMINGS: Final = {("1.1", b""), ("1.1", b"chunked,"), ("1.0", b"")}
 
 
 def framing(fields: HeaderFields) -> tuple[HeaderFields, int | None, bytes, bytes | None]:
-    """Return the fields as `trimmed` does, and their framing information.
+    """Return the fields as `trimmed` does, and their framing; raises HttpParserError.
 
-    The framing information is the declared body length, or None; the transfer codings in lower
-    case, each followed by a comma; and the value of Keep-Alive, or None.
-
-    Args:
-        fields: the fields as llhttp reports them.
-
-    Raises:
-        HttpParserError: there are too many fields, or the length has too many digits.
+    The framing is the declared body length, or None; the transfer codings in lower case, each
+    followed by a comma; and the value of Keep-Alive, or None.
     """
     if fields[MOST_FIELDS:]:
         raise HttpParserError(_TOO_MANY)
@@ -82,12 +76,9 @@ def framing(fields: HeaderFields) -> tuple[HeaderFields, int | None, bytes, byte
 
 
 def trimmed(fields: HeaderFields) -> HeaderFields:
-    """Return fields without trailing white space in their values, which llhttp keeps.
+    """Return fields without trailing white space in their values; raises HttpParserError.
 
-    The white space is not part of a value (RFC 9110, section 5.5).
-
-    Raises:
-        HttpParserError: there are too many fields.
+    llhttp keeps this white space, which is not part of a value (RFC 9110, section 5.5).
     """
     if fields[MOST_FIELDS:]:
         raise HttpParserError(_TOO_MANY)
@@ -188,7 +179,6 @@ _TLS: Final = "it speaks TLS; use https:// in its target"
 SMALL: Final = 64 * 1024
 """The largest body, in bytes, that is briefly awaited, so that the response leaves in one write."""
 MOMENT = 0.005
-"""The seconds to wait for the rest of a small body."""
 
 
 class StreamedResponse:
@@ -249,13 +239,9 @@ class StreamedResponse:
         return len(self._pieces) > _CROWDED or bool(self.trailers)
 
     async def arrived(self) -> Self:
-        """Wait for the head and return the response; cancelling the wait closes the connection.
+        """Wait for the head and, briefly, for a small body; cancelling closes the connection.
 
-        If the body is small, also wait a moment for the body.
-
-        Raises:
-            FaultError: the response can no longer arrive.
-            StaleConnectionError: the service most likely did not receive the request.
+        Raises FaultError, or StaleConnectionError if the service most likely got no request.
         """
         try:
             while not self.head or (self.small and not self.complete and self.error is None):
@@ -355,7 +341,6 @@ class UpstreamConnection:  # mypyc compiles no subclass of asyncio.Protocol
     `gateway.http.connection_states` describes its states.
 
     Args:
-        name: the address of the target, for error messages.
         host: the Host field of requests that set no host.
         release: called with the connection when it is free for another exchange.
     """

@@ -7,9 +7,6 @@ row gets no requests for a period (passive ejection, as in Envoy's outlier detec
 single trial request (half open). Another failure doubles the period. The last available address is
 never ejected, so that clients receive the error responses of a service. Addresses that active
 health checks mark as down get no requests either.
-
-`TargetConnections` opens and keeps the connections to one address, `ConcurrencyLimiter` limits the
-requests in flight to one service, and `Pool` combines the three.
 """
 
 import asyncio
@@ -58,12 +55,10 @@ class TargetAddress:
 
     Attributes:
         host: the IP address, or the host of the target if it needs no DNS lookup.
-        label: the target for the log, with the address if they differ.
         failures: the number of consecutive failures.
         ejected_until: the end of the ejection; 0 if the address is not ejected.
         seconds: the length of the last ejection in seconds; 0 if there was none.
         trial: whether the trial request after an ejection is in flight.
-        down: whether active health checks mark the address as down.
         down_cause: the reason of the failed health check; empty if the address is not down.
         cause: the reason of the last failure; empty before the first one.
         turn: the virtual time of its next selection (see `ServicePool.time`), if weights differ.
@@ -222,7 +217,6 @@ class ServicePool:
 
         Args:
             request: the request. If the cause is `connect`, nothing of it was sent.
-            tried: the addresses of all attempts so far.
             cause: why the last attempt failed. Status codes that are not in RetryCause cause no
                 retry.
         """
@@ -241,12 +235,7 @@ class ServicePool:
         return address
 
     def ended(self, address: TargetAddress, now: float, failed: bool | None, cause: str) -> None:
-        """Record the end of a request.
-
-        Args:
-            failed: whether the address failed; None if the request says nothing about its health.
-            cause: the reason of the failure, for the log.
-        """
+        """`failed` is None if the request says nothing about the address's health."""
         address.in_flight -= 1
         address.trial = False
         if failed is None:
@@ -269,12 +258,8 @@ class Pool:
     """Sends requests to services over kept connections; implements `Upstream`.
 
     Args:
-        count: increments a counter, given its kind and labels.
         unresolved: called with a host name and the reason when its lookups start to fail, and with
             None when they succeed again.
-
-    Attributes:
-        readdressed: called when the addresses of a service have changed.
     """
 
     def __init__(
@@ -295,15 +280,11 @@ class Pool:
     async def send(  # noqa: C901  # one function, for speed
         self, service: Service, request: UpstreamRequest, *, background: bool = False
     ) -> StreamedResponse:
-        """Return the response as soon as its head has arrived.
+        """Return the response as soon as its head has arrived; raises FaultError or NoRoomError.
 
         The request goes to the least busy address. If the attempt fails for one of the causes in
         `service.retries`, the request goes to another address, within the retry budget. See also
         `TargetConnections.send`.
-
-        Raises:
-            FaultError: the service gave no response.
-            NoRoomError: the service has no spare capacity for a background request.
         """
         pool = self._services.get(service.name)
         if pool is None or pool.service is not service:
@@ -439,12 +420,7 @@ class Pool:
     async def probe(
         self, address: TargetAddress, request: UpstreamRequest, timeouts: Timeouts
     ) -> StreamedResponse:
-        """Return the response of one address, regardless of its health and all limits.
-
-        Raises:
-            ConnectError: no connection could be opened.
-            FaultError: the address gave no response.
-        """
+        """Ignore health and all limits; raises ConnectError, or FaultError without a response."""
         return await address.connections.send(request, timeouts)
 
     def addresses(self, service: Service) -> tuple[TargetAddress, ...]:

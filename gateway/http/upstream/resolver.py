@@ -1,8 +1,6 @@
 """DNS lookups of the services' host names, repeated at intervals.
 
-A name may have several addresses, which change over time: those of the pods of a headless Service
-in Kubernetes, or of the containers of a scaled service in Compose. Each address is handled
-separately.
+A name may have several addresses, as of the pods of a headless Service; each is handled separately.
 """
 
 import asyncio
@@ -39,23 +37,14 @@ _CONFIRMATIONS: Final = 2
 
 
 class Resolution(NamedTuple):
-    """The result of a lookup.
-
-    Attributes:
-        addresses: the IP addresses, in the order of preference (RFC 6724).
-    """
+    """`addresses` are in the order of preference (RFC 6724)."""
 
     addresses: tuple[str, ...]
     seconds: float
 
 
 class ResolveError(Exception):
-    """A name has no address or cannot be looked up; the message is the reason.
-
-    Attributes:
-        absent: whether the name servers confirmed that the name has no address. If not, it may
-            have one.
-    """
+    """A lookup failed; `absent` if the name servers confirmed that the name has no address."""
 
     def __init__(self, text: str, *, absent: bool = False) -> None:
         super().__init__(text)
@@ -156,9 +145,8 @@ class _Name:
 class Resolver:
     """Looks up host names at intervals, and reports changed addresses.
 
-    Args:
-        failed: called with a name and the reason when its lookups start to fail, and with None when
-            they succeed again.
+    `failed` is called with a name and the reason when its lookups start to fail, and with None when
+    they succeed again.
     """
 
     def __init__(
@@ -184,11 +172,7 @@ class Resolver:
         return None if name is None else name.error
 
     def follow(self, hosts: Mapping[str, float]) -> None:
-        """From now on, look up exactly these names.
-
-        Args:
-            hosts: the maximum seconds between two lookups, by host.
-        """
+        """From now on, look up exactly these names, with the maximum seconds between lookups."""
         for host in self._names.keys() - hosts.keys():
             self._stop(self._names.pop(host))
         for host, seconds in hosts.items():

@@ -67,12 +67,7 @@ ServerName = Annotated[
 
 
 class Target(NamedTuple):
-    """A host and port of a service. A host name may have several addresses.
-
-    Attributes:
-        weight: the share of requests that each of its addresses gets, relative to the other
-            targets.
-    """
+    """A host and port; `weight` is the relative share of requests for each of its addresses."""
 
     host: str
     port: int
@@ -204,10 +199,6 @@ class Service:
     Attributes:
         host: The Host header field of requests to the service: CLIENT_HOST for the value that the
             client sent, TARGET_HOST for the authority of the target, or a literal value.
-        tls: The context of TLS connections; None if no target uses TLS.
-        server_name: The name that certificates must contain; None for the host of the target.
-        resolve_seconds: The longest time between two lookups of a host name.
-        connection_seconds: The longest time that a connection is used.
         reads_version: Whether requests must name the selected version. None if the service has only
             one version and therefore need not read it; then only the path names the version.
     """

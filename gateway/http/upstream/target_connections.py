@@ -65,7 +65,6 @@ class TargetConnections:
         exhausted: called with the reason when this machine cannot open a connection to any target.
 
     Attributes:
-        service: the service; a reload replaces it.
         retired: whether no new exchange may begin.
     """
 
@@ -107,14 +106,10 @@ class TargetConnections:
         self._waiting.displace(network, overloaded())
 
     async def send(self, request: UpstreamRequest, timeouts: Timeouts) -> StreamedResponse:
-        """Return the response as soon as its head has arrived.
+        """Return the response as soon as its head has arrived; raises ConnectError or FaultError.
 
         A new connection replaces a kept one that turns out to be closed, or on which the service
         sent 408 because it stopped waiting, provided that the request may be sent twice.
-
-        Raises:
-            ConnectError: no connection could be opened.
-            FaultError: the target gave no response.
         """
         began = 0.0 if timeouts.whole == inf else monotonic()
         rested = self._take()

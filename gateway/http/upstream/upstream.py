@@ -1,8 +1,4 @@
-"""Upstream: the interface to the services, used by the pipeline, shadows and health checks.
-
-It takes a request and returns a response with a body stream; every failure is a FaultError. The
-implementation (`pool`) can be replaced without changes elsewhere.
-"""
+"""Upstream: the interface to the services, used by the pipeline, shadows and health checks."""
 
 from collections.abc import AsyncIterator, Callable
 from operator import methodcaller
@@ -23,7 +19,6 @@ class UpstreamRequest(Struct, frozen=True):
     """A request to send to a service.
 
     Attributes:
-        target: the raw path and query.
         fields: the header fields to send, without Host and the framing fields.
         host: the value of Host; None for the authority of the target.
         body: the complete body, or a stream of its pieces; None for no body.
@@ -73,11 +68,7 @@ class StaleConnectionError(Exception):
 
 
 def failure(code: FaultCode, name: str, what: str) -> FaultError:
-    """Return the error for a failing target; the log gets its address and the details.
-
-    Args:
-        name: the target, followed by its address in parentheses if the target is a host name.
-    """
+    """`name` is the target, followed by its address in parentheses if it is a host name."""
     target = name.partition(" ")[0]
     return FaultError(Fault(code, _DETAILS[code]), f"{name}: {what}", target)
 
@@ -97,7 +88,6 @@ class UpstreamHead(Protocol):
 
     Attributes:
         status: the final status code.
-        fields: the header fields as received.
         target: the target that responded, as configured, for the log.
     """
 
@@ -111,11 +101,7 @@ class UpstreamHead(Protocol):
         ...
 
     async def read(self) -> bytes:
-        """Return the next bytes of the body; empty at its end.
-
-        Raises:
-            FaultError: the body was cut off, or the next bytes did not arrive in time.
-        """
+        """Return the next bytes, empty at the end; raises FaultError if the body is cut off."""
         ...
 
     def unread(self, data: bytes) -> None:
@@ -128,7 +114,6 @@ class UpstreamResponse(UpstreamHead, Protocol):
 
     Attributes:
         address: the IP address of the target; None if the target is configured as this address.
-        reason: the reason phrase.
         sized: whether the fields contain Content-Length.
         switched: whether the connection has switched to another protocol.
         holders: the slow clients that occupy places at the service; None if no request can wait for
