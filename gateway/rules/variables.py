@@ -107,7 +107,7 @@ def secrets(texts: Iterable[str], environment: Mapping[str, str]) -> dict[str, s
 
 
 def hide_values(message: str, values: Mapping[str, str]) -> str:
-    """Return a message in which variables replace their values; for `values`, see `secrets`."""
+    """Return a message in which variables such as `${NAME}` replace their values."""
     if not any(value in message for value in values):
         return message
     longest_first = sorted(values, key=len, reverse=True)
