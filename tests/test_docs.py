@@ -87,7 +87,6 @@ def test_ten_lines_serve_version_1_from_version_2(tmp_path: Path, targets: dict[
 
 @pytest.mark.parametrize("page", PAGES)
 def test_links_within_the_repository_have_targets(page: str) -> None:
-    """Each link names an existing file and, if given, a heading in it."""
     here = ROOT / page
     for path, heading in re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", here.read_text()):
         there = here.parent / path if path else here

@@ -59,7 +59,7 @@ class Notification(msgspec.Struct):
 
 
 class Attempt(NamedTuple):
-    """The outcome of an attempt. `error` is empty after a success; `final` excludes retries."""
+    """The outcome of an attempt. `final` means that the receiver refuses retries."""
 
     error: str
     final: bool = False

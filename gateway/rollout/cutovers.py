@@ -250,7 +250,7 @@ class ClockTime(NamedTuple):
 
 
 class CurrentCutover(NamedTuple):
-    """A cutover with its state and evidence. `results` of a rolled-back one are the cause."""
+    """A cutover with its state and evidence. After a rollback, `results` have its cause."""
 
     cutover: VersionCutover
     state: CutoverState

@@ -283,7 +283,10 @@ class PostgresConnection:
     async def parts(
         self, statement: Statement, at_once: int | None, **values: object
     ) -> AsyncIterator[list[Sequence[Any]]]:
-        """Yield the rows of a query in parts; other tasks run in between. None fetches all."""
+        """Yield the rows of a query in parts, between which other tasks run.
+
+        If `at_once` is None, the only part contains all rows.
+        """
         prepared, arguments = await self._prepare(statement), statement.arguments(values)
         if prepared is None:
             prepared = await self._run(self._driver.prepare(statement.text, name=""))
@@ -334,7 +337,7 @@ class Transaction(NamedTuple):
 
 
 class PostgresDatabase:
-    """A database that is connected on first use. `name` is its URL without the login."""
+    """A database, connected on first use. `name` is its URL without user and password."""
 
     def __init__(self, url: str, *, keeps: bool = True) -> None:
         self._url = url

@@ -166,7 +166,6 @@ async def test_a_backup_restored_without_running_replicas_is_detected(
 async def test_setting_the_database_clock_is_detected(
     database: str, execute: Execute, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: float
 ) -> None:
-    """This also holds if the heartbeat that detected it was not confirmed."""
     async with opened(database, tmp_path, "a") as (state,):
         count_long(execute)
         await state._send_heartbeat()
@@ -217,8 +216,6 @@ FREED = "DROP FUNCTION gateway.full CASCADE"
 async def test_a_full_database_disk_loses_no_count(
     database: str, execute: Execute, tmp_path: Path
 ) -> None:
-    """This holds both if batches cannot be written and if they cannot be added to the sums."""
-
     async def refused(act: Callable[[], Awaitable[object]]) -> None:
         with pytest.raises(StateUnreachableError, match="does not serve now: could not extend"):
             await act()

@@ -210,7 +210,6 @@ async def heard(state: FleetState) -> dict[str, str]:
 async def test_the_former_release_works_beside_the_current_one(
     former_database: str, cluster: Cluster, tmp_path: Path
 ) -> None:
-    """Both send heartbeats, write counts, lead and change documents; all is counted once."""
     name = former_database.rpartition("/")[2]
 
     def end_lease() -> None:

@@ -349,7 +349,6 @@ async def test_a_refused_configuration_of_one_replica_is_known_to_all(
 
 
 async def test_failures_in_one_replica_are_known_to_all(database: str, tmp_path: Path) -> None:
-    """Failures are shown until they end; of many failing services, only some are reported."""
     async with opened(database, tmp_path, "a", "b") as (here, other):
         service = FailingService("s", 2, 1, 3.5, [TargetError("h:1", 3.5, "a \0 refused")])
         met = [service] * 101
@@ -458,7 +457,6 @@ async def calls(*works: Awaitable[object]) -> int:
 
 
 async def test_the_history_has_the_counts_of_all_replicas(database: str, tmp_path: Path) -> None:
-    """Times are those of the database, repeated batches count once, and so do clients of both."""
     async with opened(database, tmp_path, "a", "b") as (one, other):
         for state in (one, other):
             state.absorb(delta("acme", 3))
@@ -484,7 +482,6 @@ async def test_the_history_has_the_counts_of_all_replicas(database: str, tmp_pat
 async def test_the_report_on_a_version_covers_all_replicas(
     database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It shows one moment for all replicas; without the database, it shows the own counts."""
     async with opened(database, tmp_path, "a", "b") as (one, other):
         for state in (one, other):
             state.absorb(msgspec.structs.replace(delta(state.replica), at=time.time()))
@@ -512,7 +509,6 @@ async def test_the_report_on_a_version_covers_all_replicas(
 
 
 async def test_concurrent_document_changes_are_serialized(database: str, tmp_path: Path) -> None:
-    """The leader acts for all replicas."""
     async with opened(database, tmp_path, "a", "b") as (one, other):
         assert (one.leads, other.leads) == (False, False)
         assert await judged(one)

@@ -55,7 +55,6 @@ async def test_locks_of_a_suspended_process_are_released(
 
 
 async def test_a_suspended_reader_continues_after_it_resumes(database: str, tmp_path: Path) -> None:
-    """It blocks no other replica, and neither the server nor a new leader ends its session."""
     async with opened(database, tmp_path, "a") as (one,):
         one.absorb(delta())
         await one._send_heartbeat()

@@ -24,7 +24,6 @@ def rows(execute: Execute) -> dict[str, list[str]]:
 async def test_an_older_database_opens_with_every_row_equal(
     database: str, execute: Execute, tmp_path: Path
 ) -> None:
-    """The replica leads, and the responses of the admin port are unchanged."""
     load = ["psql", "-Xq", "-v", "ON_ERROR_STOP=1", "-f", str(FIXTURES / "state.sql"), database]
     await asyncio.to_thread(subprocess.run, load, check=True, capture_output=True)
     before = rows(execute)

@@ -17,7 +17,6 @@ async def test_each_failed_task_of_a_replica_restarts(
     stop: asyncio.Event,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """These include the tasks for heartbeats, for announcements and of the leader."""
     monkeypatch.chdir(tmp_path)  # its own disk
     path = tmp_path / "gateway.yaml"
     content = f"state: {database}\n" + rules(1)

@@ -270,7 +270,6 @@ def test_the_version_comes_from_the_host_name(front: Front) -> None:
 
 
 def test_requests_reuse_connections_to_the_gateway(front: Front) -> None:
-    """Each client request uses a new connection; the proxy reuses its own."""
     before = connections(front.gateway.port)
     for _ in range(10):
         front.curl("/v2/person")

@@ -114,7 +114,6 @@ def test_an_order_is_created_and_changed(orders: Orders, version: str) -> None:
 
 @EITHER
 def test_an_empty_change_adds_no_fields(orders: Orders, version: str) -> None:
-    """Fields that only new orders require are not added to changes of orders."""
     _, before = ask(orders, "GET", f"/v{version}/orders/2")
     assert ask(orders, "PATCH", f"/v{version}/orders/2", {}) == (200, before)
 
@@ -133,7 +132,6 @@ def test_errors_are_converted(orders: Orders, version: str, expected: object) ->
 
 @EITHER
 def test_a_body_that_violates_the_document_is_refused(orders: Orders, version: str) -> None:
-    """The refusal is in the format of the version."""
     status, refusal = ask(orders, "POST", f"/v{version}/orders", {"customer": "x"})
     assert status == 400
     assert fits(version, "Refusal", refusal)

@@ -54,7 +54,6 @@ def seat(browser: Browser, fleet: Fleet) -> Iterator[Seats]:
 
 
 def test_a_command_on_one_replica_is_shown_on_the_other(seat: Seats) -> None:
-    """The page and the audit log show it without a reload; outdated forms are refused."""
     here, there, log = seat("a", VERSION), seat("b", VERSION), seat("b", "/page/audit")
     expect(there.locator("#cutover .percent")).to_have_text("5%")
     act(here, "#cutover", "Set", "half of them", percent="50")
@@ -84,7 +83,6 @@ def test_both_replicas_show_the_sums_of_all(seat: Seats, fleet: Fleet) -> None:
 
 
 def test_a_replica_is_lost_and_comes_back(seat: Seats, fleet: Fleet) -> None:
-    """The view Next shows it while it sends no heartbeats, and has a command to forget it."""
     page, log = seat("a", "/"), seat("a", "/page/audit")
     lost = page.locator(".item", has_text="Replica lost")
     rows = log.locator("#replicas tbody tr")
@@ -106,7 +104,6 @@ def test_a_replica_is_lost_and_comes_back(seat: Seats, fleet: Fleet) -> None:
 
 
 def test_configuration_mistakes_of_another_replica_are_shown(seat: Seats, fleet: Fleet) -> None:
-    """The page of each replica shows the mistakes with their line, until the file is corrected."""
     page, log = seat("a", "/"), seat("a", "/page/audit")
     item = page.locator(".item", has_text="Rules refused")
     expect(item).to_have_count(0)
@@ -141,7 +138,6 @@ def kill(program: Program) -> None:
 
 @pytest.mark.parametrize("how", ["dropped", "refused"])
 def test_views_report_a_lost_database_and_recover(seat: Seats, fleet: Fleet, how: str) -> None:
-    """Each view reports it without a reload and stays readable. Commands fail until it is back."""
     paths = {"next": "/", "versions": "/page/versions", "version": VERSION, "audit": "/page/audit"}
     call(fleet.replicas["a"], f"before-{how}")
     pages = {name: seat("a", path) for name, path in paths.items()}

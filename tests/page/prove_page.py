@@ -31,7 +31,6 @@ from tests.page.conftest import (
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("view", VIEWS)
 def test_a_view_fits_and_is_accessible(tabs: Tabs, view: str, theme: str) -> None:
-    """The view fits and violates no rule of axe. A screenshot is taken."""
     tab = tabs(color_scheme=theme)
     for width in WIDTHS:
         tab.page.set_viewport_size({"width": width, "height": 800})
@@ -84,7 +83,6 @@ def test_a_long_line_with_a_mistake_fits(tabs: Tabs, width: int) -> None:
 
 
 def test_hostile_names_are_shown_as_text(tabs: Tabs) -> None:
-    """Names appear unchanged; a dialog or a request would be an error."""
     for name in HOSTILE:
         tab = tabs()
         page = tab.open("/page/versions/person/1")
@@ -138,7 +136,6 @@ FIELDS = "#shadow .fields-differ"
 def test_each_command_on_a_cutover_takes_effect_and_is_audited(
     tabs: Tabs, *, scripts: bool
 ) -> None:
-    """Each command works with and without scripts; the audit log shows who used it and why."""
     page = tabs(java_script_enabled=scripts).open(VERSION)
     percent, chip = page.locator("#cutover .percent"), page.locator("#cutover h2 .chip")
     expect(percent).to_have_text("10%")
@@ -170,7 +167,6 @@ def test_brownouts_are_paused_and_resumed(tabs: Tabs, *, scripts: bool) -> None:
 
 
 def test_a_shadow_shows_its_differences_and_is_reset(tabs: Tabs, gateway: Program) -> None:
-    """It shows the differences and a change to copy that removes them, then restarts at zero."""
     page = tabs(permissions=["clipboard-read", "clipboard-write"]).open(VERSION)
     expect(page.locator(f"{FIELDS} summary code")).to_have_text("/name")
     expect(page.locator(f"{FIELDS} .samples")).to_contain_text('"Bob Marley"')
@@ -207,7 +203,6 @@ def test_two_tabs_show_the_commands_of_each_other(tabs: Tabs) -> None:
 
 
 def test_a_reader_sees_commands_and_no_forms(tabs: Tabs) -> None:
-    """The commands are shown without forms, and a forged POST is refused."""
     page = tabs(who="bob").open(VERSION)
     expect(page.locator(".act")).to_have_count(0)
     page.locator("#commands-cutover summary").click()
@@ -277,7 +272,6 @@ def test_a_lost_gateway_is_shown_until_it_returns(browser: Browser, tmp_path: Pa
 
 
 def test_long_names_do_not_displace_other_columns(browser: Browser, tmp_path: Path) -> None:
-    """They displace no other columns in wide windows, and no version in narrow ones."""
     with ExitStack() as stack:
         text = (ROOT / "gateway.yaml").read_text()
         (tmp_path / "gateway.yaml").write_text(
@@ -295,7 +289,6 @@ def test_long_names_do_not_displace_other_columns(browser: Browser, tmp_path: Pa
 def test_pages_beyond_the_limit_report_that_they_are_not_updated(
     tabs: Tabs, gateway: Program
 ) -> None:
-    """A further page reports it, and is updated as soon as another page is closed."""
     with ExitStack() as stack:
         for _ in range(MOST_STREAMS):
             connection = HTTPConnection("127.0.0.1", gateway.admin, timeout=60)

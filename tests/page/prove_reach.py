@@ -43,7 +43,6 @@ STOPS = "a[href], button, input:not([type=hidden]), select, textarea, summary"
 @pytest.mark.parametrize("scripts", [True, False])
 @pytest.mark.parametrize("width", WIDTHS)
 def test_every_tab_stop_is_visible(tabs: Tabs, width: int, *, scripts: bool) -> None:
-    """This includes the heads of sortable columns; each has a label and an outline."""
     page = tabs(
         java_script_enabled=scripts,
         reduced_motion="reduce",
@@ -65,7 +64,6 @@ def test_every_tab_stop_is_visible(tabs: Tabs, width: int, *, scripts: bool) -> 
 
 
 def test_a_command_works_by_keyboard(tabs: Tabs) -> None:
-    """It works without scripts, from the form to the response and back."""
     page = tabs(java_script_enabled=False).open(f"{VERSION}#act-pause-brownouts")
     for label, why, chip in (("Pause", "a holiday", True), ("Resume", "over", False)):
         page.locator("#brownouts summary", has_text=f"{label}…").focus()
@@ -81,7 +79,6 @@ def test_a_command_works_by_keyboard(tabs: Tabs) -> None:
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_a_printed_view_is_complete(tabs: Tabs, view: str) -> None:
-    """No table is cut off, controls that need a click are omitted, and nothing is dark."""
     page = tabs(color_scheme="dark", viewport={"width": 794, "height": 1123}).open(VIEWS[view])
     page.emulate_media(media="print", color_scheme="dark")
     cut = (

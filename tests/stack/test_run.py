@@ -203,7 +203,6 @@ def test_when_one_program_cannot_start_the_others_are_ended(start: Start) -> Non
 
 
 def test_the_stack_serves_requests_and_finishes_them_after_ctrl_c(start: Start) -> None:
-    """The curl commands in the banner work, and the gateway ends before the services."""
     stack = start()
     stack.wait_until_ready()
     programs = stack.programs()

@@ -32,7 +32,6 @@ def rows(path: Path) -> dict[str, list[tuple[object, ...]]]:
 
 
 def test_an_older_file_opens_with_every_row_equal(tmp_path: Path) -> None:
-    """The responses of the admin port are unchanged, and rows stay unchanged without requests."""
     path = tmp_path / "state.db"
     shutil.copy(FIXTURES / "state.sqlite", path)
     before = rows(path)

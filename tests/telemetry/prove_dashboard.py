@@ -146,7 +146,6 @@ def panels(gateway: Program, variables: dict[str, str], folder: Path) -> set[str
 
 
 def test_every_query_has_data_with_the_shipped_rules(stack: Stack, tmp_path: Path) -> None:  # noqa: F811  # the fixture
-    """No alert fires for a healthy gateway."""
     gateway, variables = stack.gateway, stack.variables
     with scraping(gateway, variables, tmp_path) as port:
         queries = panels(gateway, variables, tmp_path)
@@ -164,7 +163,6 @@ def test_every_query_has_data_with_the_shipped_rules(stack: Stack, tmp_path: Pat
 
 
 def test_every_query_has_data_with_all_features(stack: Stack, tmp_path: Path) -> None:  # noqa: F811  # likewise
-    """The expected alerts fire too."""
     variables = stack.variables
     with ExitStack() as resources:
         folder = tmp_path / "gateway"

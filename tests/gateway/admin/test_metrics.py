@@ -88,7 +88,6 @@ def test_a_scrape_contains_each_metric_with_its_labels(line: str) -> None:
 
 
 def test_a_large_scrape_is_sent_in_small_pieces() -> None:
-    """Each series is complete and occurs only once, even if more is counted between the pieces."""
     many = Totals(StateRows())
     for number in range(300):
         place = "person", str(number), "/p"

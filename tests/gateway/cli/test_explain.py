@@ -30,7 +30,6 @@ def test_explain_prints_the_expected_output(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """For invalid arguments, the output is on the standard error, and the exit status is 2."""
     monkeypatch.setattr(sys, "argv", ["gateway", "explain", str(rules), *shlex.split(command)])
     status = main()
     out, error = capsys.readouterr()

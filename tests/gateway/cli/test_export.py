@@ -166,7 +166,6 @@ def test_a_note_lists_comments_that_may_contain_secrets(
 def test_configured_tokens_are_exported_instead_of_a_new_one(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If the admin port has TLS, the probes use TLS, too."""
     monkeypatch.setenv("ANN", SECRET * 2)
     (folder / "token").write_text(SECRET * 3)
     write_certificate(folder)
@@ -331,7 +330,6 @@ def test_a_document_outside_the_configuration_folder_is_refused(
 def test_a_dashboard_and_alerts_are_printed_or_written_to_a_file(
     what: str, begins: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The printed and the written text are equal. A missing folder is an error."""
     words = ["export", what, str(folder / "rules.yaml")]
     assert parse(words)() == 0
     printed = capsys.readouterr().out

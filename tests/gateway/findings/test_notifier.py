@@ -150,7 +150,6 @@ async def test_only_the_leader_sends_notifications(
 async def test_an_unreachable_store_is_reported_and_recorded_later(
     operating: MakeOperator, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The event is sent during the outage, and stored and retried when the store is back."""
     operator = operating(receiver.rules(", events: [state.stale]"))
     now = time.time()
     monkeypatch.setattr("time.time", lambda: now)
@@ -212,7 +211,6 @@ async def test_a_replica_that_is_not_the_leader_reports_an_unreachable_store_lat
 async def test_setting_the_clock_does_not_change_the_time_of_a_retry(
     jump: int, operating: MakeOperator, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The next attempt follows after the configured interval, even if the clock is set."""
     operator = operating(receiver.rules(", events: [rules.refused]"))
     refuse_rules(operator)
     clock, moment = time.time(), monotonic()

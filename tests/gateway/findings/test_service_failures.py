@@ -35,10 +35,6 @@ def test_a_failing_service_of_one_gateway_is_described() -> None:
 
 
 def test_replicas_with_equal_failures_share_one_entry() -> None:
-    """The entry describes the earliest failure.
-
-    The order of the failing targets does not matter.
-    """
     first = failing("h:2", "h:1", of=3, since=NOON - 60, error="")
     others = [replica(name, first) for name in "bcde"]
     (one,) = found(failing("h:1", "h:2", of=3), *others)

@@ -121,7 +121,6 @@ def test_a_nested_bomb_is_refused_at_the_first_coding() -> None:
     ids=["cut", "half", "one byte", "plain", "tail", "spoilt"],
 )
 def test_a_damaged_body_is_refused(name: str, spoil: Callable[[bytes], bytes]) -> None:
-    """The result is never a part of a body."""
     with pytest.raises(ContentCodingError):
         decode(spoil(ENCODERS[name](bytes(range(256)) * 4)), [name], 10_000)
 

@@ -109,7 +109,6 @@ async def test_converted_responses_that_clients_do_not_read_take_bounded_memory(
 async def test_slow_senders_of_large_bodies_take_bounded_memory(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """Meanwhile, small bodies are converted."""
     program = gateway(rules((await upstream(echo)).port, via=True, changes=CONVERT))
     async with AsyncExitStack() as stack:
         with watch(program) as peak:

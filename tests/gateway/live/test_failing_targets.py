@@ -122,7 +122,6 @@ async def test_one_failing_target_of_two_is_reported_and_clients_notice_nothing(
 async def test_the_only_target_is_never_ejected(
     reloaded: StartGateway, upstream: StartUpstream
 ) -> None:
-    """The target stays in use, and each request fails."""
     well = False
 
     async def moody(scripted: Scripted, reader: Reader, writer: Writer) -> None:

@@ -99,7 +99,6 @@ async def others_are_answered(
 async def test_networks_take_turns_at_a_busy_service(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """A request from another address overtakes the queued requests of a busy address."""
     turns = asyncio.Semaphore(0)
 
     async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:

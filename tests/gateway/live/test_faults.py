@@ -242,8 +242,6 @@ async def test_a_stall_between_chunks_cuts_the_response(
 async def test_a_service_that_does_not_read_the_body_is_504(
     line: str, standing: Program, through: StartUpstream
 ) -> None:
-    """The timeout applies however many bytes are still to be sent."""
-
     async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
         await reader.readuntil(b"\r\n\r\n")
         await asyncio.Event().wait()

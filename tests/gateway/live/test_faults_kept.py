@@ -106,7 +106,6 @@ async def test_simultaneous_requests_use_separate_connections(
 async def test_unsolicited_bytes_are_never_the_next_response(
     line: str, whole: bytes, more: bytes, late: bool, standing: Program, through: StartUpstream
 ) -> None:
-    """Bytes after a response close the connection, whether or not it is already idle."""
     answered, gone = asyncio.Event(), asyncio.Event()
 
     async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:

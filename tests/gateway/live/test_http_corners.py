@@ -132,7 +132,6 @@ async def test_any_method_name_reaches_the_service(
 async def test_an_unknown_method_in_pieces_is_parsed_completely(
     reloaded: StartGateway, upstream: StartUpstream
 ) -> None:
-    """Bytes after a part of the method never become a separate request."""
     scripted = await upstream(OK)
     program = reloaded(rules(scripted.port))
     plain = ask("GET /plain")

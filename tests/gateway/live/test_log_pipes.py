@@ -91,7 +91,6 @@ async def dropped(program: Program) -> float:
 async def test_a_log_pipe_without_a_reader_blocks_nothing(
     tmp_path: Path, upstream: StartUpstream, workers: int
 ) -> None:
-    """Requests, the admin port and SIGTERM still work; lost lines are counted and reported."""
     async with piped(tmp_path, (await upstream(OK)).port, workers) as started:
         program = started.program
         line = f"GET /nowhere/{LONG}"

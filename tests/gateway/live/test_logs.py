@@ -187,7 +187,6 @@ async def test_every_request_has_a_different_id(standing: Program, through: Star
 
 
 async def test_no_secret_is_logged(standing: Program, upstream: StartUpstream) -> None:
-    """This holds for successful requests and for failures of the client or the service."""
     secret = "hunter2"  # noqa: S105
     fields = (f"Authorization: Bearer {secret}", f"Cookie: a={secret}", f"X-Api-Key: {secret}")
     body = b'{"password":"hunter2"}'

@@ -14,7 +14,6 @@ CAPACITY = "capacity: { in_flight: 64, queue: 1000, patience: 60 }"
 async def test_connections_to_the_service_are_bounded(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """Each request takes the first idle connection, and their number never exceeds the limit."""
     everyone = asyncio.Barrier(CLIENTS)
     opened = most = 0
 

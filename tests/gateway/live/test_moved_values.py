@@ -116,7 +116,6 @@ def test_a_python_function_gets_the_message(house: House) -> None:
 
 
 def test_a_python_function_for_a_parameter_gets_the_message(house: House) -> None:
-    """It gets the query as the client sent it, also for a response."""
     house.service.answer = answer(b"", "X-By: it", "X-A: 3", status="202 Accepted")
     got = ask(house.gateway, "DELETE", "/moved/v1/items?by=me&a=1", "X-By: you", "X-A: 7")
     asked = "up DELETE /moved/v{version}/{rest*} /moved/v1/items None 1 7 {}"

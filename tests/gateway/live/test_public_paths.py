@@ -179,7 +179,6 @@ async def test_the_service_gets_the_stripped_prefix(prefixed: Program, namer: Sc
 
 
 async def test_links_have_the_prefix_and_the_port_of_the_trusted_proxy(prefixed: Program) -> None:
-    """Links contain the prefix once, whether or not the service adds it."""
     proxied = ["X-Forwarded-Prefix: /shop", "X-Forwarded-Host: shop.example"]
     tls = ["X-Forwarded-Proto: https", "X-Forwarded-Port: 8443"]
     origin = "https://shop.example:8443"

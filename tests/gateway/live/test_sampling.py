@@ -134,7 +134,6 @@ def of_title(limit: int, status: str) -> dict[str, object]:
 async def test_responses_are_validated_by_the_operation_of_the_client(
     gateway: StartGateway, upstream: StartUpstream, tmp_path: Path
 ) -> None:
-    """Path, method and status are those of the client's version."""
     paths = {
         "/v1/pay": {"post": of_title(1, "200")},
         "/v1/pay/{id}": {"get": of_title(2, "200")},

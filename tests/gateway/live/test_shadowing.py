@@ -32,7 +32,6 @@ def lane(program: Program) -> Lane:
 
 
 async def test_equal_responses_are_not_a_difference(lane: Lane, upstream: StartUpstream) -> None:
-    """The own service gets two requests; the other one gets one, marked as a shadow."""
     old, new = await upstream(OLD), await upstream(NEW)
     lane.lead(old.port, new.port, shadow())
     got = await lane.get("X-Client: a", "If-None-Match: x", "X-Shadow: 1", query="?q=1")
@@ -71,7 +70,6 @@ async def test_streams_are_compared_by_document(lane: Lane, upstream: StartUpstr
 async def test_a_field_that_differs_is_reported_without_its_values(
     lane: Lane, upstream: StartUpstream
 ) -> None:
-    """Samples show types, sizes and marks, not values."""
     old, new = await upstream(OLD), await upstream(WRONG)
     lane.lead(old.port, new.port, shadow())
     got = await lane.get()
@@ -111,7 +109,6 @@ async def test_plain_samples_show_the_values(lane: Lane, upstream: StartUpstream
 async def test_fields_that_vary_on_the_own_service_are_noise(
     lane: Lane, upstream: StartUpstream
 ) -> None:
-    """Other differences are reported."""
     numbers = count()
 
     def say(_: bytes) -> bytes:
@@ -168,7 +165,6 @@ async def test_a_failure_of_the_shadow_is_a_difference_of_the_status(
 async def test_a_shadow_service_that_never_responds_delays_no_client(
     lane: Lane, upstream: StartUpstream
 ) -> None:
-    """Comparisons queue up to a limit and are then dropped. Client responses are not delayed."""
     old = await upstream(OLD)
 
     async def silent(scripted: Any, reader: Any, _: Any) -> None:
@@ -296,7 +292,6 @@ async def put(lane: Lane, body: bytes, *, method: str = "PUT") -> None:
 async def test_shadowed_writes_are_validated_but_not_sent(
     lane: Lane, upstream: StartUpstream
 ) -> None:
-    """Fields that would be refused are listed, as are operations that were never compared."""
     old, new = await upstream(OLD), await upstream(told(documented))
     lane.lead(old.port, new.port, shadow(", validate: true"))
     await put(lane, b'{"name": "Bob Charlie"}')

@@ -66,7 +66,6 @@ async def test_a_cutover_always_moves_the_same_clients(
 async def test_a_cutover_to_a_failing_service_is_rolled_back(
     tmp_path: Path, upstream: StartUpstream
 ) -> None:
-    """The reason is reported, the rollback outlives a restart, and an operator can override it."""
     old, new = await upstream(OLD), await upstream(FAILING)
     text = rules(
         "person",
@@ -147,7 +146,6 @@ async def test_requests_from_before_a_clear_do_not_roll_a_cutover_back(
 async def test_differing_responses_hold_a_cutover(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """While responses differ, the configuration cannot raise the percentage; later it can."""
     old, new = await upstream(OLD), await upstream(WRONG)
     gates = 'gates: { differences: "1%", minimum: 2, window: 4s, then: hold }'
     beside = shadow() + cutover(f"percent: 10, sticky_by: request, {gates}")
@@ -183,7 +181,6 @@ ALL = cutover("percent: 100, sticky_by: request")
 async def test_cutover_wait_prints_each_change_and_exits_by_the_end(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """Each outcome has a different exit status."""
     old, new = await upstream(OLD), await upstream(FAILING)
     lane = Lane(gateway(rules("person", old.port, new.port, HALF)), "person")
     waiting_for_all = await asyncio.create_subprocess_exec(
@@ -251,7 +248,6 @@ async def test_cutover_wait_prints_each_change_and_exits_by_the_end(
 async def test_cutover_wait_rewrites_one_line_on_a_terminal(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """On a terminal, one line is rewritten, and the final state stays visible."""
     old, new = await upstream(OLD), await upstream(NEW)
     lane = Lane(gateway(rules("person", old.port, new.port, HALF)), "person")
     own, terminal = pty.openpty()

@@ -107,7 +107,6 @@ async def post(to: Program, value: object, path: str = "/v1/a", **beside: object
 async def test_no_failure_of_a_function_ends_a_worker(
     gateway: StartGateway, upstream: StartUpstream, tmp_path: Path, limit: str
 ) -> None:
-    """This is tested with and without a time limit."""
     (tmp_path / "slow.py").write_text(CODE)
     service = await upstream(echo)
     rules = RULES.format(port=service.port, limit=limit)

@@ -397,7 +397,6 @@ GOOD_CHUNKS: dict[str, bytes] = {
 def test_request_chunks_are_forwarded_with_the_gateways_own_framing(
     body: bytes, path: bytes, ahead: bool, tapped: Program, tap: Tap
 ) -> None:
-    """Their trailer fields do not appear in any other request."""
     body = body.replace(b"%b", LIKE_CHUNKS)
     data = post(CHUNKED, b"Content-Type: application/json", body=body, path=path)
     with socket.create_connection(("127.0.0.1", tapped.port), 5) as client:

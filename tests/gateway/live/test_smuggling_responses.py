@@ -106,7 +106,6 @@ AMBIGUOUS: dict[str, bytes] = {
 def test_an_ambiguous_response_head_is_a_problem_detail(
     data: bytes, target: str, gateway: Program, tap: Tap
 ) -> None:
-    """The connection and the forged response on it are never used again."""
     tap.answer = data + FORGED
     got = parse_answer(send(gateway, request("GET", target), seconds=5))
     assert got.refusal() == (502, "upstream_protocol")

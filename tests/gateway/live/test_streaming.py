@@ -433,7 +433,6 @@ async def test_a_client_that_leaves_ends_its_response(
 async def test_a_client_that_leaves_within_its_body_ends_its_request(
     framing: str, how: str, standing: Program, through: StartUpstream
 ) -> None:
-    """The service never gets a complete request."""
     got: asyncio.Queue[bytes] = asyncio.Queue()
 
     async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
@@ -509,7 +508,6 @@ async def test_pipelined_requests_are_answered_in_order(
 async def test_an_invalid_request_after_valid_ones_is_refused_last(
     standing: Program, through: StartUpstream
 ) -> None:
-    """Responses come in order: the good requests, the refusal, and the end of the connection."""
     await through(OK)
     async with connect(standing) as client:
         client.send(ask() + ask())

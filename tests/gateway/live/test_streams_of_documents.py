@@ -226,7 +226,6 @@ def test_a_document_of_a_watch_is_forwarded_before_the_next_one_is_sent(
 def test_a_single_document_has_a_length_and_is_refused_as_a_whole(
     program: Program, house: House, given: bytes, expected: bytes | None
 ) -> None:
-    """This holds with and without Content-Length, and however the body is split."""
     cuts = (chunk(given[:9]) + chunk(given[9:]), chunk(given))
     answers: list[Any] = [answer(given), *(stream(CHUNKED + b"\r\n", cut) for cut in cuts)]
     for house.service.answer in answers:

@@ -99,7 +99,6 @@ async def test_no_request_fails_while_certificates_and_rules_are_reloaded(
 async def test_an_invalid_file_leaves_the_previous_one_in_force(
     gateway: StartGateway, upstream: StartUpstream, authority: Authority, broken: str
 ) -> None:
-    """The log, a metric and an action item on the page report it, until the file is valid again."""
     server = server_context(authority.issue("localhost"))
     program = gateway(configuration(authority, (await upstream(OK, tls=server)).port))
     context = ssl.create_default_context(cafile=authority.file)

@@ -48,7 +48,6 @@ async def test_a_switch_above_the_limit_of_tunnels_is_refused(
 
 
 async def test_an_idle_tunnel_is_cut(gateway: StartGateway, upstream: StartUpstream) -> None:
-    """Bytes in either direction keep the tunnel open; without them it is cut."""
     scripted = await upstream(echo)
     program = gateway("limits: { tunnel_seconds: 1.5 }\n" + rules(scripted.port))
     async with connect(program) as client:

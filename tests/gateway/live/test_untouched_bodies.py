@@ -80,7 +80,6 @@ SIGNED = [*DIGESTS, "Signature: a=:eA==:", 'Signature-Input: a=("content-digest"
 def test_an_unaltered_body_is_forwarded_byte_for_byte(
     program: Program, house: House, path: str, body: bytes
 ) -> None:
-    """Its digests, signatures and content coding are unchanged as well."""
     for sent, lines in ((body, SIGNED), (gzip.compress(body), [*SIGNED, "Content-Encoding: gzip"])):
         house.service.answer = answer(sent, *lines)
         got = ask(program, "POST", path, JSON, *lines, body=sent)

@@ -279,7 +279,6 @@ async def test_an_http_1_0_client_cannot_switch_protocols(
 async def test_the_end_of_one_side_ends_the_other(
     reloaded: StartGateway, upstream: StartUpstream, side: str
 ) -> None:
-    """This also holds if a side only stops sending; its earlier bytes still arrive."""
     left = asyncio.Event()
 
     async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:

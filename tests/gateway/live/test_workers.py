@@ -106,7 +106,6 @@ async def test_clients_do_not_wait_for_a_worker_that_cannot_be_replaced(
 async def test_a_dead_worker_is_replaced_even_if_the_file_has_mistakes(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """The replacement uses the same configuration as the other workers, despite the mistake."""
     scripted = await upstream(JSON % (len(PERSON), PERSON))
     program = gateway(rules(scripted.port), GATEWAY_WORKERS="2")
     program.rewrite(rules(scripted.port, via=True))

@@ -63,7 +63,6 @@ async def test_spans_that_are_refused_leave_room_for_counts(
 
 
 async def test_a_message_is_received_after_a_cancelled_wait() -> None:
-    """This includes a message whose length had already arrived."""
     ours, theirs = socket.socketpair()
     sender, receiver = await Channel.over(ours), await Channel.over(theirs)
     content = channel._encode(Ready())

@@ -38,7 +38,6 @@ def traced(fields: dict[str, str], *more: tuple[str, str]) -> Exchange:
 
 
 def test_at_most_500_sampled_traces_are_accepted_in_a_second() -> None:
-    """Further requests have no spans, but the trace of the caller is forwarded to the service."""
     dropped: list[None] = []
     traces = RequestTraces(lambda: dropped.append(None))
     traced = 0
@@ -119,7 +118,6 @@ def test_a_span_has_the_server_and_client_addresses_that_a_trusted_proxy_reports
     fields: dict[str, str],
     expected: tuple[str, str | None, int | None, str],
 ) -> None:
-    """The forwarding fields of other peers are ignored."""
     exchange = traced({"User-Agent": "x\udcff" * 200, **fields})
     exchange.peer, exchange.authority = peer, authority
     (server,) = spans(exchange, cast(RequestSpan, exchange.span))

@@ -217,7 +217,6 @@ def test_the_next_change_is_described(
 def test_gates_never_move_more_clients_than_configured(
     cutover: VersionCutover, seen: list[tuple[GateEvidence, float]]
 ) -> None:
-    """An exceeded gate never increases the percentage."""
     standing: CutoverState | None = None
     now = 0.0
     for evidence, passed in seen:

@@ -231,7 +231,6 @@ def test_a_decision_of_a_later_release_is_kept() -> None:
 
 
 def test_other_replicas_can_read_the_evidence_that_the_leader_publishes() -> None:
-    """Evidence in the format of another release is ignored."""
     decider = Decider(STEPS)
     for second in range(6):
         decider.decide()

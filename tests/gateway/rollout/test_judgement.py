@@ -340,7 +340,6 @@ SMALL = GateLimits(errors=0.01, minimum=5)
 def test_a_few_failing_requests_leave_doubt(
     old: RouteOutcomes, new: RouteOutcomes, left: str | None
 ) -> None:
-    """No limit is exceeded, but the step continues."""
     for seen in (GateEvidence(old, new), GateEvidence(NOBODY, outcomes(5), served_old=old)):
         seen = seen._replace(served_new=new)
         assert against(SMALL, seen) is None

@@ -88,7 +88,6 @@ def test_a_dry_run_of_a_write_has_its_query_parameter(method: str, target: str) 
 
 
 def test_a_shadow_request_that_cannot_be_converted_is_refused() -> None:
-    """The plan for the client's request does not depend on this."""
     link = VersionLink(V1, V2, (), query=(rename_parameter("page", "q"),))
     strict = replace(NEW, request=Conversion((link,), Direction.UP))
     route = replace(OLD, shadow=ShadowAlternative(VersionShadow(SERVED), strict))

@@ -196,7 +196,6 @@ def test_a_line_with_several_secrets_is_listed_once() -> None:
 
 
 def test_comments_that_may_contain_secrets_are_listed() -> None:
-    """A secret word within a sentence does not count."""
     lines = [
         "# token: s3cret",
         "a: b # the key that",

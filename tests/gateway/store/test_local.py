@@ -335,7 +335,6 @@ def requests(found: HistoryView) -> int:
 async def test_a_hanging_disk_blocks_neither_rollbacks_nor_operators(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, events: list[str]
 ) -> None:
-    """When the disk responds again, each request has been counted exactly once."""
     path, threads = tmp_path / "state.db", set(threading.enumerate())
     state = LocalState(MEMBER, SqliteFile(path))
     hang = Hang(monkeypatch)

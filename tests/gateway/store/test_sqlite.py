@@ -622,7 +622,6 @@ async def test_the_mark_file_is_updated_only_at_intervals(
 async def test_counting_restarts_if_the_gateway_ended_with_unwritten_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reasons: list[str]
 ) -> None:
-    """The mark file records the failed write."""
     path = await began_long_ago(tmp_path / "state.db")
 
     def full(*_: object) -> None:

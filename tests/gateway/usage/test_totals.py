@@ -238,7 +238,6 @@ def test_the_row_of_a_client_has_its_counts_and_times() -> None:
 @settings(max_examples=60)
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(1, 9)), max_size=120))
 def test_each_client_is_counted_within_the_guaranteed_error(calls: list[tuple[int, int]]) -> None:
-    """The guarantees hold for any order of requests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(totals, "ROWS_AFTER_CUT", FEW)
         rows, truth = TopClients(), Counter[str]()

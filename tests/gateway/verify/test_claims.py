@@ -64,7 +64,6 @@ def report(folder: Path, older: dict[str, Any], newer: dict[str, Any]) -> list[s
 def test_only_the_first_of_two_paths_with_different_parameter_names_is_paired(
     tmp_path: Path,
 ) -> None:
-    """The second path is reported as not checked, since no request belongs to it."""
     older = document(loans_ID="get", loans_x="get")
     older["paths"]["/loans/{key}"] = older["paths"].pop("/loans/x")
     newer = document(lendings_ID="get", lendings_x="get")
@@ -370,7 +369,6 @@ BESIDE = """\
 
 
 def test_the_number_of_findings_is_limited_and_each_names_its_cause() -> None:
-    """A finding names the query parameter, or the error that a Python function raised."""
     text, number = {"type": "string"}, {"type": "integer"}
 
     def described(answer: dict[str, object]) -> Description:

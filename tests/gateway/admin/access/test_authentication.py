@@ -225,7 +225,6 @@ async def test_a_user_name_is_accepted_only_from_the_trusted_proxy(operating: Ma
 
 
 async def test_a_form_without_the_form_token_is_refused(operating: MakeOperator) -> None:
-    """A user of the single sign-on needs the form token, too."""
     operator = operating(SIGN_ON)
     user = {"X-Forwarded-User": "ann", "X-Forwarded-Groups": "platform"}
     async with asked(operator, ELSEWHERE) as asking:

@@ -236,7 +236,6 @@ async def test_any_client_name_can_be_searched_and_is_shown_as_text(
     page: TestClient,  # type: ignore[type-arg]
     name: str,
 ) -> None:
-    """The name is also not exported as a spreadsheet formula."""
     for path, field in (
         ("/page/versions/person/1", "find"),
         ("/page/versions", "find"),
@@ -402,7 +401,6 @@ async def test_the_audit_view_lists_the_latest_notifications_first(
 
 
 async def test_a_failing_webhook_is_an_action_item(tmp_path: Path) -> None:
-    """The failure is shown in the views Next and Audit until the webhook accepts a test message."""
     status = 403
 
     async def take(_: web.Request) -> web.Response:
@@ -642,7 +640,6 @@ async def post(page: TestClient, path: str, **fields: str) -> tuple[int, str]:  
 async def test_after_a_rollback_the_curve_ends_with_the_value_that_caused_it(
     operator: Operator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The reason remains after the gates' windows have passed."""
     gates = "steps: [10], gates: { errors: 1%, window: 300s }"
     moving = ACTING.replace("percent: 10", gates)
     rule = loaded(edited("{ service: old }", moving)).cutovers[KEY]
@@ -697,7 +694,6 @@ async def test_forms_set_pause_roll_back_and_clear_a_cutover(acting: TestClient)
 
 
 async def test_a_manual_pause_is_an_action_item(acting: TestClient) -> None:  # type: ignore[type-arg]
-    """The item has author, time, reason and a link; markup in the reason is escaped."""
     why = "<b>a customer</b> {{ 7 * 7 }}"
     await post(acting, BROWNOUTS, act="pause", seen="running", why=why)
     await post(acting, CUTOVER, act="set", seen="10-rules", percent="5", why="too fast")
@@ -775,7 +771,6 @@ async def test_the_latest_figures_cover_the_last_ten_whole_minutes(
     page: TestClient,  # type: ignore[type-arg]
     operator: Operator,
 ) -> None:
-    """Older requests are not shown as current ones."""
     now = time.time()
     for key, age, count in ((KEY, 120, 25_000), ((KEY[0], "2"), 3600, 25)):
         usage = [UsageDelta(*key, "/p", "c", count, 0, 0, 1)]

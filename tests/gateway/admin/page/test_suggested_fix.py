@@ -65,7 +65,6 @@ def test_a_map_is_suggested_for_words_and_not_for_free_text() -> None:
 
 
 def test_no_change_is_suggested_for_headers_statuses_and_requests() -> None:
-    """A shadow that uses an older version has no suggested change either."""
     assert suggest_fix("/a", [sample("/a", "1", "missing")], SHADOW, newer=False).change == ""
     assert suggest_fix("status", [sample("status", "200", "500")], SHADOW, newer=True) == ("", "")
     request = suggest_fix(

@@ -402,7 +402,6 @@ def test_a_join_never_alters_its_argument(case: Case) -> None:
 @LAW
 @given(cases())
 def test_a_join_preserves_unknown_fields_and_their_order(case: Case) -> None:
-    """Compares the object at the location of the change before and after the conversion."""
     change = case.change
     touched = {keys[0] for keys in change.touches}
     for before, after in (
@@ -418,7 +417,6 @@ def test_a_join_preserves_unknown_fields_and_their_order(case: Case) -> None:
 @LAW
 @given(cases())
 def test_a_key_that_exists_in_both_versions_keeps_its_position(case: Case) -> None:
-    """This holds for a joined field that contains its parts, and for all keys outside arrays."""
     change = case.change
     for before, after in (
         (case.older, up(change, case.older)),

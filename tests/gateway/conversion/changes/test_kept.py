@@ -298,7 +298,6 @@ def holders(value: Json) -> Iterator[tuple[Any, Any]]:
 def test_valid_values_are_converted_the_same_with_and_without_unfit_keep(
     case: tuple[Json, list[Change]], keeps: tuple[bool, bool], cut: int
 ) -> None:
-    """An invalid value gives the same result in a parsed and a sealed body."""
     body, chain = case
 
     def made(form: JsonForm, *keep: bool) -> Json:

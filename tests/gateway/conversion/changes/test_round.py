@@ -96,6 +96,5 @@ def test_rounding_is_exact(number: str, digits: int) -> None:
 @LAW
 @given(numbers)
 def test_rounding_twice_changes_nothing(number: str) -> None:
-    """A rounded value that is upgraded and downgraded again is unchanged."""
     older = spelt(CENTS, number, upwards=False)
     assert spelt(CENTS, spelt(CENTS, older, upwards=True), upwards=False) == older

@@ -127,7 +127,6 @@ def test_a_content_type_matches_its_media_ranges(content_type: bytes, expected: 
 def test_element_count_is_an_upper_bound_of_the_elements_of_a_body(
     body: bytes, body_format: BodyFormat, marks: bytes
 ) -> None:
-    """Commas inside strings are counted too."""
     count = sum(body.count(mark) for mark in marks)
     for pieces in ([body], [body[:3], body[3:]]):
         few, enough = (ElementCount(most, body_format) for most in (count - 1, count))

@@ -129,7 +129,6 @@ ADDED: list[object] = [15, -1.5, 1e300, [1.5, 2], {"a": 1.5}]
 def test_the_next_link_converts_a_created_number_like_a_received_number(
     first: Change, second: Change, body: bytes
 ) -> None:
-    """Two links in one conversion give the same result as two separate conversions."""
     versions = Version(1, "1"), Version(2, "2"), Version(3, "3")
     links = [
         VersionLink(*pair, (change,))

@@ -235,7 +235,6 @@ LINES = (("lines",),)
 def test_changes_of_null_values_do_not_alter_the_path_of_an_array_element(
     change: Change, direction: Direction, given: dict[str, Any], expected: dict[str, Any]
 ) -> None:
-    """The null that represents the value is not mapped or removed, and no other null is added."""
     body = json.dumps([{"op": "replace", **given}]).encode()
     link = VersionLink(Version(1, "1"), Version(2, "2"), (change,)).for_patch()
     (made,) = json.loads(convert_patch(body, BodyConversion((link,), direction)))

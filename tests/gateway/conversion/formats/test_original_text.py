@@ -164,8 +164,6 @@ def values(draw: st.DrawFn, depth: int = 3) -> str:
 def test_white_space_does_not_affect_the_conversion_of_a_body(
     text: str, changes: str, large: int
 ) -> None:
-    """This also holds for repeated keys, numbers and strings, and for pieces of any size."""
-
     def pairs(document: bytes) -> Any:
         return json.loads(
             document, object_pairs_hook=lambda found: ("object", found), parse_float=str

@@ -134,7 +134,6 @@ async def test_bytes_after_a_body_belong_to_the_next_request(behind: bytes) -> N
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "BREW"])
 async def test_a_request_with_a_too_large_head_is_recorded_with_its_method(method: str) -> None:
-    """This also applies to a method that is replaced because the parser does not support it."""
     served = Gateway("limits: { header_bytes: 1024 }\n" + rules(1), {1: lambda _: OK})
     answer = await served.ask(ask(f"{method} /plain", "A: " + "a" * 600, "B: " + "b" * 600))
     assert answer.startswith(b"HTTP/1.1 431")

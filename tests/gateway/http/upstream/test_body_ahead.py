@@ -34,7 +34,6 @@ async def test_a_body_with_a_length_is_read_completely() -> None:
 
 @pytest.mark.parametrize("pieces", [[], [b"ab", b"c"], [b"a" * 60_000, b"b" * 60_000, b"c"]])
 async def test_a_chunked_body_stays_chunked(pieces: list[bytes]) -> None:
-    """This holds for any part of the body that was read ahead."""
     request = UpstreamRequest("POST", "/", [], body=comes(*pieces))
     ahead = await BodyReadAhead().read(request)
     assert ahead.length is None
@@ -59,7 +58,6 @@ async def test_a_client_that_waits_for_100_continue_gets_it() -> None:
 
 
 async def test_a_body_beyond_the_memory_budget_is_streamed() -> None:
-    """Bodies that are sent free the budget again."""
     bodies = BodyReadAhead()
     bodies._held = 16 * 1024 * 1024
     request = UpstreamRequest("POST", "/", [], body=comes(b"a", b"b"), length=2)

@@ -85,8 +85,6 @@ async def test_a_probe_of_an_unreachable_target_fails() -> None:
 
 
 async def test_health_survives_a_reload() -> None:
-    """A removed target is forgotten, and its health is unknown if it is added again."""
-
     def service(port: int) -> Service:
         return Service("s", (Target("127.0.0.1", port),), health=Health("/"))
 

@@ -206,7 +206,6 @@ def test_an_address_that_health_checks_mark_as_down_is_not_chosen() -> None:
 
 
 def test_an_address_is_reported_as_ejected_until_it_responds() -> None:
-    """This includes the time after the ejection, before and during the trial request."""
     two = Addresses(a=1, b=1)
     assert two.state("a") is None
     two.fail("a")

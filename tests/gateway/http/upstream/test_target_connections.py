@@ -296,7 +296,6 @@ async def test_closing_cancels_pending_connection_attempts() -> None:
 
 
 async def test_networks_take_turns() -> None:
-    """The number of requests that one network sends at once has no effect."""
     service = Service()
     many = [service.send(replace(GET, network=lambda: "a")) for _ in range(40)]
     one = service.send(replace(GET, network=lambda: "b"))

@@ -71,7 +71,6 @@ def test_a_copy_contains_all_pieces_and_gives_its_bytes_back_when_dropped(
 def test_a_copy_over_a_limit_is_discarded_completely(
     budget: CaptureBudget, most: int, lost: str
 ) -> None:
-    """The copy gives its bytes back to the budget only once."""
     copy = CapturedBody(budget, most)
     for piece in (b"abcdef", b"ghijkl", b"m"):
         copy.keep(piece)

@@ -21,7 +21,6 @@ class Clock:
 def test_the_load_is_high_if_the_process_used_most_of_the_measured_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Between two measurements, the result does not change."""
     clock = Clock()
     monkeypatch.setattr(shadows, "time", clock)
     load = Load(lambda: clock.used, 0.8)

@@ -121,7 +121,6 @@ def moving(route: CutoverRoute, method: str = "GET", body: bytes = b'{"a":1}') -
 
 
 async def test_gates_receive_validated_samples_of_both_routes(tmp_path: Path) -> None:
-    """Violations are logged only for the new route."""
     tally = Tally()
     samples = sampling(tmp_path, tally)
     for route in CutoverRoute:
