@@ -88,7 +88,7 @@ async def serve(settings: Settings, reloader: Reloader) -> None:
 
 
 async def supervise(settings: Settings, reloader: Reloader, count: int) -> None:
-    """Serve with workers until stopped, then let them finish; raises the errors of `serve`."""
+    """Serve with workers until stopped, then let them finish; raises as `serve` does."""
     # Imported only in this role, since a single process does not need the memory for the channel.
     from gateway.process.supervisor import Supervisor
 

@@ -104,7 +104,7 @@ def explain(
     client: str | None,
     body: ExplainedBody | None,
 ) -> str:
-    """Return the facts of `facts`, one per line."""
+    """Return the result of `facts` as text, with one fact per line."""
     found = facts(snapshot, head, now, peer, client, body)
     query = head.query if snapshot.naming is None else snapshot.naming.redacted(head.query)
     target = head.path if query is None else f"{head.path}?{query}"

@@ -69,7 +69,7 @@ class Deadline:
 
     def clear(self) -> None:
         """Remove the movable deadline but not the final one."""
-        self._at = self._last
+        self._at = self._last  # the timer set earlier fires no later than the final deadline
 
     def cancel(self) -> None:
         """Remove both deadlines and the reference to `missed`, so that its owner can be freed."""
@@ -112,7 +112,7 @@ class ByteBudget:
         self._waiting: dict[Callable[[], None], int] = {}
 
     def hold(self, give_way: Callable[[], None], size: int) -> None:
-        """Set the number of buffered bytes of a holder, which `give_way` closes and identifies."""
+        """Set a holder's number of buffered bytes; `give_way` closes and identifies the holder."""
         self.release(give_way)
         self._waiting[give_way] = size
         self._left -= size

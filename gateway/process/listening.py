@@ -51,7 +51,7 @@ class Listening(NamedTuple):
 def open_listeners(
     listeners: Sequence[Listener], host: str, port: int, count: int
 ) -> list[list[Listening]]:
-    """Open each worker's sockets, at `host` and `port` without listeners; raises ListenError."""
+    """Open sockets for each worker, by default at `host` and `port`; raises ListenError."""
     workers: list[list[Listening]] = [[] for _ in range(count)]
     places = {each.address: each.host_and_port for each in listeners} or {"": (host, port)}
     for address, place in places.items():

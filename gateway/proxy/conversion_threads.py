@@ -33,7 +33,7 @@ _T = TypeVar("_T")
 
 
 async def run(convert: Callable[[Step], _T], network: str = "", *, light: bool = False) -> _T:
-    """Call a function in a thread; cancellation stops it; raises FaultError if others take long.
+    """Call a function in a thread, which cancellation stops; raises FaultError if others take long.
 
     The function must call its argument between its steps. `light` is for short ones.
     """

@@ -103,7 +103,7 @@ class CutoverCounts:
         sums.whole += seconds
 
     def check(self, place: CutoverPlace, operation: OperationName, fields: Collection[str]) -> None:
-        """`fields` are the fields of the response that violate the OpenAPI document."""
+        """Count a validated response, whose `fields` violate the OpenAPI document."""
         sums, of_it = self._at(place, operation)
         write = operation[0] in WRITES
         sums.checked += 1

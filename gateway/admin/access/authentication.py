@@ -120,7 +120,7 @@ class Authentication:
 
 @dataclass(slots=True)
 class _Attempts:
-    """`refused` counts the attempts over the limit since the last one within it, or is None."""
+    """`refused` counts the attempts over the limit since the last one within it; None at first."""
 
     address: str
     available: float

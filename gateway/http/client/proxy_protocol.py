@@ -36,7 +36,7 @@ class ProxyHeader(NamedTuple):
 
 
 def parse_header(data: bytes) -> ProxyHeader | None:
-    """Parse the header; return None while it is incomplete; raises ProxyHeaderError."""
+    """Parse the header, or return None while it is incomplete; raises ProxyHeaderError."""
     if data.startswith(_SIGNATURE[: len(data)]):
         return _version_2(data)
     if not data.startswith(b"PROXY "[: len(data)]):
