@@ -48,8 +48,6 @@ _LARGEST = 1 << 20
 
 
 class Process(Protocol):
-    """The methods of `subprocess.Popen` that tests use."""
-
     pid: int
 
     @property
@@ -175,7 +173,6 @@ sys.exit(ended)
 
 @cache
 def fork_server() -> ForkServer:
-    """Return the server of this process; the first call starts it."""
     server = ForkServer()
     atexit.register(server.stop)
     return server

@@ -146,7 +146,6 @@ MECHANISM_NAMES = {name for module in MECHANISMS for name in public_types(module
 
 
 def switches(syntax: ast.Module) -> set[str]:
-    """Return the mechanisms that code distinguishes by type or name."""
     found: set[str] = set()
     for node in ast.walk(syntax):
         if isinstance(node, ast.Call) and ast.unparse(node.func) in ("isinstance", "issubclass"):

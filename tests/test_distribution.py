@@ -59,7 +59,6 @@ def lines(file: str) -> list[str]:
 
 
 def imported() -> set[str]:
-    """Return the distributions that the gateway imports, including inside functions."""
     modules: set[str] = set()
     for path in (ROOT / "gateway").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):

@@ -96,7 +96,6 @@ class Reader:
     addresses: Mapping[str, str]
 
     def follow(self, text: str) -> None:
-        """Execute all steps of a document; fail if the output differs."""
         for step in steps(text):
             before = self._rules.read_text()
             known = {name: len(said) for name, said in self._verdicts().items()}
@@ -183,7 +182,6 @@ PORTS = {
 
 @contextmanager
 def beginner(folder: Path) -> Iterator[Reader]:
-    """Yield a reader that starts the person services; end all programs started in the folder."""
     (folder / "gateway.yaml").write_text((ROOT / "gateway.yaml").read_text())
     with ExitStack() as stack:
         ports = {variable: str(held_port(stack)) for variable in PORTS.values()}

@@ -45,8 +45,6 @@ class Situation:
     Attributes:
         now: the current time, in seconds since 1970.
         refused: the mistakes in the configuration on disk; empty if it is in force.
-        unready: why the gateway cannot serve requests; None if it can.
-        stale_since: the time since which the store is unreachable; None if it is reachable.
         changes: the audit log, latest entry last. It is needed only if an operator has set a
             cutover or paused brownouts.
         certificates: the expiry of each certificate in seconds since 1970, by its file.
@@ -73,7 +71,6 @@ class Situation:
 
 
 def action_items(seen: Situation) -> list[ActionItem]:
-    """Return the action items, most urgent first."""
     found = [
         *_gateway(seen),
         *_replicas(seen),
@@ -306,7 +303,6 @@ def _retirable(seen: Situation) -> Iterator[ActionItem]:
         yield _of_version(Finding.RETIRABLE, key, reason)
 
 
-# The maximum number of replicas that a subject names.
 _NAMED = 3
 
 

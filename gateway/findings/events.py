@@ -42,7 +42,6 @@ def event(
     Args:
         what: a finding, or the kind of an event and a fragment of the version's view.
         dedup_key: distinguishes events of the same kind and subject.
-        key: the version; two empty strings if the event is not about a version.
     """
     kind, part = (what.event or "", what.link) if isinstance(what, Finding) else what
     source = f"{kind}\n{subject}\n{dedup_key}".encode(errors="surrogatepass")
@@ -78,7 +77,6 @@ def own_events(operator: Operator, now: float) -> Iterator[Notification]:
 def state_stale(
     replica: str, since: float | None, now: float, rank: FailoverRank
 ) -> Iterator[Notification]:
-    """Yield an event if the store has been unreachable for long enough."""
     if since is not None and now - since >= (_ALONE_SECONDS if rank.rank else _STALE_SECONDS):
         text = (
             f"The store of the state has been unreachable since {moment_text(since)} (seen by"

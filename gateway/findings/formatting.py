@@ -27,7 +27,6 @@ def columns(rows: Sequence[Sequence[str]], right: Container[int] = ()) -> Iterat
 
 
 def client_text(client: str | None) -> str:
-    """Return the display name of a client; None stands for all clients without a row."""
     return OTHERS if client is None else client or ANONYMOUS_TEXT
 
 

@@ -77,7 +77,6 @@ class NotifyDocument(msgspec.Struct):
     """The state of all notifications. The lists of events and ids have the latest entry last.
 
     Attributes:
-        known: the ids of all events that were added.
         cutovers: the last known percentage of each cutover, and what set it.
         brownouts: the beginning, the end and the percentage of each current brownout.
         taken: when each webhook last accepted a message, in seconds since 1970.
@@ -132,7 +131,6 @@ class NotifyDocument(msgspec.Struct):
         }
 
     def record(self, outcomes: Mapping[str, Mapping[str, Attempt]], now: float) -> None:
-        """Record the outcomes of attempts, by webhook and by the id of the event."""
         for one in self.items:
             for name, each in one.deliveries.items():
                 attempt = outcomes.get(name, {}).get(one.id)

@@ -25,7 +25,6 @@ _PERIOD = re.compile(r"([0-9]{1,5})([smhd])", re.ASCII)
 _UNITS = {"s": (1, "second"), "m": (60, "minute"), "h": (3600, "hour"), "d": (86_400, "day")}
 # The latest time that can be formatted as a date, in seconds since 1970.
 _FOREVER = 253_402_300_799.0
-# The maximum number of clients or fields that a line names. Any further ones are only counted.
 _MAX_NAMED = 5
 
 _ORDER = (*ANSWERS, "note")

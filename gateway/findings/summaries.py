@@ -110,7 +110,6 @@ class UsageSummary:
         callers: the highest number of clients on one of the last seven days.
         trend: the number of requests on each day, the latest day last.
         last: the time of the latest request, in seconds since 1970; 0 without requests.
-        served: the time of the latest request that was not refused; 0 without such a request.
     """
 
     requests: int = 0

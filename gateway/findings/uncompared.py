@@ -13,7 +13,6 @@ from gateway.usage.delta import OTHER, OperationName
 from gateway.usage.totals import Totals
 
 _LEFT_OUT = frozenset({"OPTIONS", "TRACE", OTHER})
-# The maximum number of operations that a text names. Any further operations are only counted.
 _MAX_NAMED = 5
 
 
@@ -23,7 +22,6 @@ def uncompared_operations(
     rules: Snapshot,
     documented: Collection[OperationName] | None,
 ) -> list[str]:
-    """Return the operations that were never compared, such as `POST /orders`, sorted."""
     compared = _counted(totals, "operations_compared", key)
     known = _counted(totals, "operations", key) if documented is None else {*documented}
     endpoints = {each.template.text for each in rules.router if each.api == key[0]}

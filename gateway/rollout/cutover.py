@@ -56,7 +56,6 @@ class Cutover(SectionModel):
     def compile(
         self, key: VersionKey, at: Location, mistakes: Mistakes, *, compared: bool
     ) -> "VersionCutover | None":
-        """Return the compiled cutover, or None unless exactly one of percent and steps is set."""
         if (self.percent is None) == (self.steps is None):
             mistakes.add("needs either percent: 25 or steps: [1, 5, 25, 100]", *at)
             return None

@@ -1,9 +1,7 @@
 """The states of cutovers, which gates and operators change.
 
-`decide` takes the configuration, the state, the evidence and an operator's command. It returns the
-next state and the events to log. `Cutovers` applies `decide` to all cutovers, and stores their
-states in a document. Times are in seconds of a monotonic clock, so setting the system clock does
-not change the length of windows and steps. Stored and displayed states have dates.
+Times are in seconds of a monotonic clock, so setting the system clock does not change the length of
+windows and steps. Stored and displayed states have dates.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -43,7 +41,6 @@ class CutoverState(NamedTuple):
     """The current state of a cutover.
 
     Attributes:
-        decided_by: The origin of the percentage. HELD and ROLLED_BACK are decisions of the gates.
         since: The time at which the percentage was set, in seconds. Earlier evidence does not
             count.
         results: The results of the gates that caused the rollback; empty in any other state.
@@ -78,7 +75,6 @@ def decide(
 
     Args:
         order: an operator's percentage or command; None if the gates decide.
-        results: the results of `judge` for this evidence; None if `judge` has not run yet.
     """
     if order is PercentCommand.CLEAR:
         return advance(cutover, None, GateEvidence(), now), ()
@@ -277,11 +273,7 @@ class Cutovers:
         only: Collection[VersionKey] | None = None,
         report: Callable[[str], None] | None = None,
     ) -> None:
-        """Replace the states with the stored states in `documents`.
-
-        Args:
-            report: Called with the reason if a stored state is unreadable. This state is skipped.
-        """
+        """Replace the states with the stored states in `documents`."""
         stored = _read(documents.get(CUTOVERS), report)
         if only is None:
             self._states.clear()

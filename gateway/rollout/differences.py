@@ -90,7 +90,6 @@ class RefusedField(NamedTuple):
         field: The part: `operation`, `conversion`, `query` with a name, `header` with a name, or a
             location in the body. A location is a JSON Pointer with `*` for any array index, or
             `body` for the root.
-        rule: The violated keyword of JSON Schema, or the code of an error.
         reason: A sentence about the violation; it may contain values.
     """
 

@@ -54,7 +54,6 @@ class MovedClients(NamedTuple):
     Attributes:
         before: Their latest outcomes on the old route, before the move.
         since: Their outcomes on the new route since the percentage was set.
-        operation: The operation of the requests; empty for all operations.
     """
 
     before: RouteOutcomes
@@ -70,13 +69,10 @@ class GateEvidence(NamedTuple):
             of a client already failed on the old route, they do not count against the new route.
         cells: The outcomes on the old route, one element for each cell of clients; see
             `VersionCutover.cell_of`.
-        served_old: The outcomes on the old route since the percentage was set.
-        served_new: The outcomes on the new route since the percentage was set.
         old_ceased: Whether the old route has not served a request within the window, and its
             earlier durations are too old to be compared.
         outlasts: Whether the percentage was set before the window, so that `served_old` and
             `served_new` cover more requests.
-        fields: The fields with violations in `served_old` and `served_new`.
         moved: The moved clients by cell; empty unless `outlasts`.
         parts: The outcomes on the new route in each part of the window. Empty if the old route has
             served a request within the window.

@@ -1,8 +1,7 @@
 """The judgement of gates: whether the evidence on the new route of a cutover exceeds a limit.
 
-`judge` compares both routes, measure by measure: `errors` and `violations` as shares, `latency` as
-a mean, `differences` as a share of compared responses. Moved clients are also compared with their
-own outcomes before the move, since the failures of one client are few among all requests. Each
+`judge` compares both routes by each measure. Moved clients are also compared with their own
+outcomes before the move, since the failures of one client are few among all requests. Each
 operation is also compared separately; see `gateway.rollout.failing_operations`.
 """
 
@@ -45,7 +44,6 @@ def worst_moved_clients(
     several cells, the cell with the strongest evidence is returned.
 
     Args:
-        limit: The amount by which the share of failures may exceed the share before the move.
         looks: The number of measures that are compared for each cell. The more measures there are,
             the more often a limit is exceeded by chance.
     """

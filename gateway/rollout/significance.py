@@ -88,7 +88,6 @@ def design_effect(clusters: Iterable[tuple[float, int]], variance: float) -> flo
 
     Args:
         clusters: For each cluster, the sum and the number of its elements.
-        variance: The variance of all elements.
     """
     seen = [(total, number) for total, number in clusters if number]
     if len(seen) < 2 or variance <= 0:

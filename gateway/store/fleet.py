@@ -1,9 +1,7 @@
 """The state of a replica, which it shares with other replicas in PostgreSQL.
 
-Each start of a replica has its own id. A heartbeat every second reports the replica, writes a batch
-of its counts, and reads the overrides. A notification of a change triggers the next heartbeat at
-once. No request waits for a heartbeat: unwritten counts stay in the outbox, and the last overrides
-stay in force.
+A heartbeat every second reports the replica, writes a batch of its counts, and reads the overrides.
+Unwritten counts stay in the outbox, and the last overrides stay in force.
 """
 
 import asyncio

@@ -1,13 +1,8 @@
 """The leader: the only replica that adds batches to the sums and decides cutovers.
 
-Each round, once a second, is one transaction. It takes an exclusive lock, acquires or renews the
-lease, adds the waiting batches to the sums, decides the cutovers by the counts since this replica
-became the leader, and writes the decisions. If a step fails, the whole round is rolled back.
-
-The lease uses only the clock of the database. A killed or suspended leader does not renew its
-lease. When the lease has expired, the first replica that tries to acquire it becomes the leader,
-with the next token. A leader that resumes after a suspension changes nothing, since its lease has
-expired.
+Each round, once a second, is one transaction under an exclusive lock, which is rolled back as a
+whole if a step fails. The lease uses only the clock of the database. A leader that resumes after a
+suspension changes nothing, since its lease has expired.
 
 Only the leader changes sums, so transactions do not conflict. The cost of a round depends on the
 size of the batches, not on the size of the sums.
@@ -294,7 +289,6 @@ class Lease(NamedTuple):
     """The lease of the leader.
 
     Attributes:
-        token: how often the lease has been acquired; renewals do not count.
         renewed: the time of the last renewal, by the clock of the database; 0 if the lease was
             released.
     """

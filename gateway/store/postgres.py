@@ -176,7 +176,6 @@ _END_SILENT = sa.text(
     " WHERE c.relnamespace = CAST(:of AS regnamespace) AND l.mode <> 'AccessShareLock'"
     " OR l.locktype = 'advisory' AND l.objid IN (:judge, :change))"
 )
-# The seconds between checks of the listening connection.
 _LISTEN = 10.0
 _BEGIN = (
     f"BEGIN{{mode}}; SET LOCAL search_path TO {SCHEMA};"

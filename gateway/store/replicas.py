@@ -43,7 +43,6 @@ class ReplicaRow(NamedTuple):
     Attributes:
         sequence: the number of the last batch that this start has written.
         merged: the number of the last batch of this start that is in the sums.
-        applied: the revision of the overrides in force.
         gone: the time at which the replica left, was forgotten or was replaced by its next start;
             None while the replica belongs to the fleet.
     """
@@ -138,7 +137,6 @@ def fleet_view(
 
 
 def warnings(rows: Sequence[ReplicaRow], now: float, revision: int, changed: float) -> list[str]:
-    """Return a sentence for each problem of the fleet."""
     here = _heard(rows, now)
     found = []
     if len(hashes := {row.rules for row in here}) > 1:
@@ -185,7 +183,6 @@ def encode_failing(services: Sequence[FailingService]) -> str:
 
 
 def decode_failing(encoded: str) -> list[FailingService]:
-    """Return the services that `encode_failing` has encoded; raises DecodeError."""
     return msgspec.json.decode(encoded, type=list[FailingService]) if encoded else []
 
 

@@ -44,11 +44,9 @@ _APPLICATION = 0x76677773
 # earlier gateways refuse this number as too new.
 _ALEMBIC = 4
 _MODE = 0o600
-# The name of the document with the number of writes.
 _WRITES = "writes"
 # The suffixes of SQLite's write-ahead log and of its index. Without these files, writes are lost.
 _BESIDE = ("-wal", "-shm")
-# Exceptions raised by corrupt rows.
 _UNREADABLE = (
     *(SQLAlchemyError, sqlite3.Error, msgspec.DecodeError),
     *(ValueError, TypeError, LookupError),

@@ -76,7 +76,6 @@ class StateView(NamedTuple):
         counted: the time up to which the sums are complete.
         replica: the name of the replica if the sums cover only this replica; None if they cover all
             replicas.
-        gaps: the reasons why the sums may be incomplete.
     """
 
     totals: Totals
@@ -90,7 +89,6 @@ class VersionReading(NamedTuple):
     """All data about a version, read from one snapshot of the store.
 
     Attributes:
-        days: the intervals of the daily history by their start, in seconds since 1970.
         minutes: the intervals of the history by the minute, which may lack callers.
         latest: the latest audit entry about the version; None without an entry, or if the audit log
             cannot be read.
@@ -149,8 +147,6 @@ class Membership(NamedTuple):
     """The name of this gateway, and functions that return its configuration.
 
     Attributes:
-        refused: returns why the configuration on disk is not in force; an empty string if it is in
-            force.
         overrides_file: the file in the local cache with the last overrides.
     """
 
@@ -172,8 +168,6 @@ class StoreHealth:
 
     Attributes:
         heard: the time of the last confirmed heartbeat or write; 0 without one.
-        stale_since: the time since which the store cannot be reached, in seconds since 1970; None
-            while it can be reached.
         behind: whether the store may lack more than the counts since the last write.
     """
 

@@ -34,7 +34,6 @@ class UsageDelta(msgspec.Struct, array_like=True, frozen=True):
         refused: the number of requests that were refused before they were planned, or because of a
             client error.
         failed: the number of requests with status 5xx or an incomplete response.
-        served: the number of requests that were not refused.
     """
 
     api: str
@@ -52,8 +51,6 @@ class TrafficDelta(msgspec.Struct, array_like=True, frozen=True):
 
     Attributes:
         endpoint: the path template of the endpoint; empty if the path matches no endpoint.
-        method: one of METHODS, or OTHER.
-        status: the status of the response; 0 without a response.
         error: the value of `error.type` in OpenTelemetry's conventions; empty without an error.
         buckets: the number of requests by duration: one number for each bound in BOUNDS, and one
             for longer requests.
@@ -156,7 +153,6 @@ class SampleDelta(msgspec.Struct, array_like=True, frozen=True):
     """A redacted example of a counted event, for operators.
 
     Attributes:
-        kind: the kind of the counter, as in CounterDelta.
         document: the event as a JSON value. Samples with equal values are duplicates.
         request: the `request_id`, `method` and `path` of the request.
     """
@@ -205,11 +201,7 @@ def latency_bucket(seconds: float) -> int:
 
 
 def latency_quantile(buckets: Mapping[int, int], share: float) -> float:
-    """Return the quantile of durations in seconds; 0 without responses.
-
-    Args:
-        share: above 0 and at most 1, such as 0.95.
-    """
+    """Return the quantile of durations in seconds; 0 without responses."""
     wanted = share * sum(buckets.values())
     seen = 0
     for index in sorted(buckets):

@@ -175,7 +175,6 @@ class Interval:
         return found
 
     def numbers(self) -> tuple[int, int, int, float, bytes, bytes]:
-        """Return the arguments of the constructor, except for the resolution."""
         counts = self.requests, self.errors, self.refused
         return *counts, self.seconds, _packed(self.buckets), self.callers.content
 
@@ -210,7 +209,6 @@ class HistoryQuery(NamedTuple):
     callers: float | None = None
 
     def since(self, now: float) -> float:
-        """Return the earliest start of the intervals, in seconds since 1970."""
         span = self.by.seconds * self.by.max_intervals if self.span is None else self.span
         return now - span
 
@@ -230,7 +228,6 @@ class HistoryView(NamedTuple):
     Attributes:
         series: the intervals by version and by start, in ascending order, without empty intervals.
         now: the time in seconds since 1970, by the clock of the intervals.
-        replica: the name of the replica if the counts are only its own; None for all replicas.
     """
 
     query: HistoryQuery

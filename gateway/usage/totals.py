@@ -73,7 +73,6 @@ class TopClients:
         changed: the keys of the rows that were changed or removed since the last call of
             `Totals.changes`.
         last: the time of the last request, in seconds since 1970; 0 without requests.
-        served: the time of the last request that was not refused; 0 if all requests were refused.
     """
 
     def __init__(self, rows: dict[RowKey, ClientUsage] | None = None, floor: int = 0) -> None:
@@ -173,7 +172,6 @@ class StateRows:
     Attributes:
         floors: `TopClients.floor` by API and version.
         audit: rows to append to the audit log; if read from a store, the latest rows.
-        history: additions to intervals; empty if read from a store.
     """
 
     usage: list[UsageRow] = field(default_factory=list)

@@ -106,7 +106,6 @@ def compare(
     *arguments: str,
     **variables: str,
 ) -> Comparison:
-    """Run a client at the first stand-in, then at the second one through a gateway."""
     alone, behind = services
     with alone.serve() as base:
         direct = client.run(base, *arguments)

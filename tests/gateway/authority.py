@@ -55,11 +55,9 @@ class Authority:
         return KeyPair(chain, issued.private_key_pem.bytes())
 
     def write(self, name: str, *names: str, expired: bool = False, early: bool = False) -> KeyPair:
-        """Issue a certificate and write it to NAME.pem and NAME.key."""
         return self.write_pair(name, self.issue(*names, expired=expired, early=early))
 
     def write_pair(self, name: str, pair: KeyPair) -> KeyPair:
-        """Write a certificate and its key to NAME.pem and NAME.key."""
         for suffix, content in zip((".pem", ".key"), pair, strict=True):
             path = self.folder / f"{name}{suffix}"
             fresh = path.with_suffix(f"{suffix}.fresh")

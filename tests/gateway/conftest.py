@@ -204,7 +204,6 @@ def through(standing: Program, upstream: StartUpstream) -> StartUpstream:
 
 @pytest.fixture
 def operating(tmp_path: Path) -> MakeOperator:
-    """Create operators with a configuration that begins with the given text."""
     return partial(make_operator, tmp_path)
 
 

@@ -226,8 +226,6 @@ class Stack:
 
 @dataclass
 class Scripted:
-    """An upstream on a raw socket, whose behavior on each connection a test determines."""
-
     requests: list[bytes] = field(default_factory=list)
     connections: int = 0
     port: int = 0

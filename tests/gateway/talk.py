@@ -27,8 +27,6 @@ def ask(line: str = "GET /plain", *fields: str, body: bytes = b"", http: str = "
 
 @dataclass(frozen=True)
 class Answer:
-    """A response, final or interim, as received."""
-
     status: int
     reason: str
     fields: list[tuple[str, str]]

@@ -106,8 +106,6 @@ class Shop:
 
 
 class RefusedError(Exception):
-    """An error in the format of version 3."""
-
     def __init__(self, status: int, code: str, detail: str) -> None:
         self.status = status
         self.problem = {"title": "RefusedError", "code": code, "detail": detail}

@@ -184,7 +184,6 @@ class Tab:
     faults: list[str] = field(default_factory=list)
 
     def open(self, path: str) -> Page:
-        """Open an address and wait until it is shown and updated by events."""
         self.page.goto(f"{self.base}{path}")
         return self.page
 

@@ -47,13 +47,11 @@ TRICKS = (
 
 
 async def deaf(client: Client) -> None:
-    """Request a large response and read nothing of it."""
     client.send(ask("GET /bytes?size=12000000"))
     await asyncio.sleep(_HOLD)
 
 
 async def deaf_converted(client: Client) -> None:
-    """Request a large converted response and read nothing of it."""
     client.send(ask("GET /v1/catalog?size=3000"))
     await asyncio.sleep(_HOLD)
 

@@ -163,8 +163,6 @@ class Load:
 
 @dataclass
 class Visit:
-    """A client's connection, with its last request and the time of that request."""
-
     load: Load
     service: str
     opened: float = field(default_factory=monotonic)

@@ -37,7 +37,6 @@ def _read_log(log: Path) -> list[dict[str, Any]]:
 
 
 def _start(stack: ExitStack, folder: Path, extra: Mapping[str, str]) -> tuple[Process, int, Path]:
-    """Start the program in a folder; when it listens, return the process, its port and its log."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("USERS_")}
     folder.mkdir(exist_ok=True)
     log = Path(mkdtemp(dir=folder)) / "log"

@@ -35,7 +35,6 @@ OBJECT = "{ type: object, required: [size], properties: { size: { type: TYPE } }
 
 @pytest.fixture
 def pair(tmp_path: Path) -> Path:
-    """Write a configuration with two versions that differ in the type of one field."""
     (tmp_path / "gateway.yaml").write_text(PAIR)
     for name, kind in (("v1.yaml", "string"), ("v2.yaml", "integer")):
         schema = OBJECT.replace("TYPE", kind)

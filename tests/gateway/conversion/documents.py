@@ -197,7 +197,6 @@ def default_at(field: str, value: Document) -> Change:
 
 
 def text(document: Document) -> str:
-    """Return a document as JSON, in which the order of keys is visible."""
     return json.dumps(document)
 
 
@@ -227,7 +226,6 @@ def both(change: Change, document: Json, upwards: bool) -> Json:
 
 
 def spelt(change: Change, value: str, *, upwards: bool) -> str:
-    """Return the JSON text of a field after a change, given the text before."""
     fields = {"f": Sealed(value)}
     changed = (up if upwards else down)(change, fields, _OPEN)
     assert isinstance(changed, dict)

@@ -69,8 +69,6 @@ def body(conversion: Conversion) -> BodyConversion:
 
 
 class TestCompose:
-    """Conversions between any two versions, through all links between the two."""
-
     @pytest.mark.parametrize(
         ("source", "target", "direction", "links"),
         [
@@ -113,8 +111,6 @@ class TestCompose:
 
 
 class TestArrays:
-    """Bodies that are arrays: objects in them are converted, other elements are unchanged."""
-
     UP = compose(LADDER, DECLARED, V1, V9)
 
     @pytest.mark.parametrize(
@@ -151,8 +147,6 @@ class TestArrays:
 
 
 class TestStatuses:
-    """Successful responses are converted, and errors only if a link lists their status."""
-
     DOWN = compose(LADDER, DECLARED, V9, V1)
 
     @pytest.mark.parametrize("status", [200, 201, 202, 204, 206, 226, 299])

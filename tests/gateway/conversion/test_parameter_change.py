@@ -47,8 +47,6 @@ SIZE = add_parameter("page size", "2 0")
 
 
 class TestQuery:
-    """Raw queries, without the question mark."""
-
     @pytest.mark.parametrize(
         ("change", "older", "newer"),
         [

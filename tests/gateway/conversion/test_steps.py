@@ -18,8 +18,6 @@ def marked(document: Document, scopes: list[str], form: JsonForm) -> Document:
 
 
 class TestElements:
-    """Errors for values that are not the object or array that the scopes expect."""
-
     @pytest.mark.parametrize(
         ("document", "scopes", "at", "expected", "found"),
         [

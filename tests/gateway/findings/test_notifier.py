@@ -26,8 +26,6 @@ from tests.gateway.rules.rules import loaded
 
 
 class Receiver:
-    """A webhook that records messages and responds with `status`."""
-
     def __init__(self) -> None:
         self.got: list[tuple[str, str]] = []
         self.stamps: list[int] = []

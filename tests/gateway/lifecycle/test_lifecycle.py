@@ -183,8 +183,6 @@ class TestSuccessor:
 
 
 class TestEnd:
-    """A version ends at its sunset. An exempt client may have a later one."""
-
     @pytest.mark.parametrize(
         ("client", "now", "ended"),
         [

@@ -21,8 +21,6 @@ class UnfinishedError(Exception):
 
 @dataclass(frozen=True)
 class Asked:
-    """An unambiguous request."""
-
     line: bytes
     fields: Fields
     body: bytes | None

@@ -20,8 +20,6 @@ Publish = Callable[[Path, str], None]
 
 
 class TestRealBackends:
-    """The example person, each version served by the other version's backend."""
-
     def test_version_1_is_served_from_backend_v2(self, house: House) -> None:
         assert get(house.gateway, "/real/down/v2").json == V2
         got = get(house.gateway, "/real/down/v1", "X-Request-Id: down")

@@ -118,8 +118,6 @@ class TestAnnounced:
 
 
 class TestOver:
-    """After the sunset, all clients that are not exempt get 410."""
-
     @mechanisms
     @pytest.mark.parametrize("service", ["service: s, ", ""], ids=["served", "not served"])
     async def test_a_version_after_its_sunset_is_410_with_its_successor(

@@ -210,8 +210,6 @@ class TestRequest:
 
 
 class TestForwarded:
-    """Only the gateway and trusted proxies may state who the client is."""
-
     SPOOFED = (
         "Forwarded: for=10.9.9.9;host=evil.test;proto=https",
         "X-Forwarded-For: 10.9.9.9",
@@ -450,8 +448,6 @@ class TestResponse:
 
 
 class TestConnections:
-    """The effect of refusals and upgrade requests on later requests of the connection."""
-
     def test_one_connection_carries_pipelined_requests(self, house: House) -> None:
         one = b"GET /plain HTTP/1.1\r\nHost: a\r\nX-N: %d\r\n\r\n"
         last = b"GET /plain HTTP/1.1\r\nHost: a\r\nX-N: 3\r\nConnection: close\r\n\r\n"

@@ -81,8 +81,6 @@ TOUCHED = {"content-type", "content-encoding", "content-language", "x-new", "x-o
 
 
 class Shown(NamedTuple):
-    """The compared parts of a message: the query, fields and body, or the refusal."""
-
     query: str
     fields: list[tuple[str, str]]
     body: bytes

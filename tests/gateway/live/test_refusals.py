@@ -22,8 +22,6 @@ endpoints = pytest.mark.parametrize(
 
 
 class TestMethods:
-    """Every endpoint lists its methods in Allow, and refuses all others."""
-
     @endpoints
     @pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE", "TRACE", "PURGE", "BREW", "get"])
     def test_a_method_that_no_endpoint_has_is_405_with_allow(
@@ -118,8 +116,6 @@ REFUSALS: dict[str, tuple[str, str, list[str], bytes | None, bytes, tuple[int, s
 
 @pytest.mark.parametrize(("endpoint", "lines", "vary"), VARYING.values(), ids=VARYING)
 class TestVary:
-    """Vary lists the headers that select the version in every response, including refusals."""
-
     def test_vary_names_the_mechanisms_when_the_version_is_refused(
         self, house: House, endpoint: str, lines: list[str], vary: list[str]
     ) -> None:

@@ -71,8 +71,6 @@ ODD = [
 
 @pytest.mark.parametrize(("raw", "code"), ODD)
 class TestOdd:
-    """Values that are not versions are refused, never guessed."""
-
     def test_a_malformed_version_in_the_path_is_404(
         self, stack: Stack, raw: str, code: str
     ) -> None:
@@ -331,8 +329,6 @@ class TestDefaults:
 
 
 class TestSeveral:
-    """If an endpoint has several mechanisms, all that name a version must agree."""
-
     @pytest.mark.parametrize(
         ("query", "lines", "version"),
         [

@@ -224,7 +224,6 @@ def test_an_outcome_without_a_target_has_no_counts_for_a_service() -> None:
 
 
 def recorder(observe: Callable[[Sequence[Exchange]], None]) -> Recorder:
-    """Return a recorder that calls `observe` with the exchanges whose response was copied."""
     return Recorder(asyncio.get_running_loop(), lambda _: None, observe)
 
 

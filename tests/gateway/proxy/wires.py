@@ -55,8 +55,6 @@ class Wire(asyncio.Transport):
 
 
 class Somewhere:
-    """The connection of an exchange, for tests that need no real connection."""
-
     peer = "192.0.2.1"
     scheme = "http"
     certificate = None

@@ -126,8 +126,6 @@ class _Asked:
 
 
 class _Usual:
-    """Draws random requests and their outcomes on a healthy route."""
-
     def __init__(self, traffic: Traffic, chance: random.Random) -> None:
         number = traffic.clients
         self._names = [f"c{each}" for each in range(number)]
@@ -184,8 +182,6 @@ class _Usual:
 
 
 class _Sums:
-    """The counts for one second, on one route and in one cell."""
-
     def __init__(self) -> None:
         self.requests = self.overdue = self.writes = self.failed_writes = 0
         self.ends = [0] * len(OUTCOMES)

@@ -37,7 +37,6 @@ BACK_BY_LITTLE = replace(STEPS, gates=replace(GATES, inconclusive=GateAction.ROL
 def at(
     percent: float, word: DecidedBy = DecidedBy.RULES, why: str = "as configured"
 ) -> CutoverState:
-    """Return a state of a cutover that was set at time 0."""
     return CutoverState(percent, word, why, 0.0)
 
 

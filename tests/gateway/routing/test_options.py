@@ -134,8 +134,6 @@ def answer(snapshot: Snapshot, path: str) -> str:
 
 
 class TestWork:
-    """The work for a preflight is bounded, regardless of the number of versions."""
-
     @pytest.mark.parametrize(
         ("default", "each"),
         [
@@ -198,8 +196,6 @@ CORS = "cors: { origins: [https://app.example] }"
 
 
 class TestMethods:
-    """A preflight for an allowed method is forwarded to the service; any other OPTIONS is not."""
-
     NOW = 1_800_000_000.0
 
     def decided(

@@ -137,8 +137,6 @@ class TestChoosing:
 
 
 class TestDefault:
-    """A default serves requests that name no version, unless they exclude it."""
-
     @pytest.mark.parametrize(
         ("accept", "version"),
         [
@@ -208,8 +206,6 @@ class TestDefault:
 
 
 class TestMethods:
-    """HEAD is planned like GET, OPTIONS gets a 204, any other method gets a 405 with Allow."""
-
     @MECHANISMS
     @pytest.mark.parametrize("method", ["GET", "HEAD"])
     def test_get_and_head_are_planned_alike(self, mechanism: str, method: str) -> None:
@@ -337,8 +333,6 @@ class TestMethods:
 
 
 class TestVary:
-    """Vary of every response, including refusals, names the headers that select the version."""
-
     @pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "DELETE"])
     @pytest.mark.parametrize("version", ["1", "3", "01"])
     @pytest.mark.parametrize(
@@ -476,8 +470,6 @@ class TestFields:
 
 
 class TestEnding:
-    """Versions that end: announcements, brownouts and refusals, by client and time."""
-
     TERMS = VersionLifecycle(V1, 50.0, 100.0, exempt={"acme": 200.0})
     NEXT = Successor(V2, None, parse_template("/v{version}/person"))
     SAID = ((b"Deprecation", b"@50"), (b"Sunset", b"Thu, 01 Jan 1970 00:01:40 GMT"))
@@ -594,8 +586,6 @@ def pinned() -> Snapshot:
 
 
 class TestPins:
-    """If a request names no version, the client may determine it."""
-
     @pytest.mark.parametrize(
         ("target", "client", "version", "mechanism"),
         [
@@ -628,8 +618,6 @@ class TestPins:
 
 
 class TestMatched:
-    """With matching configured, an unsupported version is served by a supported one."""
-
     def nearest(self, endpoint: Endpoint, **aliases: Version) -> Snapshot:
         assert endpoint.selector is not None
         matching = Matching((V1, V2), nearest_lower=True, aliases=aliases)

@@ -183,8 +183,6 @@ TWO = pytest.mark.parametrize(
 
 
 class TestSeveralMechanisms:
-    """If an endpoint has several mechanisms, all versions in a request must agree."""
-
     @TWO
     def test_equal_versions_are_no_conflict(self, first: Reader, second: Reader) -> None:
         assert select((first, ("2",)), (second, ("2",))) == Selected(V2, first.mechanism)
@@ -283,8 +281,6 @@ NEAREST = Matching(tuple(DATED.values()), (Format.DATE,), nearest_lower=True)
 
 
 class TestMatching:
-    """With matching configured, a string may select a version other than the one that it names."""
-
     @READERS
     @pytest.mark.parametrize(
         ("value", "label", "named"),

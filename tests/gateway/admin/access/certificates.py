@@ -28,7 +28,6 @@ class CertificateFiles(NamedTuple):
 
 
 def write_certificate(folder: Path, name: str = "tls", password: bytes = b"") -> CertificateFiles:
-    """Write a certificate for 127.0.0.1 to NAME.crt, and its key to NAME.key."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
     now = datetime.now(UTC)

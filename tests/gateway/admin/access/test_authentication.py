@@ -264,8 +264,6 @@ async def test_a_browser_without_a_session_gets_the_login_page(operating: MakeOp
 
 
 class Limited:
-    """Sends wrong tokens from given addresses at given times."""
-
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 0.0
         self.events: list[dict[str, Any]] = []

@@ -26,7 +26,6 @@ API = """
 
 
 def rules() -> str:
-    """Return a configuration with 200 versions that all have a brownout every day."""
     versions = "".join(VERSION.format(number) for number in range(1, VERSIONS + 1))
     apis = "".join(API.format(number, number, versions) for number in range(APIS))
     return f'services: {{ s: {{ targets: ["http://127.0.0.1:1"] }} }}\napis:{apis}'

@@ -39,6 +39,5 @@ apis:
 
 
 def rules(old: str = "", new: str = "") -> Snapshot:
-    """Return the configuration, with the first occurrence of `old` replaced by `new`."""
     assert not old or old in RULES
     return loaded(RULES.replace(old, new, 1) if old else RULES)

@@ -31,8 +31,6 @@ from tests.gateway.world import LAW
 
 
 class TestDefault:
-    """Only the newer version has the field."""
-
     @pytest.mark.parametrize(
         ("change", "older", "newer"),
         [

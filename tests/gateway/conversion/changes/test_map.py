@@ -38,8 +38,6 @@ FOLDED = mapped({"OPEN": "open"}, "OTHER", unknown=Number("0"))
 
 
 class TestMap:
-    """Each version has its own words."""
-
     @pytest.mark.parametrize(
         ("newer", "older"),
         [("OPEN", "open"), ("ODD", 1), ("YES", True), (None, None)],

@@ -12,8 +12,6 @@ from gateway.proxy.record import Exchange
 
 
 class Silent:
-    """A handler that expects no requests."""
-
     limits = Limits()
     begin = Exchange
 

@@ -324,8 +324,6 @@ async def test_addresses_of_a_removed_host_name_are_dropped(
 
 
 class Load:
-    """Requests to a service from several clients, until the end of the block."""
-
     def __init__(self, pool: Pool, service: Service) -> None:
         self.pool, self.service = pool, service
         self.statuses: Counter[int] = Counter()

@@ -20,8 +20,6 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
 class Wire(asyncio.Transport):
-    """The other end of the connection: records sent bytes, and pauses of reading."""
-
     def __init__(self) -> None:
         super().__init__()
         self.sent = b""

@@ -86,7 +86,6 @@ class Flags:
 
     @property
     def loss(self) -> ConnectionEnd:
-        """Return what the end of the connection would mean."""
         if not self.asked or self.complete:
             return ConnectionEnd.NOTHING
         if self.switched or self.endless:

@@ -134,7 +134,6 @@ async def test_an_error_in_the_thread_is_raised_in_the_caller() -> None:
 
 @pytest.fixture
 def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return a list that records the network of each conversion in a thread."""
     ran: list[str] = []
     run = conversion_threads.run
 

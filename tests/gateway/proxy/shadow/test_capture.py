@@ -52,7 +52,6 @@ def budget() -> CaptureBudget:
 
 
 def left(budget: CaptureBudget) -> int:
-    """Return how many bytes of a budget are free, and take them."""
     return next(size for size in range(100, -1, -1) if budget.take(size))
 
 

@@ -39,8 +39,6 @@ DOCUMENT = {
 
 
 class Tally(Recorder):
-    """Records the violations, and the numbers of checked and unchecked responses."""
-
     def __init__(self) -> None:
         self.violations: list[tuple[str, ...]] = []
         self.checked = self.unchecked = 0
