@@ -1,8 +1,7 @@
 """Starts programs by fork from a process that has imported them: importing takes a second of CPU.
 
-A pytest process starts one server with the first program. The server imports the modules of the
-programs, runs no thread and no event loop, and forks one child per program. The child takes the
-arguments, environment, folder and output of the program and runs `python -m program`.
+A pytest process starts one server with the first program. The server runs no thread and no event
+loop, and forks one child per program.
 
 A forked program differs from an executed one: its modules are already imported, it shares memory
 pages with the server, and its parent is the server. Also, a reload collects no garbage, since a

@@ -49,10 +49,7 @@ _PERIODS = ((86_400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
 
 
 def period_text(seconds: float) -> str:
-    """Return a period in its largest unit, such as `3 days`.
-
-    A unit is used if the period has at least two of it, or exactly one.
-    """
+    """Return a period in the largest unit that it has exactly once or at least twice."""
     for size, unit in _PERIODS:
         number = int(seconds / size)
         if number >= 2 or seconds == size:

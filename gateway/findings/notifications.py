@@ -119,11 +119,7 @@ class NotifyDocument(msgspec.Struct):
         self.known += [one for one in other.known if one not in self.known]
 
     def waits(self, webhook: str, now: float) -> dict[str, float]:
-        """Return the seconds until the next attempt, by the id of the event.
-
-        No value exceeds the interval before the retry, even if the clock was set back in the
-        meantime.
-        """
+        """Return the seconds until each next attempt, even if the clock was set back meanwhile."""
         return {
             one.id: min(max(found.due - now, 0.0), (0.0, *RETRIES)[found.attempts])
             for one in self.items
@@ -159,10 +155,7 @@ class NotifyDocument(msgspec.Struct):
                 each.state, each.error = "failed", "the configuration has no such webhook any more"
 
     def failing(self, names: Iterable[str]) -> Iterator[FailingWebhook]:
-        """Yield the failing webhooks among `names`.
-
-        A webhook no longer counts as failing when it accepts a message or a test message.
-        """
+        """Yield the failing webhooks. One that accepts a message, even a test, no longer fails."""
         for name in names:
             found = [(one.at, each) for one in self.items if (each := one.deliveries.get(name))]
             taken = self.taken.get(name, 0.0)

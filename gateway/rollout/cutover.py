@@ -97,11 +97,7 @@ class VersionCutover:
     every: float = 600.0
 
     def route_for(self, context: RequestContext) -> CutoverRoute:
-        """Return the route that a request takes.
-
-        A request without a client name cannot be assigned to a client, so it takes the new route
-        only at 100 percent.
-        """
+        """Return the route of a request. Without a client name, it is new only at 100 percent."""
         percent = percent_in_force(self, context.overrides)
         if percent >= 100:
             return CutoverRoute.NEW

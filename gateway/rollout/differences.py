@@ -169,10 +169,7 @@ def redacted(value: Document, key: bytes) -> str:
 
 
 def plain(value: Document, longest: int | None = _LONGEST_SAMPLE) -> str:
-    """Return a value as JSON, truncated to `longest` characters; None does not truncate.
-
-    Bytes become a string without line breaks.
-    """
+    """Return a value as JSON, truncated to `longest` characters; None does not truncate."""
     if value is MISSING:
         return "missing"
     if isinstance(value, bytes):

@@ -387,8 +387,6 @@ class TestFilling:
             parse_template("/users/{id}").fill({"version": "1"})
 
 
-# Laws -----------------------------------------------------------------------------------------
-
 letters = st.text(st.sampled_from("abv12.~%;"), max_size=3).filter(
     lambda text: "%" not in text or re.fullmatch(r"(?:[^%]|%[12a-b]{2})*", text) is not None
 )

@@ -245,8 +245,6 @@ class TestScope:
         assert body(compose(LADDER, links, V2, V1)).convert({"c": 1}, PLAIN) == {"a": 1}
 
 
-# Properties -----------------------------------------------------------------------------------
-
 CHANGES: list[Change] = [
     join((), (("a", "x"), ("a", "y")), ("a",), " "),
     join((), (("x",), ("y",)), ("b",), "-"),

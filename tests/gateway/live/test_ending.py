@@ -1,7 +1,4 @@
-"""The end of versions over sockets: announcements, brownouts, retirement, and exempt clients.
-
-The dates are far in the past or the future, so that no test has to wait.
-"""
+"""The end of versions over sockets: announcements, brownouts, retirement, and exempt clients."""
 
 import json
 from collections.abc import Awaitable, Callable

@@ -1,7 +1,4 @@
-"""A gateway with few file descriptors accepts only as many clients as it can serve.
-
-Admin connections never use the descriptors of clients and the configuration file.
-"""
+"""A gateway with few file descriptors accepts only as many clients as it can serve."""
 
 import asyncio
 import os

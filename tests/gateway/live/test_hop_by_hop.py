@@ -1,7 +1,4 @@
-"""Hop-by-hop fields are not forwarded, and everything else is forwarded byte for byte.
-
-These tests do not repeat those of `test_headers.py`.
-"""
+"""Hop-by-hop fields are not forwarded, and everything else is forwarded byte for byte."""
 
 import re
 

@@ -1,7 +1,4 @@
-"""Converted messages never lead to another host, and obey the limits on received messages.
-
-All tests of this file share one gateway.
-"""
+"""Converted messages never lead to another host, and obey the limits on received messages."""
 
 import json
 

@@ -111,9 +111,6 @@ class TestDefault:
         assert value == {"y": 1}
 
 
-# Laws -----------------------------------------------------------------------------------------
-
-
 @st.composite
 def defaults(draw: st.DrawFn) -> tuple[Change, Json, Json]:
     scopes = SCOPES[draw(st.sampled_from(sorted(SCOPES)))]

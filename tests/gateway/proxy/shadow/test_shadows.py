@@ -1,7 +1,4 @@
-"""Shadows: comparisons begin one by one, and the queue of waiting comparisons is limited.
-
-tests/gateway/live/test_shadowing.py tests the comparisons themselves over sockets.
-"""
+"""Shadows: comparisons begin one by one, and the queue of waiting comparisons is limited."""
 
 import asyncio
 import time

@@ -104,8 +104,6 @@ def test_members_keep_the_order_of_the_request(lines: list[str], expected: list[
     assert [member.essence for member in parse(lines)] == expected
 
 
-# Generators for the grammar of Accept -------------------------------------------------------
-
 tokens = st.text(st.sampled_from(TCHARS), min_size=1, max_size=6)
 quoted = st.text(st.sampled_from('ab ,;=/"\\é\t'), max_size=6).map(
     lambda text: '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
