@@ -154,7 +154,9 @@ def _listeners(settings: Settings, reloader: Reloader, count: int) -> list[list[
     listen = reloader.latest.listen
     ignored = [name for name in ("GATEWAY_HOST", "GATEWAY_PORT") if os.environ.get(name)]
     if listen and ignored:
-        reason = "'listen' in the configuration has precedence; remove one of the two"
+        reason = (
+            "'listen' in the configuration has precedence; unset the variables, or remove 'listen'"
+        )
         log.event("variable_ignored", "warning", variable=", ".join(ignored), reason=reason)
     return open_listeners(listen, settings.host, settings.port, count)
 
@@ -244,7 +246,7 @@ async def _admin(settings: Settings, operator: Operator, tasks: Tasks) -> AsyncI
     url = _url(listener, "http" if first is None else "https")
     foreign = not ip_address(listener.getsockname()[0]).is_loopback
     if foreign and operator.rules.admin.open:
-        reason = "others than this machine can read; name tokens in 'admin' in the rules"
+        reason = "other machines can read this port; configure tokens in 'admin'"
         log.event("admin_exposed", "warning", url=url, reason=reason)
     state = operator.state
     state.admin, state.failing = url, operator.failing_services

@@ -68,7 +68,7 @@ class AdminApi:
     async def history(self, request: web.Request) -> web.Response:
         key, by = self._version_key(request), request.query.get("by", Resolution.DAY)
         if by not in [*Resolution]:
-            _refuse(400, "bad_request", f"'by' is one of {', '.join(Resolution)}")
+            _refuse(400, "bad_request", f"'by' must be one of {', '.join(Resolution)}")
         view = await self._operator.state.history(HistoryQuery(Resolution(by), key[0]))
         return json_answer(history_report(view, key))
 
@@ -208,4 +208,4 @@ def _refuse(status: int, code: str, detail: str) -> NoReturn:
 
 def _refuse_missing(key: VersionKey, what: str) -> NoReturn:
     api, version = key
-    _refuse(404, "not_found", f"version {version} of {api} has no {what} in the rules")
+    _refuse(404, "not_found", f"version {version} of {api} has no {what} in the configuration")

@@ -60,7 +60,7 @@ def explain_body(
     of = "the request" if status is None else f"an answer {status}"
     yield "body", f"{_on_one_line(body.content) if body.content else 'none'} of {of}"
     if converting is None:
-        yield "becomes", "the same, since nothing converts it"
+        yield "becomes", "unchanged, since no conversion applies"
         return
     found = snapshot.router.find(head.path)
     captures = {} if found is None else found[1]
@@ -94,16 +94,16 @@ def explain_body(
                 yield "change", f"{one.name}, to version {one.target}"
                 whole = one.body is None
                 if one.body is not None:
-                    yield "becomes", _on_one_line(one.body) if one.changed else "the same"
+                    yield "becomes", _on_one_line(one.body) if one.changed else "unchanged"
                     yield from (("beside", text) for text in one.beside)
     if isinstance(made, Fault):
         yield "answer", f"{made.status} {made.code}: {made.detail}"
     elif made.kept:
-        yield "becomes", f"the same, since {made.kept}"
+        yield "becomes", f"unchanged, since {made.kept}"
     elif not made.body:
         yield "becomes", "none"
     elif lone.used is None:
-        yield "becomes", "the same, since nothing converts it"
+        yield "becomes", "unchanged, since no conversion applies"
     elif whole:
         yield "becomes", _on_one_line(made.body)
 

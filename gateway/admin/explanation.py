@@ -211,16 +211,16 @@ def _plan(chosen: Plan, head: RequestHead, readings: Readings) -> list[tuple[str
     if route.version is not None:
         facts.insert(0, ("version", f"{route.version}, {_why(chosen, readings)}"))
     if chosen.content_type is not None:
-        facts.append(("type", f"{chosen.content_type}, if the answer is JSON"))
+        facts.append(("type", f"{chosen.content_type}, if the response is JSON"))
     return facts
 
 
 def _why(chosen: Plan, readings: Readings) -> str:
     if chosen.chosen_by is NEWEST:
-        return "the newest that fits, as OPTIONS names none"
+        return "the newest matching version, since the OPTIONS request names none"
     named_there = [value for _, values in readings for value in values]
     named = not named_there or str(chosen.route.version) in named_there
-    return f"by {chosen.chosen_by}" + ("" if named else ", as the newest that fits")
+    return f"by {chosen.chosen_by}" + ("" if named else ", as the newest matching version")
 
 
 def _limits(
@@ -271,7 +271,7 @@ def _cutover(chosen: Plan, snapshot: Snapshot, context: RequestContext) -> list[
                 f", buckets below {percent * BUCKETS / 100:g}; '{context.client}' is in {number}"
             )
         else:
-            whom += ", and who has no name goes last"
+            whom += ", and clients without a name go last"
         facts.append(("cutover", f"the {chosen.cutover_route} route: {whom}"))
     return facts
 
@@ -288,10 +288,10 @@ def _shadow(chosen: Plan, method: str) -> list[tuple[str, str]]:
         asked = f"{other.route.service.name} for {other.operation_path.method} {other.target}"
     mode = rule.mode(other.method(method), chosen.endpoint.template.text)
     if mode is ShadowMode.VALIDATE:
-        fact = f"are converted and validated, not sent: what {asked} would be asked"
+        fact = f"are converted to requests to {asked} and validated, but not sent"
     else:
         dry = " as a dry run," if mode is ShadowMode.DRY_RUN else ""
-        fact = f"also ask {asked}, converted,{dry} to compare"
+        fact = f"are also sent, converted,{dry} to {asked} to compare responses"
     return [("shadow", f"{rule.percent:g}% {fact}")]
 
 
@@ -330,17 +330,17 @@ def _bodies(chosen: Plan, method: str) -> list[tuple[str, str]]:
         if (request := asking.for_request(chosen.method(method))) is not None:
             facts.append(("request", f"a body is converted {_way(request)}"))
         if (made := asking.made(chosen.method(method))) is not None:
-            facts.append(("request", f"where it has no body, one is made {_way(made)}"))
+            facts.append(("request", f"if it has no body, one is created {_way(made)}"))
         if asking.drops_body:
-            facts.append(("request", "is sent without a body where nothing is left of it"))
+            facts.append(("request", "is sent without a body if conversion leaves it empty"))
     if chosen.response is not None:
         for way, statuses in _statuses(chosen.response, method).items():
             facts.append(("response", f"a body of status {', '.join(statuses)} is converted {way}"))
         for status in range(200, 600):
             answered = chosen.response.status(method, status)
             if answered != status:
-                facts.append(("status", f"{status} of the service is answered as {answered}"))
-    return facts or [("bodies", "pass as they are")]
+                facts.append(("status", f"{status} of the service is returned as {answered}"))
+    return facts or [("bodies", "are forwarded unchanged")]
 
 
 def _statuses(conversion: Conversion, method: str) -> dict[str, list[str]]:

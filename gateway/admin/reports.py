@@ -88,7 +88,9 @@ async def usage_json(
     for key in used_versions(view, api, version):
         found = await read(key)
         if found.replica != view.replica:  # the view contains only the counts of one replica
-            raise StateUnreachableError("the store was lost while usage was read; ask again")
+            raise StateUnreachableError(
+                "the connection to the store was lost while usage was read; try again"
+            )
         for batch in batches(_lines(found, key), MOST_LINES):
             yield comma + msgspec.json.encode(batch)[1:-1]
             comma = b","
@@ -172,7 +174,7 @@ def usage_table(found: UsageReport) -> str:
 
 
 def _alone(replica: str | None) -> list[str]:
-    return [] if replica is None else [f"These are the counts of the replica {replica} alone."]
+    return [] if replica is None else [f"These are the counts of replica {replica} only."]
 
 
 def _remarks(found: UsageReport) -> Iterator[str]:
@@ -495,7 +497,7 @@ def cutover_table(found: CutoverReport) -> str:
         "new route": _outcomes(found.new),
         "shadow": compared_text(found.compared, found.differing)
         if found.counted_from is None
-        else f"not known yet: responses count from {found.counted_from} on",
+        else f"not known yet: responses are counted from {found.counted_from} on",
     }
     if found.uncompared:
         facts["missing"] = f"never compared: {listed(found.uncompared)}"

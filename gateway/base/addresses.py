@@ -36,7 +36,7 @@ def parse_network(text: str) -> Network:
         written = ip_network(text)
     except ValueError:
         raise ValueError(
-            "not a network, or not its first address; write one like 10.0.0.0/8"
+            "not a network, or not the first address of a network; write one like 10.0.0.0/8"
         ) from None
     if isinstance(written, IPv4Network) or written.prefixlen < _MAPPED_BITS:
         return written

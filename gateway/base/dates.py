@@ -12,16 +12,18 @@ def parse_date(text: str) -> float:
     try:
         date = datetime.fromisoformat(text.upper())
     except ValueError:
-        raise ValueError(f"'{text}' is no date; write one like 2026-12-31") from None
+        raise ValueError(f"'{text}' is not a date; write one like 2026-12-31") from None
     if len(text) == len("2026-12-31"):
         date = date.replace(tzinfo=UTC)
     if date.tzinfo is None:
-        raise ValueError(f"a time needs its offset; write {text}Z if it is UTC, or like +01:00")
+        raise ValueError(
+            f"a time needs an offset from UTC; write {text}Z for UTC, or add one such as +01:00"
+        )
     try:
         return date.astimezone(UTC).timestamp()
     except OverflowError:
         raise ValueError(
-            "a date lies between the years 1 and 9999, in UTC as well; write one like 2026-12-31"
+            "a date must be between the years 1 and 9999, also in UTC; write one like 2026-12-31"
         ) from None
 
 

@@ -57,12 +57,12 @@ class FaultCode(StrEnum):
     )
     METHOD_NOT_ALLOWED = (
         "method_not_allowed", Blame.CLIENT, 405, "Method not allowed",
-        ("The endpoint lacks the method; Allow lists those it has. Also TRACE with Max-Forwards: "
-        "0, whose response could show credentials."),
+        ("The endpoint does not support the method; Allow lists the supported methods. Also TRACE "
+        "with Max-Forwards: 0, whose response could show credentials."),
     )
     REQUEST_TIMEOUT = (
         "request_timeout", Blame.CLIENT, 408, "Request timed out",
-        "Header fields or a body came too slowly.",
+        "The header fields or the body arrived too slowly.",
     )
     BODY_TOO_LARGE = (
         "body_too_large", Blame.CLIENT, 413, "Body too large",
@@ -87,8 +87,8 @@ class FaultCode(StrEnum):
     )
     UNCONVERTIBLE_REQUEST = (
         "unconvertible_request", Blame.CLIENT, 400, "Request cannot be converted",
-        ("The request does not fit the version it was sent for; the detail names the place. Also "
-        "a WebSocket whose messages would have to be converted."),
+        ("The request does not fit the version it was sent for; the detail names the location. "
+        "Also a WebSocket whose messages would have to be converted."),
     )
     OPERATION_MISSING = (
         "operation_missing", Blame.CLIENT, 404, "Operation no longer offered",
@@ -100,8 +100,8 @@ class FaultCode(StrEnum):
     )
     VERSION_MALFORMED = (
         "version_malformed", Blame.CLIENT, 400, "Version malformed",
-        ("The version is not written in the format of the API, or another parameter looks like "
-        "that of the version."),
+        ("The version is not written in the format of the API, or another parameter "
+        "resembles the version parameter."),
     )
     VERSION_UNKNOWN = (
         "version_unknown", Blame.CLIENT, 400, "Version not supported",
@@ -109,7 +109,7 @@ class FaultCode(StrEnum):
     )
     VERSION_CONFLICT = (
         "version_conflict", Blame.CLIENT, 400, "Versions contradict each other",
-        "Two places of the request name different versions.",
+        "Two parts of the request name different versions.",
     )
     VERSION_RETIRED = (
         "version_retired", Blame.CLIENT, 410, "Version retired",
@@ -152,8 +152,9 @@ class FaultCode(StrEnum):
     )
     GATEWAY_EXHAUSTED = (
         "gateway_exhausted", Blame.GATEWAY, 503, "Gateway cannot connect",
-        ("The machine of the gateway has no local port, file or memory for a connection. It "
-        "counts neither against the target nor in gates; Retry-After is set."),
+        ("The gateway's machine lacks a local port, file descriptor or memory for a connection. "
+        "The failure counts neither against the target nor in gates; "
+        "Retry-After is set."),
     )
     UPSTREAM_UNAVAILABLE = (
         "upstream_unavailable", Blame.UPSTREAM, 503, "No healthy backend",
@@ -173,7 +174,7 @@ class FaultCode(StrEnum):
     )
     CONVERSION_FAILED = (
         "conversion_failed", Blame.UPSTREAM, 502, "Response cannot be converted",
-        "A response that must be converted cannot be; nothing of it is sent.",
+        "A response cannot be converted to the client's version, so nothing of it is sent.",
     )
     # fmt: on
 
@@ -302,6 +303,8 @@ class FaultError(Exception):
 class FunctionError(Exception):
     """`reason` is for the client; `cause`, for the log, follows the name of the function."""
 
-    def __init__(self, reason: str = "the Python function refuses it", cause: str = "") -> None:
+    def __init__(
+        self, reason: str = "the Python function rejected the value", cause: str = ""
+    ) -> None:
         super().__init__(cause)
         self.reason, self.cause = reason, cause

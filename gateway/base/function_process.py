@@ -134,7 +134,7 @@ class FunctionProcess:
         except Exception as error:  # unpickling may run foreign code
             self.kill()
             cause = f"returned a value that is not JSON: {type(error).__name__}"
-            raise FunctionError("the Python function returns no JSON value", cause) from None
+            raise FunctionError("the Python function did not return a JSON value", cause) from None
         finally:
             self.calling = ""
         if not succeeded:

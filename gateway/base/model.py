@@ -27,12 +27,11 @@ Name = Annotated[
     str,
     matching(
         r"^[A-Za-z_][A-Za-z0-9_.-]*$",
-        "a name has letters and digits of ASCII, '_', '-' and '.', and begins with a letter or '_'",
+        "a name consists of ASCII letters, digits, '_', '-' and '.', and begins with a letter or "
+        "'_'",
     ),
 ]
-FieldName = Annotated[
-    str, matching(FIELD_NAME, "not the name of a header; write one like X-API-VERSION")
-]
+FieldName = Annotated[str, matching(FIELD_NAME, "not a header name; write one like X-API-VERSION")]
 BodyTypes = Annotated[
     str,
     matching(
@@ -44,7 +43,7 @@ BodyTypes = Annotated[
 ]
 Reading = Literal["json", "json_lines", "pass"]
 Method = Annotated[
-    str, matching(r"^[A-Z]+(-[A-Z]+)*$", "not a method; write it in capitals, as in GET")
+    str, matching(r"^[A-Z]+(-[A-Z]+)*$", "not an HTTP method; write it in capitals, as in GET")
 ]
 Date = Annotated[
     str,

@@ -55,7 +55,7 @@ class Webhook(SectionModel):
             found = b""
         if not self.secret.startswith(_PREFIX) or not _SHORTEST <= len(found) <= _LONGEST:
             raise ValueError(
-                f"not a key of Standard Webhooks; write {_PREFIX} and {_SHORTEST} to {_LONGEST}"
+                f"not a Standard Webhooks key; write {_PREFIX} and {_SHORTEST} to {_LONGEST}"
                 " random bytes as base64"
             )
         return found
@@ -76,7 +76,11 @@ class Notify(SectionModel):
             mistakes.attempt(partial(_check_url, webhook.url), *at, "url")
             mistakes.attempt(webhook.key, *at, "secret")
             if webhook.secret is not None and webhook.form != "standard":
-                mistakes.add("chats check no signature; remove it, or 'form'", *at, "secret")
+                mistakes.add(
+                    "chat services do not check signatures; remove it, or remove 'form'",
+                    *at,
+                    "secret",
+                )
         if self.page:
             mistakes.attempt(partial(_check_url, self.page), "notify", "page")
 

@@ -41,13 +41,13 @@ def parsers(names: Iterable[str] = COMMANDS) -> CommandParser:
     parser = CommandParser(
         prog="python -m gateway" if Path(sys.argv[0]).name == "__main__.py" else _NAME,
         description="The version gateway. Without a command, it serves.",
-        epilog="The environment sets where to listen and which rules to load: GATEWAY_HOST,"
+        epilog="The environment sets where to listen and which configuration to load: GATEWAY_HOST,"
         " GATEWAY_PORT, GATEWAY_ADMIN_HOST, GATEWAY_ADMIN_PORT,"
         " GATEWAY_ADMIN_HOSTS, GATEWAY_CONFIG,"
         " GATEWAY_WORKERS, GATEWAY_GRACE, GATEWAY_SHADOW_LOAD, GATEWAY_REPLICA,"
         " GATEWAY_OVERRIDES_FILE."
-        " Commands that ask a gateway take GATEWAY_ADMIN_TOKEN, GATEWAY_ADMIN_TOKEN_FILE and"
-        " GATEWAY_ADMIN_CA as well.",
+        " Commands that connect to a gateway also read GATEWAY_ADMIN_TOKEN, "
+        "GATEWAY_ADMIN_TOKEN_FILE and GATEWAY_ADMIN_CA.",
     )
     parser.add_argument("--version", action="version", version=f"{_NAME} {_version()}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
@@ -59,7 +59,8 @@ def parsers(names: Iterable[str] = COMMANDS) -> CommandParser:
                 "--env",
                 type=Path,
                 metavar="FILE",
-                help="take variables that the environment lacks from NAME=value lines of this file",
+                help="read variables that are missing in the environment from NAME=value"
+                " lines of this file",
             )
         command.add_arguments(own)
     return parser
@@ -118,12 +119,12 @@ def _add_variables(path: Path) -> None:
             content = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise CommandError(
-            f"{path} cannot be read: {error.strerror}; name a file of NAME=value lines in --env"
+            f"{path} cannot be read: {error.strerror}; set --env to a file of NAME=value lines"
         ) from None
     if len(content) > MAX_BYTES:
         raise CommandError(
-            f"{path} is larger than {MAX_BYTES // 2**20} MiB; name a file of NAME=value lines in"
-            " --env"
+            f"{path} is larger than {MAX_BYTES // 2**20} MiB; set --env to a file of NAME=value "
+            f"lines"
         )
     for name, value in parse_environment(content, str(path)).items():
         os.environ.setdefault(name, value)

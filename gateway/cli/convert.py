@@ -133,7 +133,7 @@ def run(arguments: Namespace) -> int:
         return 1
     made = made._replace(fields=map_offline_fields(mapper, made.fields, status, message.link))
     if made.kept:
-        print(f"the body passes unchanged: {made.kept}", file=sys.stderr)
+        print(f"the body stays unchanged: {made.kept}", file=sys.stderr)
     _write(made, f"{head.method} {head.path}" if status is None else None, arguments)
     return 0
 
@@ -158,7 +158,7 @@ def _entry(name: str, known: Mapping[str, T], what: str) -> T:
 
 def _conversion(api: Api, source: Version, target: Version) -> Conversion:
     if source == target:
-        raise ValueError(f"{source} and {target} are the same version; name two versions")
+        raise ValueError(f"{source} and {target} are the same version; name two different versions")
     try:
         return compose(tuple(api.versions.values()), api.links, source, target)
     except LookupError:

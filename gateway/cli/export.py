@@ -39,9 +39,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     _add_kubernetes(
         actions.add_parser("kubernetes", help="objects that run the gateway in a cluster")
     )
-    versions = "for the versions of the rules"
-    _add_monitoring(actions.add_parser("grafana", help=f"a dashboard of Grafana, {versions}"))
-    alerting = actions.add_parser("alerts", help=f"alerts of Prometheus, {versions}")
+    versions = "for the versions in the configuration"
+    _add_monitoring(actions.add_parser("grafana", help=f"a Grafana dashboard {versions}"))
+    alerting = actions.add_parser("alerts", help=f"Prometheus alerts {versions}")
     _add_monitoring(alerting)
     alerting.add_argument(
         "--objective",
@@ -128,7 +128,7 @@ def _check(arguments: Namespace, namespace: str, parent: str) -> None:
     for name in filter(None, (arguments.name, arguments.namespace, namespace, parent or "/")):
         if not _NAME.match(name):
             raise ValueError(
-                f"'{name}' is not a name of an object; use lower-case letters, digits and dashes,"
+                f"'{name}' is not a valid object name; use lower-case letters, digits and dashes,"
                 " 40 at most"
             )
     for name in arguments.hostname:

@@ -51,7 +51,7 @@ def run(arguments: Namespace) -> int:
 def notification_text(notifications: Sequence[Mapping[str, Any]]) -> str:
     return (
         "\n".join(line for one in notifications for line in _lines(one))
-        or "No notification was sent yet."
+        or "No notification has been sent yet."
     )
 
 

@@ -18,7 +18,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     showing.add_argument(
         "--replica",
         metavar="NAME",
-        help="only the differences that this replica found since it started; ask that replica",
+        help="only the differences that this replica has found since it started; send the"
+        " command to that replica",
     )
     showing.set_defaults(method="GET")
     about = "delete the differences found so far"

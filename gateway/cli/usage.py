@@ -51,13 +51,14 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--replica",
         metavar="NAME",
-        help="only what this replica counted since it started; ask that replica",
+        help="only what this replica has counted since it started; send the command to"
+        " that replica",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument(
         "--state",
         metavar="WHERE",
-        help="read this file or database, written like 'state', instead of asking a gateway",
+        help="read this file or database, in the format of 'state', instead of a running gateway",
     )
 
 

@@ -7,7 +7,7 @@ from gateway.base.mistakes import ConfigError
 from gateway.cli.shared.arguments import add_rules_file, rules_file
 from gateway.rules.load import load_file
 
-HELP = "prove the conversions by the OpenAPI documents of the versions"
+HELP = "verify the conversions against the OpenAPI documents of the versions"
 
 
 def add_arguments(parser: ArgumentParser) -> None:

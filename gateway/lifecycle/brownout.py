@@ -97,7 +97,7 @@ class BrownoutWindow(SectionModel):
         begins = _date(self.from_, -inf, mistakes.below("from"))
         ends = _date(self.to, inf, mistakes.below("to"))
         if ends <= begins:
-            mistakes.add(f"is not later than from, {self.from_}; swap the two", "to")
+            mistakes.add(f"is not later than from, {self.from_}; swap them", "to")
         elif begins >= sunset:
             text = f"is not before the sunset, {format_date(sunset)}; use an earlier date"
             mistakes.add(text, "from")

@@ -67,7 +67,7 @@ def listening_sockets(host: str, port: int, count: int) -> list[socket.socket]:
     try:
         return _sockets(host, port, count)
     except UnicodeError:  # a label of the name is empty or too long
-        reason = "no host has such a name"
+        reason = "no host has this name"
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
     raise ListenError(f"cannot listen on {host}:{port}: {reason}")

@@ -142,8 +142,8 @@ class Reloader:
                 if limit.expired():
                     self._unread = False  # each further attempt would occupy a thread
                     reason = (
-                        f"is not loaded after {_LONGEST_LOAD:g} s; a module or a file that it names"
-                        " may keep it waiting: mend that, and restart the gateway"
+                        f"is not loaded after {_LONGEST_LOAD:g} s; a module or file that it names "
+                        f"may be blocking: correct that, and restart the gateway"
                     )
                 self._reject(content, ConfigError(str(self._path), [Issue(0, 0, "", reason)]))
             else:
@@ -214,8 +214,8 @@ class Reloader:
 
     def _report_hanging(self) -> None:
         reason = (
-            f"does not answer for {_LONGEST_LOOK:g} s, as a network file system that hangs;"
-            " it is read again once it does"
+            f"has not responded for {_LONGEST_LOOK:g} s, like a file on a network file system "
+            f"that hangs; it is read again as soon as it responds"
         )
         self._again, self._unread = False, True
         self._reject(b"", ConfigError(str(self._path), [Issue(0, 0, "", reason)]))
@@ -304,5 +304,7 @@ def _warn(first: Snapshot, latest: Snapshot) -> None:
     after = _fixed(latest)
     for key, value in _fixed(first).items():
         if value != after[key]:
-            reason = f"'{key}' changed, which takes effect at a restart; all else is in force"
+            reason = (
+                f"'{key}' changed, which takes effect at a restart; all other changes are in force"
+            )
             log.event("restart_needed", "warning", reason=reason)

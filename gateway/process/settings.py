@@ -123,5 +123,7 @@ def unknown_variables(environment: Mapping[str, str], used: Container[str]) -> d
             continue
         known = [_PREFIX + near for near in get_close_matches(field, fields, n=1) or fields]
         hint = f"did you mean {known[0]}?" if len(known) == 1 else f"known: {', '.join(known)}"
-        hints[printable(name)] = f"no setting has this name, and the rules do not use it; {hint}"
+        hints[printable(name)] = (
+            f"no setting has this name, and the configuration does not use it; {hint}"
+        )
     return hints

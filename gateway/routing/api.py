@@ -86,7 +86,10 @@ class ApiModel(VersionChoice):
         if self.versions is None:
             routes = self._unversioned(services, here)
         elif self.service is not None:
-            text = "stands beside versions, which name their services; keep one of the two"
+            text = (
+                "is not valid together with versions, which name their own services;"
+                " remove service or versions"
+            )
             here.add(text, "service")
         else:
             routes, schemas = ApiVersions(
@@ -196,7 +199,9 @@ class ApiModel(VersionChoice):
 
     def _unversioned(self, services: Mapping[str, Service], mistakes: Mistakes) -> Routes:
         if self.service is None:
-            mistakes.add("nobody serves it; add versions or, if it has none, service")
+            mistakes.add(
+                "no service is named; add `versions`, or `service` for an API without versions"
+            )
             return {}
         if self.conversions:
             text = "without versions, nothing is converted; remove it"

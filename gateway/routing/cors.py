@@ -238,9 +238,12 @@ class Cors(SectionModel):
             if origin != ANY:
                 here.attempt(partial(_check, origin))
             elif len(self.origins) > 1:
-                here.add("stands for all origins; remove the others")
+                here.add("allows all origins; remove the others")
             elif self.credentials:
-                text = 'no browser takes them from all origins ("*"); name the origins'
+                text = (
+                    'browsers do not accept credentials together with all origins ("*");'
+                    " name the origins"
+                )
                 mistakes.add(text, "credentials")
         return CorsRules(frozenset(self.origins), self.credentials)
 
@@ -249,7 +252,7 @@ CorsMethod = Annotated[
     str,
     matching(
         r"^(\*|[A-Z]+(-[A-Z]+)*)$",
-        'not a method; write it in capitals, as in GET, or "*" for all methods',
+        'not an HTTP method; write it in capitals, as in GET, or "*" for all methods',
     ),
 ]
 
@@ -292,6 +295,6 @@ def _check(origin: str) -> None:
         scheme == name and rest.endswith(port) for name, port in _USUAL_PORTS
     ):
         raise ValueError(
-            "not an origin as browsers write it; write the scheme, the host in small letters and a"
-            " port that is not the usual one, as in https://app.example.com"
+            "not an origin as browsers write it; write the scheme, the host in lower case, and "
+            "the port if it is not the default port, as in https://app.example.com"
         )

@@ -175,8 +175,8 @@ class EndpointModel(SectionModel):
     ) -> tuple[Reader, ...]:
         if api.versions and self.version is None and not self._is_of_one(own):
             mistakes.add(
-                "does not name how a version is chosen; add version: { in: path }, or another place"
-                " of docs/selection.md",
+                "does not configure how a version is selected; add version: { in: path }, or "
+                "another mechanism from docs/selection.md",
             )
         if self.version is not None and not api.versions:
             text = "the API has no versions to choose from; remove it, or add versions"
@@ -237,8 +237,8 @@ class EndpointModel(SectionModel):
         if lost:
             named = ", ".join(f"'{{{name}}}'" for name in sorted(lost))
             here.warn(
-                f"warning: has not {named} of the path of {place(mistakes.at)}, which links of the"
-                " service lead back to only from requests that have it",
+                f"warning: lacks {named} of the path of {place(mistakes.at)}, so links of the "
+                f"service can be converted back only in responses to requests with this path",
                 "upstream_path",
             )
         return upstream
@@ -368,7 +368,7 @@ class EndpointModel(SectionModel):
             here = self._mechanism_at(index, mistakes)
             defaults[label] = here.look_up(label, own, "version", "default")
             if len(defaults) > 1:
-                here.add("differs from the default before; keep one", "default")
+                here.add("differs from the earlier default; keep one", "default")
         return next(iter(defaults.values()), None)
 
     def _allowed_methods(self) -> tuple[str, ...] | None:

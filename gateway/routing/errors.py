@@ -188,18 +188,18 @@ JsonType = Annotated[
 
 def _own_code(value: object) -> object:
     if isinstance(value, bool) or not isinstance(value, str | int):
-        raise ValueError("expected a text or a whole number")
+        raise ValueError("expected a string or a whole number")
     return value
 
 
 def _with_body(status: int) -> int:
     if status in (204, 205, 304):
-        raise ValueError("an answer without a body; write another status")
+        raise ValueError("a status without a response body; write another status")
     return status
 
 
 FieldValue = Annotated[
-    str, matching(r"^[!-~]([ -~]*[!-~])?$", "not the value of a header field; write it in ASCII")
+    str, matching(r"^[!-~]([ -~]*[!-~])?$", "not a valid header value; use ASCII")
 ]
 
 _Field = FieldValue | None
@@ -230,7 +230,7 @@ _NEEDED = (
 def _own_fields(headers: dict[str, object]) -> dict[str, object]:
     for name in headers:
         if name.lower() in _NEEDED:
-            raise ValueError(f"'{name}' is the gateway's to write; remove it")
+            raise ValueError(f"'{name}' is written by the gateway; remove it")
     return headers
 
 
@@ -268,13 +268,13 @@ class Errors(SectionModel):
 
     def compile(self, mistakes: Mistakes) -> ErrorTemplate:
         if not self.model_fields_set:
-            mistakes.add("has nothing in it; add body, such as { code: '{code}' }")
+            mistakes.add("is empty; add body, such as { code: '{code}' }")
         _check_quotes(self.body, mistakes.below("body"))
         for key, template in (("body", self.body), ("details", self.details)):
             for name in dict.fromkeys(placeholders(template)):
                 if name not in PLACEHOLDERS:
                     hint = suggest(name, PLACEHOLDERS)
-                    mistakes.add(f"no part of a refusal is called '{name}'; {hint}", key)
+                    mistakes.add(f"an error has no part called '{name}'; {hint}", key)
         _check_names(self.details, _OWN, mistakes.below("details"))
         _check_names(self.statuses, _OWN, mistakes.below("statuses"))
         if self.codes:
@@ -284,7 +284,7 @@ class Errors(SectionModel):
                 here = mistakes.below("headers", name)
                 _check_names(value, (*_OWN, DEFAULT), here)
                 if FaultCode.VERSION_BROWNOUT in value:
-                    text = "keeps the gateway's fields, for caches; remove it"
+                    text = "always has the header fields of the gateway, for caches; remove it"
                     here.add(text, FaultCode.VERSION_BROWNOUT)
         fallback = PROBLEM if self.body is None else JSON
         codes = {code: own for code, own in self.codes.items() if code != DEFAULT}
@@ -316,7 +316,7 @@ def _fields_by_code(
 def _check_codes(errors: Errors, mistakes: Mistakes) -> None:
     _check_names(errors.codes, (*_OWN, DEFAULT), mistakes)
     if errors.body is not None and "code" not in placeholders(errors.body):
-        mistakes.add("stand nowhere in the body; write '{code}' in it, or remove them")
+        mistakes.add("are not used in the body; write '{code}' in the body, or remove the codes")
     lacking = [code for code in _OWN if code not in errors.codes]
     if lacking and DEFAULT not in errors.codes:
         text = "warning: clients of the version get the gateway's own codes of"

@@ -137,15 +137,17 @@ class ApiVersions(NamedTuple):
             return route
         if model.check is not None and route.response is None and model.cutover is None:
             here.add(
-                "of converted answers, and this version's are its service's own; remove it,"
-                ' or write via: "VERSION" or a cutover',
+                "applies to converted responses, and the responses of this version are not"
+                ' converted; remove it, or write via: "VERSION" or a cutover',
                 "check",
             )
             return route
         document = schemas.get(self.versions[label])
         if document is None:
             if model.schema_ is None:
-                here.add("there is no document to check by; add schema: FILE or URL", "check")
+                here.add(
+                    "there is no document to validate against; add schema: FILE or URL", "check"
+                )
             return route
         percent = 0.0 if model.check is None else model.check.percent
         check = SchemaCheck(percent, document, gated)
@@ -178,7 +180,7 @@ class ApiVersions(NamedTuple):
                 ' { service: NAME } or { via: "VERSION" } as well',
             )
         if self.models[label].brownout is not None:
-            self._at(label).add("nobody serves the version; remove it", "brownout")
+            self._at(label).add("no service serves the version; remove it", "brownout")
         return True
 
     def _is_unserved(self, label: str) -> bool:
@@ -216,12 +218,13 @@ class ApiVersions(NamedTuple):
         here = self._at(label).below(key)
         if self.models[label].service is None:
             here.add(
-                "is for a version with a service of its own, and this one is served via another;"
+                "is only valid for a version with its own service, and this version is served via "
+                "another;"
                 f" give it a service, or remove {key}",
             )
             return False
         if via == label:
-            here.add("names the version itself; name the one that is to take its place", "via")
+            here.add("names the version itself; name the version that replaces it", "via")
             return False
         return here.look_up(via, self.models, "version", "via") is not None
 
@@ -250,7 +253,7 @@ class ApiVersions(NamedTuple):
         except LookupError as error:
             older, newer = error.args
             self._at(label).add(
-                f"the way to version {service_version} has no conversion between {older} and"
+                f"converting to version {service_version} requires a conversion between {older} and"
                 f' {newer}; declare it: - between: ["{older}", "{newer}"]',
                 *location,
             )
@@ -272,12 +275,12 @@ class ApiVersions(NamedTuple):
                 return None
             if self._is_unserved(model.via):
                 here.add(
-                    f"nobody serves version {model.via}, which ends; name one that is served",
+                    f"version {model.via} ends and is not served; name a version that is served",
                     "via",
                 )
                 return None
             if model.via in path:
                 circle = " -> ".join((*path, model.via))
-                here.add(f"goes round in a circle ({circle}); give one of them a service", "via")
+                here.add(f"forms a cycle ({circle}); add a service to one of these versions", "via")
                 return None
             path.append(model.via)

@@ -29,10 +29,12 @@ Position = tuple[int, int]
 Data = dict[str, "Data"] | list["Data"] | str | int | float | bool | None
 
 _REMEDIES = {
-    "cannot start any token": "indent with spaces, and quote a text that begins so",
-    "expected ',' or": "close the bracket, and quote a text with brackets or braces",
+    "cannot start any token": "indent with spaces, and quote strings that begin with this "
+    "character",
+    "expected ',' or": "close the bracket, and quote strings that contain brackets or braces",
     "mapping values are not allowed": (
-        "indent the lines of a block equally, end a key with a colon, quote a text with ': '"
+        "indent the lines of a block equally, end a key with a colon, quote strings that contain "
+        "': '"
     ),
     "expected key": "indent the lines of a block equally",
     "expected '-'": "indent the lines of a block equally",
@@ -137,7 +139,7 @@ class _Composer:
         match event:
             case yaml.AliasEvent(anchor=name):
                 if name not in self._anchors:
-                    _refuse(event, f"no &{name} stands before this *{name}; add it")
+                    _refuse(event, f"no anchor &{name} comes before this alias *{name}; add it")
                 return self._anchors[name]
             case yaml.ScalarEvent(tag=tag, value=text, style=style):
                 node = self._anchored(event, ScalarNode(position, tag, text, plain=not style))
@@ -185,16 +187,16 @@ def _at(content: bytes, offset: int) -> Position:
 
 def _integer(text: str) -> Data:
     if len(text) > 18:  # at most 64 bits, for other JSON parsers
-        raise ValueError("the number is too large; write it in quotes if it is a text")
+        raise ValueError("the number is too large; write it in quotes if it is a string")
     return int(text)
 
 
 def _float(text: str) -> Data:
     number = float(text)
     if not isfinite(number):
-        raise ValueError("the number is too large; write it in quotes if it is a text")
+        raise ValueError("the number is too large; write it in quotes if it is a string")
     if Decimal(text) != Decimal(repr(number)):  # bodies would contain a different number
-        raise ValueError("the number has too many digits; write it in quotes if it is a text")
+        raise ValueError("the number has too many digits; write it in quotes if it is a string")
     return number
 
 
@@ -313,14 +315,16 @@ class _Reader:
         merged: list[MappingNode] = []
         for key_node, value_node in node.pairs:
             if not isinstance(key_node, ScalarNode):
-                self._complain(key_node, location, "a key is a text, not a list or mapping")
+                self._complain(key_node, location, "a key must be a string, not a list or mapping")
                 continue
             key = key_node.text
             here = (*location, key)
             if key == "<<" and key_node.plain:
                 merged += self._mappings(value_node, here)
             elif key_node.plain and _is_value(key, location):
-                self._complain(key_node, here, f'a key is a text; write it in quotes: "{key}"')
+                self._complain(
+                    key_node, here, f'a key must be a string; write it in quotes: "{key}"'
+                )
             elif key in entries:
                 line, _ = entries[key][0].position
                 self._complain(
@@ -337,7 +341,7 @@ class _Reader:
         nodes = node.items if isinstance(node, SequenceNode) else [node]
         mappings = [each for each in nodes if isinstance(each, MappingNode)]
         if len(mappings) < len(nodes):
-            self._complain(node, location, "merges mappings only, as in <<: *name")
+            self._complain(node, location, "can only merge mappings, as in <<: *name")
         return mappings
 
     def _scalar(self, node: ScalarNode, location: Location) -> Data:
@@ -360,7 +364,7 @@ class _Reader:
 
     def _check_depth(self, node: Node, location: Location) -> None:
         if len(location) > MAX_DEPTH:
-            raise YamlError(node.position, "expands without end; does an alias contain itself?")
+            raise YamlError(node.position, "its aliases expand endlessly; does one contain itself?")
 
     def _complain(self, node: Node, location: Location, text: str) -> None:
         self.issues.append(Issue(*node.position, place(location), text))

@@ -43,8 +43,8 @@ def check_draft(
         unknown = [
             document.issue(
                 at,
-                f"'{name}' is no function that the rules in force name, and a draft runs no other;"
-                " check the file with the command `check`",
+                f"'{name}' is not a function of the configuration in force, and a draft runs no "
+                f"other functions; check the file with the command `check`",
             )
             for at, name in _functions(document.data, ())
             if name not in known

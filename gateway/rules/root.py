@@ -188,7 +188,7 @@ class Config(SectionModel):
             here = mistakes.below("listen", index)
             listener = each.compile(files, here)
             if known.setdefault(listener.address, listener) is not listener:
-                here.add("has the address of another entry; remove one of the two", "address")
+                here.add("has the same address as another entry; remove one of them", "address")
         return tuple(known.values())
 
 
@@ -214,7 +214,7 @@ def _warn_of_lost_cutovers(
 ) -> None:
     for api, label in cutovers:
         mistakes.warn(
-            "warning: a restart would forget its percentage; store it in a file, with state:"
+            "warning: its percentage would be lost in a restart; store it in a file, with state:"
             " FILE at the top",
             *("apis", api, "versions", label, "cutover"),
         )
@@ -240,7 +240,8 @@ def _router(endpoints: Mapping[Location, Endpoint], mistakes: Mistakes) -> Route
         other, first = taken.setdefault(endpoint.template.shape, (location, endpoint))
         if first is not endpoint:
             mistakes.add(
-                f"matches the same paths as that of {place(other)}; a path belongs to one endpoint",
+                f"matches the same paths as the path of {place(other)}; a path can belong to only "
+                f"one endpoint",
                 *location,
                 "path",
             )

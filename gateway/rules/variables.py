@@ -44,7 +44,8 @@ def fill(text: str, environment: Mapping[str, str]) -> str:
             return "$"
         if match["broken"]:
             raise ValueError(
-                "'${' begins no variable; write ${NAME} or ${NAME:-default}, and $${ for the text"
+                "'${' does not begin a variable; write ${NAME} or ${NAME:-default}, and $${ for a "
+                "literal ${"
             )
         name, default = match["name"], match["default"]
         found = environment.get(name)
@@ -58,7 +59,7 @@ def fill(text: str, environment: Mapping[str, str]) -> str:
                 unset.extend(error.names)
                 return ""
         if not found.isascii() and any("\ud800" <= letter <= "\udfff" for letter in found):
-            raise ValueError(f"the environment variable {name} is not UTF-8; set it to a text")
+            raise ValueError(f"the environment variable {name} is not UTF-8; set it to UTF-8 text")
         return found
 
     filled = _VARIABLE.sub(value, text)

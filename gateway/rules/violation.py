@@ -71,10 +71,11 @@ def _in_document(data: Data, location: Location) -> tuple[Location, Data]:
 
 
 _REMOVED: dict[tuple[int | str, ...], str] = {
-    ("bypass",): "was removed: requests that bypass the gateway cannot be counted; delete it"
+    ("bypass",): "was removed: requests that bypass the gateway cannot be counted; remove it"
 }
 _RENAMED: dict[int | str, str] = {
-    "unconverted": "is media_types now; write media_types: { TYPE: pass } for each of these types"
+    "unconverted": "was replaced by media_types; write media_types: { TYPE: pass } for each of "
+    "these types"
 }
 
 
@@ -119,9 +120,9 @@ def _expected(error: ErrorDetails, value: Data) -> str:
         case "tuple_type":
             return "expected a list; write it in brackets: [ ... ]"
         case "string_type" if isinstance(value, dict | list | None):
-            return "expected a text"
+            return "expected a string"
         case "string_type":
-            return "expected a text; write it in quotes"
+            return "expected a string; write it in quotes"
         case "string_too_long":
             return f"expected at most {error['ctx']['max_length']} characters"
         case "bool_type":

@@ -84,7 +84,7 @@ class Selector:
                     FaultCode.VERSION_CONFLICT,
                     None,  # no single mechanism determines the status
                     f"{by.place} names {chosen.version}, {reader.place} names"
-                    f" {outcome.version}; let them agree.",
+                    f" {outcome.version}; name the same version in both.",
                     context,
                 )
         if chosen is not None:
@@ -100,7 +100,7 @@ class Selector:
         return self._refuse(
             FaultCode.VERSION_MISSING,
             self.readers[0],
-            f"Name a version in {places}: {self._offer(context)}.",
+            f"{self._offer(f'name a version in {places}: ', context)}.",
             context,
         )
 
@@ -111,7 +111,7 @@ class Selector:
             FaultCode.VERSION_MALFORMED,
             reader,
             f"the query has '{name[:_LONGEST_NAME]}', which some servers read as {reader.place};"
-            f" {remedy}, and name a version there alone: {self._offer(context)}.",
+            f" {self._offer(f'{remedy}, and name the version only there: ', context)}.",
             context,
         )
 
@@ -138,8 +138,8 @@ class Selector:
                 return self._refuse(
                     FaultCode.VERSION_CONFLICT,
                     reader,
-                    f"{reader.place} names several versions that differ;"
-                    f" name one: {self._offer(context)}.",
+                    f"{reader.place} names several different versions;"
+                    f" {self._offer('name one: ', context)}.",
                     context,
                 )
         version = self.supported.get(value)
@@ -149,10 +149,10 @@ class Selector:
         if version is not None and version in self.supported.values():
             return Selected(version, reader.mechanism, named=False)
         if version is not None or self.matching.reads(value):
-            code, what = FaultCode.VERSION_UNKNOWN, f"version {value}, which is not on offer"
+            code, what = FaultCode.VERSION_UNKNOWN, f"version {value}, which is not available"
         else:
-            code, what = FaultCode.VERSION_MALFORMED, "what is not a version"
-        detail = f"{reader.place} names {what}; use {self._offer(context)}."
+            code, what = FaultCode.VERSION_MALFORMED, "a value that is not a version"
+        detail = f"{reader.place} names {what}; {self._offer('use ', context)}."
         return self._refuse(code, reader, detail, context)
 
     def _refuse(
@@ -165,13 +165,14 @@ class Selector:
             status_override=None if reader is None else reader.refusal_status,
         )
 
-    def _offer(self, context: RequestContext) -> str:
+    def _offer(self, advice: str, context: RequestContext) -> str:
+        """Return the advice and the versions, or a sentence if all versions are retired."""
         offered = self.offered(context)
         if not offered:
-            return "none, as all are retired"
+            return "all versions are retired"
         has = self.supported
         forms = self.matching.forms([has[each] for each in offered] if self.terms else has.values())
-        return " or ".join(offered) + forms
+        return f"{advice}{' or '.join(offered)}{forms}"
 
     def _find(self, value: str) -> Version | None:
         found = self.supported.get(value) or self.matching.find(value)

@@ -20,9 +20,7 @@ _FORMAT_MESSAGES = {
         "not a semantic version; write major and minor, such as 1.4, 1.4.0 or 1.4.0-rc.1, and no"
         " build metadata"
     ),
-    Format.DATE: (
-        "not a date of the calendar; write it like 2026-01-31, 2026-01 or 2026-01-31-preview"
-    ),
+    Format.DATE: ("not a calendar date; write it like 2026-01-31, 2026-01 or 2026-01-31-preview"),
 }
 
 
@@ -31,7 +29,7 @@ Label = Annotated[
     str,
     matching(
         rf"^{LABEL}$",
-        "not a label of a version; write up to 64 letters, digits, '.', '_', '~' and '-', as in"
+        "not a version label; write up to 64 letters, digits, '.', '_', '~' and '-', as in"
         " v1beta1 or 2026-01-31",
     ),
 ]

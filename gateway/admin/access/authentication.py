@@ -66,8 +66,8 @@ class Authentication:
         holder = session_holder(request.cookies.get(SESSION, ""), rules.tokens, time.time())
         if holder is None:
             raise _challenge(
-                "send a token of 'admin' in the configuration: Authorization: Bearer TOKEN;"
-                " commands take it from GATEWAY_ADMIN_TOKEN"
+                "send a token listed under 'admin' in the configuration: Authorization: Bearer "
+                "TOKEN; commands read the token from GATEWAY_ADMIN_TOKEN"
             )
         return Principal(holder.name, holder.right, KnownBy.SESSION)
 
@@ -93,8 +93,9 @@ class Authentication:
             attempts.refused = (attempts.refused or 0) + 1
             origin = _OTHERS if attempts.address == _OTHERS else "this address"
             detail = (
-                "the token is none of 'admin' in the configuration, and too many wrong ones came"
-                f" from {origin}; correct it, and wait {ceil(wait)} seconds"
+                "the token is not listed under 'admin' in the configuration, and too many wrong "
+                "tokens came"
+                f" from {origin}; correct the token, and wait {ceil(wait)} seconds"
             )
             raise AccessDeniedError(429, "too_many_tries", detail, {"Retry-After": str(ceil(wait))})
         attempts.available += _INTERVAL
@@ -103,7 +104,7 @@ class Authentication:
         log.event("admin_token_wrong", "warning", peer=peer, path=request.path, **more)
         # RFC 6750, section 3.1.
         raise _challenge(
-            "the token is none of 'admin' in the configuration", ', error="invalid_token"'
+            "the token is not listed under 'admin' in the configuration", ', error="invalid_token"'
         )
 
     def _attempts_of(self, address: str, now: float) -> "_Attempts":

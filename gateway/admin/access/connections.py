@@ -240,7 +240,7 @@ def with_expectations(handle: Any) -> Any:
         if request.version == HttpVersion11 and {each.lower() for each in expected} - {
             "100-continue"
         }:
-            detail = "Only 100-continue can be expected."
+            detail = "The only supported value of Expect is 100-continue."
             return problem(request, 417, "expectation_failed", detail)
         response: web.StreamResponse = await handle(request)
         return response

@@ -105,13 +105,16 @@ def error_response(request: web.Request, error: Exception) -> web.Response:
             detail += _outcome(request, sure=not isinstance(error, StateUnsureError))
         case TimeoutError():
             status, code = 504, "worker_timeout"
-            detail = "A worker has not confirmed the change in time; it applies it when it can."
+            detail = (
+                "A worker has not confirmed the change in time; the worker applies it as"
+                " soon as it can."
+            )
         case web.HTTPMethodNotAllowed():
             status, code = 405, "method_not_allowed"
             fields = {"Allow": ", ".join(sorted(error.allowed_methods))}
             detail = f"This path accepts {fields['Allow']}."
         case web.HTTPNotFound():
-            status, code, detail = 404, "not_found", "This port has nothing at this address."
+            status, code, detail = 404, "not_found", "This port serves nothing at this path."
         case _:
             assert isinstance(error, web.HTTPException)
             status, detail = error.status, f"{error.reason}."
@@ -131,11 +134,13 @@ def _check_host(authority: str, names: Collection[str]) -> None:
     try:
         host = urlsplit(f"//{authority}").hostname or ""
     except ValueError:
-        raise AccessDeniedError(400, "bad_request", "the field Host is no host") from None
+        raise AccessDeniedError(400, "bad_request", "the Host header is not a valid host") from None
     # An attacker cannot register any of these names in public DNS.
     own = host in names or "." not in host or host.endswith(".localhost") or is_address(host)
     if not own:
-        detail = f"'{host}' is not a name of this port; add it to GATEWAY_ADMIN_HOSTS, or use an"
+        detail = (
+            f"'{host}' is not a host name of this port; add it to GATEWAY_ADMIN_HOSTS, or use an"
+        )
         raise AccessDeniedError(421, "misdirected_request", f"{detail} address")
 
 
@@ -160,9 +165,11 @@ def _forbidden(principal: Principal, right: Right) -> AccessDeniedError:
     hints = {
         KnownBy.NOTHING: "add one to 'admin' in the configuration, or use the commands on the"
         " machine of the gateway",
-        KnownBy.SIGN_ON: f"only groups of 'admin.sign_on.{group}' in the configuration have it",
+        KnownBy.SIGN_ON: (
+            f"only groups listed in 'admin.sign_on.{group}' in the configuration have it"
+        ),
     }
-    hint = hints.get(principal.by, f"ask by a token with the right to {right}")
+    hint = hints.get(principal.by, f"use a token with the right to {right}")
     return AccessDeniedError(403, "forbidden", f"{who} no right to {right}; {hint}")
 
 
@@ -170,7 +177,7 @@ def _may_be_large(request: web.Request, right: Right | None) -> bool:
     length = request.content_length  # None with chunked transfer coding
     large = length is None or length > _SMALL
     if large and right is None:
-        detail = "a body for this path needs a Content-Length, of at most 16 KiB"
+        detail = "a request body for this path needs a Content-Length of at most 16 KiB"
         raise AccessDeniedError(413, "body_too_large", detail)
     return large
 

@@ -21,7 +21,7 @@ PageAction = Callable[[Operator, VersionKey, web.Request], Awaitable[None]]
 async def act_on_cutover(operator: Operator, key: VersionKey, request: web.Request) -> None:
     """Act as the form field `act` says; raises AdminProblemError or ChangedMeanwhileError."""
     if key not in operator.rules.cutovers:
-        raise ChangedMeanwhileError(f"The configuration has no cutover of {name_of(key)} any more.")
+        raise ChangedMeanwhileError(f"The configuration no longer has a cutover of {name_of(key)}.")
     fields, why = await request.post(), await _order(request)
     match fields.get("act"):
         case "set":

@@ -168,27 +168,30 @@ def notes(deployed: Deployed) -> list[str]:
     needed = [*deployed.files.variables, *(key_of(path) for path in deployed.files.secrets)]
     if needed:
         found.append(
-            f"the Secret '{deployed.name}' holds what is not exported: {', '.join(needed)}"
+            f"the Secret '{deployed.name}' must contain these values, which are not exported: "
+            f"{', '.join(needed)}"
         )
     optional = [name for name, absent in deployed.files.variables.items() if absent]
     if optional:
-        found.append(f"these have defaults, and the Secret may lack them: {', '.join(optional)}")
+        found.append(
+            f"these variables have defaults and may be missing in the Secret: {', '.join(optional)}"
+        )
     if deployed.files.comments:
         found.append(
-            "comments of the rules are exported as they are: look whether they hold a secret, in"
-            f" line {deployed.files.comments}"
+            "comments in the configuration are exported unchanged: check that they contain no "
+            f"secret, in line {deployed.files.comments}"
         )
     if not deployed.shares_state:
         found.append(
-            "state is no postgresql:// URL, so that each replica counts for itself and forgets with"
-            " its pod; name one in state"
+            "state is not a postgresql:// URL, so each replica counts separately and loses its "
+            "counts with its pod; set state to a postgresql:// URL"
         )
     if deployed.egress is None:
         found.append(
-            "the NetworkPolicy leaves outgoing connections open, because not all ports that are"
-            " asked are written in the rules"
+            "the NetworkPolicy leaves outgoing connections open, because the configuration does "
+            "not name all ports that the gateway connects to"
         )
-    found.append(f"pods with the label {OPERATOR}: 'true' may ask the admin port, with a token")
+    found.append(f"pods with the label {OPERATOR}: 'true' may access the admin port, with a token")
     return found
 
 
@@ -206,7 +209,7 @@ ADMIN_TOKEN = "GATEWAY_ADMIN_TOKEN"  # noqa: S105  # the name of a variable
 """The variable for the admin token that `with_token` adds. Commands also read it."""
 _ADDED = f"""\
 
-# Added by the export: others than the pod reach its admin port.
+# Added by the export: the admin port is reachable from outside the pod.
 admin:
   tokens:
     operator: {{ right: operate, token: "${{{ADMIN_TOKEN}}}" }}
@@ -226,8 +229,8 @@ def exported_files(path: Path) -> ExportedFiles:
     folder = path.absolute().parent
     if written := secret_lines(document, Config.model_json_schema()):
         raise ValueError(
-            f"{path} has secrets written out, in line {_listed(written)}, and a ConfigMap is no"
-            " place for them; take them from the environment, ${NAME}"
+            f"{path} contains secrets in plain text, in line {_listed(written)}, which must not"
+            " be in a ConfigMap; read them from the environment, ${NAME}"
         )
     documents, modules, keys = _named(document.data)
     texts = {"gateway.yaml": content.decode()}
@@ -270,8 +273,8 @@ def with_token(files: ExportedFiles) -> ExportedFiles:
     known = {name: value for name, value in _members(after).items() if name != "admin"}
     if "admin" in _members(before) or not known or known != _members(before):
         raise ValueError(
-            "others than the pod reach its admin port, and no token can be added to the rules; name"
-            " tokens in 'admin'"
+            "the admin port is reachable from outside the pod, and no token can be added to the "
+            "configuration; configure tokens in 'admin'"
         )
     return files._replace(
         texts={**files.texts, "gateway.yaml": added},
@@ -285,7 +288,9 @@ def _listed(lines: Sequence[int]) -> str:
 
 def _beside(folder: Path, name: str) -> str:
     if Path(name).is_absolute() or ".." in Path(name).parts:
-        raise ValueError(f"{name} is not in the folder of the rules; put it there to export it")
+        raise ValueError(
+            f"{name} is not in the folder of the configuration; put it there to export it"
+        )
     try:
         return (folder / name).read_text()
     except OSError as error:
@@ -442,18 +447,21 @@ def _data(files: ExportedFiles) -> Mapping[str, str]:
     size = sum(len(text.encode()) for text in files.texts.values())
     if size > _MOST:
         raise ValueError(
-            f"the rules and the files beside them have {size} bytes, and a ConfigMap takes {_MOST};"
+            f"the configuration and its files have {size} bytes, and a ConfigMap can hold {_MOST};"
             " name the OpenAPI documents by URL"
         )
     data = {key_of(path): text for path, text in sorted(files.texts.items())}
     for path in (*files.texts, *files.secrets):
         if not _KEY.match(key_of(path)):
             raise ValueError(
-                f"{path}: no key of a ConfigMap or a Secret; rename it to letters, digits, '.', '-'"
+                f"{path}: not a valid key of a ConfigMap or Secret; rename it, using only "
+                f"letters, digits, '.', '-'"
                 f" and '_', {_LONGEST_KEY} at most"
             )
     if len(data) < len(files.texts):
-        raise ValueError("two files beside the rules differ in '/' and '_' alone; rename one")
+        raise ValueError(
+            "two files next to the configuration differ only in '/' and '_'; rename one of them"
+        )
     return data
 
 

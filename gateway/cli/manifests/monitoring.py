@@ -84,8 +84,9 @@ def _budget(api: str, objective: float) -> Iterator[Alert]:
         yield _alert(
             *("VersionErrorBudget", " and ".join(both), "2m", severity),
             f"{_VERSION_OF}{api} spends its error budget {factor:g} times too fast.",
-            f"{{{{ $value | humanizePercentage }}}} of its requests fail, and {100 * budget:.4g}%"
-            " may. Look at error_type, and at the services.",
+            f"{{{{ $value | humanizePercentage }}}} of its requests fail, while the budget is "
+            f"{100 * budget:.4g}%"
+            ". Check error_type, and the services.",
             {"api": api},
         )
 
@@ -103,7 +104,7 @@ def _version(key: VersionKey, snapshot: Snapshot) -> Iterator[Alert]:
                 f"{called} and on() vector(time()) >= {terms.deprecated:.0f}",
                 *("1h", "info"),
                 f"{named} is deprecated and was called {{{{ $value | humanize }}}} times in a day.",
-                "`usage` lists who calls it.",
+                "`usage` lists its clients.",
                 own,
             )
         if terms.sunset < inf:
@@ -111,8 +112,9 @@ def _version(key: VersionKey, snapshot: Snapshot) -> Iterator[Alert]:
                 "VersionCalledNearSunset",
                 f"{called} and on() vector(time()) >= {terms.sunset - _SUNSET_DAYS * _DAY:.0f}",
                 *("1h", "warning"),
-                f"{named} ends within {_SUNSET_DAYS} days, or has ended, and is called.",
-                "Ask its callers (`usage`), give them more time (`exempt`), or move its sunset.",
+                f"{named} ends within {_SUNSET_DAYS} days, or has ended, and is still called.",
+                "Contact its callers (`usage`), give them more time (`exempt`), or move its "
+                "sunset.",
                 own,
             )
     if any(route.brownout is not None for route in routes):
@@ -124,7 +126,7 @@ def _version(key: VersionKey, snapshot: Snapshot) -> Iterator[Alert]:
             "VersionViolatesDocument",
             f"sum(increase(gateway_violations_total{{{labels(key)}}}[1h])) > 0",
             *("0m", "warning"),
-            f"Converted answers of {named[0].lower() + named[1:]} violate its OpenAPI document.",
+            f"Converted responses of {named[0].lower() + named[1:]} violate its OpenAPI document.",
             "The log has the fields (violation).",
             own,
         )
@@ -140,7 +142,7 @@ def _brownout(key: VersionKey, named: str, own: dict[str, str]) -> Iterator[Aler
         f"sum(increase({refused}[7d])) > 0 and {week} >= 0.9 * {before}",
         *("1h", "warning"),
         f"{named} was refused in brownouts for a week and is called as often as before.",
-        "Its callers have not noticed: ask them (`usage`), or have brownouts grow.",
+        "Its callers have not noticed: contact them (`usage`), or increase its brownouts.",
         own,
     )
     yield _alert(
@@ -148,7 +150,7 @@ def _brownout(key: VersionKey, named: str, own: dict[str, str]) -> Iterator[Aler
         f"gateway_brownout_paused{{{labels(key)}}} == 1",
         *("1d", "info"),
         f"The brownouts of {named[0].lower() + named[1:]} have been paused for a day.",
-        "`brownout resume` has them go on.",
+        "`brownout resume` resumes them.",
         own,
     )
 
@@ -168,7 +170,8 @@ def _gates(key: VersionKey, named: str, own: dict[str, str]) -> Iterator[Alert]:
         yield _alert(
             *("GateNearLimit", expression, "0m", "warning"),
             f"The gate {gate} of the cutover of {named[0].lower() + named[1:]} is near its limit.",
-            "`cutover show` has what it compares; beyond the limit, it acts by its `then`.",
+            "`cutover show` lists the values that it compares; beyond the limit, it applies its "
+            "`then`.",
             {**own, "gate": gate},
         )
     yield _alert(
@@ -177,7 +180,8 @@ def _gates(key: VersionKey, named: str, own: dict[str, str]) -> Iterator[Alert]:
         *("0m", "critical"),
         f"The gate {{{{ $labels.gate }}}} of the cutover of {named[0].lower() + named[1:]} is"
         " exceeded.",
-        "`cutover show` has why; the cutover was held or rolled back, unless it is a dry run.",
+        "`cutover show` states the reason; the cutover was held or rolled back, unless it is a "
+        "dry run.",
         own,
     )
 
@@ -246,7 +250,7 @@ def panels(snapshot: Snapshot) -> Iterator[_Panel]:
     yield _Panel("Requests by status", ((by_status, "{{http_response_status_code}}"),), "reqps")
     by_target = "server_address, server_port"
     yield _Panel(
-        "95% of answers of services begin within",
+        "95% of service responses begin within",
         (
             (
                 quantile(0.95, ASKED, _CHOSEN, _WINDOW, by_target),
@@ -271,7 +275,7 @@ def panels(snapshot: Snapshot) -> Iterator[_Panel]:
     yield from _of_some_rules(snapshot)
     yield _Panel("Workers", (("gateway_workers", "{{instance}}"),), kind="stat")
     yield _Panel(
-        "State out of reach",
+        "State unreachable",
         (("gateway_state_stale_since_timestamp_seconds > bool 0", "{{instance}}"),),
         "bool",
         "stat",
@@ -306,7 +310,7 @@ def _of_some_rules(snapshot: Snapshot) -> Iterator[_Panel]:
             for name in ("compared", "differing")
         )
         share = f"({differing} or 0 * {compared}) / {compared}"
-        yield _Panel("Answers that differ from their shadow", ((share, _VERSION),), "percentunit")
+        yield _Panel("Responses that differ from their shadow", ((share, _VERSION),), "percentunit")
     if any(route.check and route.check.percent for route in routes):
         rate = f"sum by (api, version) (rate(gateway_checked_total{{{_CHOSEN_API}}}[{_WINDOW}]))"
         found = rate.replace("checked", "violations")

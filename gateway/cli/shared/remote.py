@@ -131,7 +131,7 @@ def read_answer(answer: bytes, kind: type[T]) -> T:
         return msgspec.json.decode(answer, type=kind)
     except msgspec.DecodeError as error:
         raise AdminUnreachableError(
-            f"the response is not of an admin port of this release: {error}; {_RUNS}"
+            f"the response does not come from an admin port of this release: {error}; {_RUNS}"
         ) from None
 
 
@@ -164,7 +164,7 @@ def _tls(settings: Settings) -> ssl.SSLContext | None:
         file = None if settings.admin_ca == "system" else settings.admin_ca
         return ssl.create_default_context(cafile=file)
     except ssl.SSLError:
-        reason = "it has no certificate as PEM"
+        reason = "it contains no PEM certificate"
     except OSError as error:
         reason = str(error.strerror or error)
     right = "name the file of the authority, or 'system'"

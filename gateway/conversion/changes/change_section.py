@@ -150,7 +150,7 @@ class BuildContext:
             if not name:
                 self.complain("must not be empty", key)
         elif not _NAME.match(name):
-            self.complain("not the name of a header; write one like X-API-VERSION", key)
+            self.complain("not a header name; write one like X-API-VERSION", key)
         elif name.lower().encode() in _OURS:
             self.complain("is written by the gateway itself; remove the change", key)
         return name

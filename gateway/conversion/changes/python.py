@@ -240,7 +240,7 @@ def _called(code: PythonFunction, given: Document, keys: Keys) -> Document:
         raise ConversionError(error.reason, keys, f"{_name(code)} {error.cause}") from None
     except BaseException as error:  # user code may raise anything, such as KeyboardInterrupt
         cause = f"{_name(code)} raised {type(error).__name__} at {_where(error)}"
-        raise ConversionError("the Python function refuses it", keys, cause) from error
+        raise ConversionError("the Python function rejected the value", keys, cause) from error
 
 
 def _made(code: PythonFunction, value: Document, keys: Keys, form: JsonForm) -> Document:
@@ -253,7 +253,9 @@ def _made(code: PythonFunction, value: Document, keys: Keys, form: JsonForm) -> 
         return form.take(made)
     except BaseException as error:  # methods of the returned object may raise anything
         cause = f"{_name(code)} returned a value that is not JSON: {error}"
-        raise ConversionError("the Python function returns no JSON value", keys, cause) from error
+        raise ConversionError(
+            "the Python function did not return a JSON value", keys, cause
+        ) from error
 
 
 def _where(error: BaseException) -> str:

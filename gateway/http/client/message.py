@@ -281,7 +281,10 @@ class ClientExchange:
         values = self.message.headers.getall("Expect")
         if any(value.lower() != "100-continue" for value in values):
             raise FaultError(
-                Fault(FaultCode.EXPECTATION_FAILED, "Only 100-continue can be expected.")
+                Fault(
+                    FaultCode.EXPECTATION_FAILED,
+                    "The only supported value of Expect is 100-continue.",
+                )
             )
 
     def check_fields(self, watched: Sequence[bytes]) -> None:

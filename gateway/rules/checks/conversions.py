@@ -100,7 +100,11 @@ def _prove(api: Api, part: Part, example: ExampleConfig, at: Location, mistakes:
     link = part.link
     if example.operation is None:
         if example.status is not None:
-            mistakes.add("is of an operation; name it, or remove the status", *at, "status")
+            mistakes.add(
+                "is only valid for an operation; name the operation, or remove the status",
+                *at,
+                "status",
+            )
             return
         applied = _Applied(Conversion((link,), Direction.UP), None)
     else:

@@ -92,8 +92,8 @@ def warn_of_unreached(
     for one in located:
         if one.twin:
             mistakes.warn(
-                f"warning: {one.name} of this document is {one.twin} but for the names of its"
-                " parameters, so that no request is for it; keep one of the two",
+                f"warning: {one.name} of this document differs from {one.twin} only in parameter "
+                f"names, so no request reaches it; keep one of them",
                 *at,
             )
         elif one.reason:
@@ -367,7 +367,7 @@ def _described(
             yield version, documents.read(location)
         except DocumentError as error:
             at = ("apis", api.name, "versions", label, "schema")
-            mistakes.warn(f"warning: the fields of changes are not looked up: {error}", *at)
+            mistakes.warn(f"warning: the fields of changes are not checked: {error}", *at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -488,10 +488,10 @@ class _Walk:
             known = swapped(path, found.other, upwards=self.upwards)
         elif found.taken:
             side, order = ("above", "before") if self.upwards else ("below", "after")
-            taken = f"the changes {side} have taken it away; list this one {order} them"
+            taken = f"the changes {side} remove it; list this one {order} them"
             known = taken if known.startswith("known") else f"{known} Or {taken}"
         text = (
-            f"no body of version {self.version} has '{path}' when {walk} comes here;"
+            f"no body of version {self.version} has '{path}' at this point of {walk};"
             f" {known}{found.use}"
         )
         if found.presences == {Presence.FORBIDDEN}:
@@ -506,7 +506,7 @@ class _Walk:
         mistakes.warn(
             f"warning: where a body of version {self.version} has '{lost.name}' beside"
             f" '{lost.source}', it is refused: '{lost.source}' becomes '{lost.target}' here, and"
-            f" '{lost.name}' would be lost; list a change that takes it away"
+            f" '{lost.name}' would be lost; list a change that removes it"
             f" {'above' if self.upwards else 'below'} this one{change.use}",
             *change.at,
         )

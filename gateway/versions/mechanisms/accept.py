@@ -185,7 +185,9 @@ class AcceptVersion(OptionalMechanism):
         if names_parameter(self.media_type):
             place = parse_parameter(self.media_type, here)
             if place is not None and vendor and "*" in place[0]:
-                here.add("stands for several types; name one, as responses get it", "response_type")
+                here.add(
+                    "matches several types; name the one type of the responses", "response_type"
+                )
             return None if place is None else AcceptParameterReader(*place, names_response=vendor)
         around = parse_media_type(self.media_type, versions, here)
         return None if around is None else AcceptReader(*around, names_response=vendor)

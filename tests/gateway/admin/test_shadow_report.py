@@ -61,4 +61,4 @@ def test_a_reset_shadow_has_an_empty_report() -> None:
     assert found.old is None
     assert found.replica is None
     alone = shadow_report(totals(), KEY, [], "gw-2")
-    assert shadow_table(alone).endswith("\nThese are the counts of the replica gw-2 alone.")
+    assert shadow_table(alone).endswith("\nThese are the counts of replica gw-2 only.")

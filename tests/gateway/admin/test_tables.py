@@ -117,7 +117,7 @@ def test_a_cutover_table_has_state_and_routes() -> None:
     found.gates_at = found.then = None
     assert "  gates (dry run: without effect), within 300 s" in cutover_table(found)
     found.counted_from = THEN
-    unknown = "  shadow     not known yet: responses count from 2026-11-21T15:13:33Z on"
+    unknown = "  shadow     not known yet: responses are counted from 2026-11-21T15:13:33Z on"
     assert unknown in cutover_table(found).splitlines()
     found.state, found.percent = DecidedBy.OPERATOR, 12.5
     found.uncompared = ["POST /p"]

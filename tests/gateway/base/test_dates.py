@@ -26,12 +26,12 @@ def test_a_day_or_a_time_with_an_offset_is_parsed(text: str, seconds: int) -> No
 
 @pytest.mark.parametrize("text", ["2026-02-29", "2026-00-01", "2026-01-01T25:00Z", "0000-01-01"])
 def test_an_invalid_date_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=f"^'{text}' is no date; write one like 2026-12-31$"):
+    with pytest.raises(ValueError, match=f"^'{text}' is not a date; write one like 2026-12-31$"):
         parse_date(text)
 
 
 def test_a_time_without_an_offset_is_refused() -> None:
-    with pytest.raises(ValueError, match="write 2026-12-31T18:00Z if it is UTC"):
+    with pytest.raises(ValueError, match="write 2026-12-31T18:00Z for UTC"):
         parse_date("2026-12-31T18:00")
 
 

@@ -104,7 +104,7 @@ def test_serve_fails_with_one_line_if_a_port_is_taken(variable: str, folder: Pat
 
 @pytest.mark.parametrize(
     ("host", "reason"),
-    [("192.0.2.1", "cannot assign requested address"), ("a..b", "no host has such a name")],
+    [("192.0.2.1", "cannot assign requested address"), ("a..b", "no host has this name")],
 )
 def test_serve_fails_with_one_line_for_an_invalid_host(
     host: str, reason: str, folder: Path

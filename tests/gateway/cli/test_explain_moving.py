@@ -25,16 +25,18 @@ NEW = "the new route: 50% of the clients go via version 2"
             ["X-Client: b"],
             {
                 "cutover": f"{OLD}, buckets below 5000; 'b' is in 7206",
-                "shadow": "5% also ask new for /v2/person, converted, to compare",
+                "shadow": "5% are also sent, converted, to new for /v2/person to compare responses",
             },
         ),
-        ("GET /v1/person", [], {"cutover": f"{OLD}, and who has no name goes last"}),
+        ("GET /v1/person", [], {"cutover": f"{OLD}, and clients without a name go last"}),
         (
             "GET /v2/person",
             [],
             {
                 "cutover": "the old route: 10% of the requests go via version 1, by chance",
-                "shadow": "100% also ask old for /v1/person, converted, to compare",
+                "shadow": (
+                    "100% are also sent, converted, to old for /v1/person to compare responses"
+                ),
             },
         ),
     ],
@@ -91,12 +93,15 @@ apis:
         (
             "validate: true",
             "POST /v1/person",
-            "100% are converted and validated, not sent: what new for /v2/person would be asked",
+            "100% are converted to requests to new for /v2/person and validated, but not sent",
         ),
         (
             "dry_run: { query: try, value: x }",
             "POST /v1/person",
-            "100% also ask new for /v2/person?try=x, converted, as a dry run, to compare",
+            (
+                "100% are also sent, converted, as a dry run, to new for"
+                " /v2/person?try=x to compare responses"
+            ),
         ),
         (
             "percent: 100",

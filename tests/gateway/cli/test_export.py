@@ -15,7 +15,7 @@ SECRET = "s3cret-value"  # noqa: S105  # must not be written
 # The text that an export appends to a configuration without tokens or sign-on.
 ADDED = """\
 
-# Added by the export: others than the pod reach its admin port.
+# Added by the export: the admin port is reachable from outside the pod.
 admin:
   tokens:
     operator: { right: operate, token: "${GATEWAY_ADMIN_TOKEN}" }
@@ -59,7 +59,9 @@ def test_without_out_the_objects_are_printed_as_one_stream(
     assert [document["kind"] for document in documents] == KINDS
     assert documents[1]["data"] == {"gateway.yaml": RULES + ADDED}
     assert output.startswith("# Written by version-gateway export kubernetes.\n")
-    assert "pods with the label version-gateway/operator: 'true' may ask the admin port" in errors
+    assert (
+        "pods with the label version-gateway/operator: 'true' may access the admin port"
+    ) in errors
 
 
 def test_an_httproute_is_exported_for_the_gateway_api(
@@ -121,7 +123,7 @@ def test_values_of_variables_are_not_written(
         "GATEWAY_ADMIN_TOKEN",
     }
     secrets = "STATE_PASSWORD, TWO, USERS, GATEWAY_ADMIN_TOKEN, keys_token.pem, keys_owners.yaml"
-    assert f"holds what is not exported: {secrets}" in errors
+    assert f"must contain these values, which are not exported: {secrets}" in errors
 
 
 def test_a_dollar_sign_without_braces_is_not_a_variable(
@@ -131,7 +133,7 @@ def test_a_dollar_sign_without_braces_is_not_a_variable(
     (folder / "rules.yaml").write_text(rules)
     assert run(folder) == 0
     _, errors = capsys.readouterr()
-    assert "holds what is not exported: GATEWAY_ADMIN_TOKEN\n" in errors
+    assert "must contain these values, which are not exported: GATEWAY_ADMIN_TOKEN\n" in errors
 
 
 def test_a_file_whose_name_cannot_be_a_key_is_refused(
@@ -141,7 +143,7 @@ def test_a_file_whose_name_cannot_be_a_key_is_refused(
     rules = RULES.replace('"3": { service: one', '"3": { service: one, schema: "v 3.json"')
     (folder / "rules.yaml").write_text(rules)
     assert run(folder) == 2
-    assert capsys.readouterr().err.startswith("v 3.json: no key of a ConfigMap or a Secret; rename")
+    assert capsys.readouterr().err.startswith("v 3.json: not a valid key of a ConfigMap or Secret;")
 
 
 def test_a_configuration_that_contains_a_secret_is_refused(
@@ -152,7 +154,9 @@ def test_a_configuration_that_contains_a_secret_is_refused(
     assert run(folder) == 2
     output, errors = capsys.readouterr()
     assert SECRET not in output + errors
-    assert f"has secrets written out, in line {rules.count(chr(10))}, and a ConfigMap" in errors
+    assert (
+        f"contains secrets in plain text, in line {rules.count(chr(10))}, which must not" in errors
+    )
 
 
 def test_a_note_lists_comments_that_may_contain_secrets(
@@ -160,7 +164,7 @@ def test_a_note_lists_comments_that_may_contain_secrets(
 ) -> None:
     (folder / "rules.yaml").write_text(f"# token: {SECRET}\n{RULES}")
     assert run(folder) == 0
-    assert "look whether they hold a secret, in line 1\n" in capsys.readouterr().err
+    assert "check that they contain no secret, in line 1\n" in capsys.readouterr().err
 
 
 def test_configured_tokens_are_exported_instead_of_a_new_one(
@@ -182,7 +186,9 @@ admin:
     assert SECRET not in output + errors
     documents = {each["kind"]: each for each in yaml.safe_load_all(output)}
     assert documents["ConfigMap"]["data"] == {"gateway.yaml": rules}
-    assert "holds what is not exported: ANN, tls.crt, tls.key, token" in errors
+    assert (
+        "must contain these values, which are not exported: ANN, tls.crt, tls.key, token" in errors
+    )
     (container,) = documents["Deployment"]["spec"]["template"]["spec"]["containers"]
     assert container["readinessProbe"]["httpGet"]["scheme"] == "HTTPS"
 
@@ -244,7 +250,7 @@ def test_an_export_to_which_no_token_can_be_added_is_refused(
     write_certificate(folder)
     (folder / "rules.yaml").write_text(rules)
     assert run(folder) == 2
-    assert "name tokens in 'admin'" in capsys.readouterr().err
+    assert "configure tokens in 'admin'" in capsys.readouterr().err
 
 
 def test_documents_and_functions_in_the_configuration_folder_are_exported(
@@ -269,10 +275,10 @@ def test_documents_and_functions_in_the_configuration_folder_are_exported(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--name", "Gateway"), "'Gateway' is not a name of an object; use lower-case letters"),
-        (("--namespace", "a.b"), "'a.b' is not a name of an object"),
-        (("--gateway-api", "--parent", "a/b/c"), "'a/b' is not a name of an object"),
-        (("--gateway-api", "--parent", "edge/"), "'/' is not a name of an object"),
+        (("--name", "Gateway"), "'Gateway' is not a valid object name; use lower-case letters"),
+        (("--namespace", "a.b"), "'a.b' is not a valid object name"),
+        (("--gateway-api", "--parent", "a/b/c"), "'a/b' is not a valid object name"),
+        (("--gateway-api", "--parent", "edge/"), "'/' is not a valid object name"),
         (("--gateway-api", "--hostname", "A b"), "--hostname 'A b': must be a host name in lower"),
         (("--grace", "-1"), "--grace -1: must be from 0 to 86400 seconds"),
     ],
@@ -322,7 +328,7 @@ def test_a_document_outside_the_configuration_folder_is_refused(
     (folder / "in" / "rules.yaml").write_text(rules)
     assert run(folder / "in") == 2
     assert capsys.readouterr().err == (
-        "../v3.json is not in the folder of the rules; put it there to export it\n"
+        "../v3.json is not in the folder of the configuration; put it there to export it\n"
     )
 
 

@@ -17,7 +17,7 @@ def notification(text: str, *deliveries: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_an_empty_list_of_notifications_prints_one_sentence() -> None:
-    assert notification_text([]) == "No notification was sent yet."
+    assert notification_text([]) == "No notification has been sent yet."
 
 
 def test_the_state_of_each_delivery_is_shown() -> None:

@@ -34,12 +34,12 @@ admin:
     assert run_command(program, "brownout show person 2", **monitor)[0] == 0
     assert run_command(program, pause, **monitor) == (
         2,
-        "monitor has no right to operate; ask by a token with the right to operate\n",
+        "monitor has no right to operate; use a token with the right to operate\n",
     )
     status, said = run_command(program, pause, **tls)
     assert (status, "GATEWAY_ADMIN_TOKEN" in said) == (2, True)
     status, said = run_command(program, pause, **tls, GATEWAY_ADMIN_TOKEN=ANN[1:])
-    assert (status, "none of 'admin'" in said) == (2, True)
+    assert (status, "not listed under 'admin'" in said) == (2, True)
     assert run_command(program, pause, **tls, GATEWAY_ADMIN_TOKEN=ANN)[0] == 0
     status, said = run_command(program, "fleet audit --json", **monitor)
     (entry,) = json.loads(said)
@@ -54,7 +54,7 @@ admin:
     status, said = run_command(program, pause, GATEWAY_ADMIN_CA=str(tmp_path / "none"))
     assert (status, "none: No such file or directory; name the" in said) == (2, True), said
     status, said = run_command(program, pause, GATEWAY_ADMIN_CA=str(tmp_path / "token"))
-    assert (status, "token: it has no certificate as PEM; name the" in said) == (2, True), said
+    assert (status, "token: it contains no PEM certificate; name the" in said) == (2, True), said
     status, said = run_command(
         program, pause, **tls, GATEWAY_ADMIN_TOKEN_FILE=str(tmp_path / "none")
     )

@@ -30,7 +30,7 @@ async def test_rejected_rules_are_notified(gateway: StartGateway) -> None:
         async def told(words: str) -> tuple[int, str]:
             return await asyncio.to_thread(run_command, program, words)
 
-        assert await told("notify show") == (0, "No notification was sent yet.\n")
+        assert await told("notify show") == (0, "No notification has been sent yet.\n")
         assert await told("fleet audit") == (0, "There are no changes yet.\n")
         assert await told("notify test ops") == (0, "ops: sent\n")
         status, said = await told("notify test --why trial")

@@ -58,7 +58,7 @@ async def test_a_cutover_always_moves_the_same_clients(
             assert len(asked(new)) - before == (number < percent * 100)
     await soon(lambda: lane.cutover()["percent"] == 60)
     assert lane.program.log("cutover_set") == []
-    refused = "version 2 of person has no cutover in the rules"
+    refused = "version 2 of person has no cutover in the configuration"
     status, problem = admin(lane.program, "PUT", "/cutovers/person/2", {"percent": 5})
     assert (status, problem["detail"]) == (404, refused)
 

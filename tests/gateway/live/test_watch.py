@@ -266,19 +266,27 @@ async def test_usage_separates_refused_clients_from_served_clients(
         ("brownout pause persn 1", "no API is called 'persn'; did you mean 'person'?\n", 2),
         ("cutover show person 3", "person has no version '3'; known: 1, 2\n", 2),
         ("cutover set person 1 130", "'percent' must be from 0 to 100\n", 2),
-        ("cutover set person 1 5%", "version 1 of person has no cutover in the rules\n", 2),
+        ("cutover set person 1 5%", "version 1 of person has no cutover in the configuration\n", 2),
         (
             "cutover set person 1 half",
             "'half' is not a percentage; write a number from 0 to 100, such as 5 or 5%\n",
             2,
         ),
-        ("cutover clear person 1", "version 1 of person has no cutover in the rules\n", 2),
-        ("cutover show person 1", "version 1 of person has no cutover in the rules\n", 2),
-        ("brownout pause person 1", "version 1 of person has no brownout in the rules\n", 2),
-        ("brownout resume person 1", "version 1 of person has no brownout in the rules\n", 2),
-        ("brownout show person 1", "version 1 of person has no brownout in the rules\n", 2),
-        ("shadow show person 1", "version 1 of person has no shadow in the rules\n", 2),
-        ("shadow reset person 1", "version 1 of person has no shadow in the rules\n", 2),
+        ("cutover clear person 1", "version 1 of person has no cutover in the configuration\n", 2),
+        ("cutover show person 1", "version 1 of person has no cutover in the configuration\n", 2),
+        (
+            "brownout pause person 1",
+            ("version 1 of person has no brownout in the configuration\n"),
+            2,
+        ),
+        (
+            "brownout resume person 1",
+            ("version 1 of person has no brownout in the configuration\n"),
+            2,
+        ),
+        ("brownout show person 1", "version 1 of person has no brownout in the configuration\n", 2),
+        ("shadow show person 1", "version 1 of person has no shadow in the configuration\n", 2),
+        ("shadow reset person 1", "version 1 of person has no shadow in the configuration\n", 2),
         ("usage --api persn", "no API is called 'persn'; did you mean 'person'?\n", 2),
         ("usage --api person --version 3", "no version '3'; known: 1, 2\n", 2),
         ("usage --retire 7", "no API has a version '7'; known: 1, 2\n", 2),
@@ -363,7 +371,7 @@ async def test_a_command_reports_a_port_of_another_program(
         *("fleet audit --json", "notify show --json"),
     ):
         said, status = await asyncio.to_thread(command, other, *words.split())
-        assert said.startswith("the response is not of an admin port of this release: ")
+        assert said.startswith("the response does not come from an admin port of this release: ")
         assert (status, said.count("\n")) == (2, 1)
 
 

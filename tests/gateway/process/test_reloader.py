@@ -99,7 +99,7 @@ BROKEN: dict[str, tuple[Callable[[Path], None], str]] = {
     ),
     "a date past all years": (
         lambda path: put(path, rules(1).replace('"1": { service: s }', ENDED)),
-        "a date lies between the years 1 and 9999",
+        "a date must be between the years 1 and 9999",
     ),
     "a secret": (
         lambda path: put(
@@ -158,7 +158,7 @@ async def test_a_load_that_never_ends_is_rejected(
         assert reloader.latest is in_force
         assert gc.isenabled()
         (issue,) = rejected
-        assert issue.startswith(f"{path}: is not loaded after 0.2 s; a module or a file that it")
+        assert issue.startswith(f"{path}: is not loaded after 0.2 s; a module or file that it")
         monkeypatch.setattr(reloader_module, "_LONGEST_LOAD", 60.0)
 
 
@@ -204,7 +204,9 @@ async def test_a_hanging_disk_is_reported_and_blocks_no_request(
             patch.setattr(Path, "stat", hang)
             await soon(lambda: reloader.refused)
             (issue,) = rejected
-            assert issue.startswith(f"{path}: does not answer for 0.1 s, as a network file system")
+            assert issue.startswith(
+                f"{path}: has not responded for 0.1 s, like a file on a network file system"
+            )
             await asyncio.sleep(0.2)
             assert len(looks) == 1  # no further thread is started
             answers.set()

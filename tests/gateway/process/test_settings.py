@@ -58,7 +58,7 @@ def test_a_port_variable_set_by_kubernetes_is_refused_with_a_hint() -> None:
 def test_an_unknown_variable_gets_a_hint(name: str, hint: str) -> None:
     hints = unknown_variables({"GATEWAY_PORT": "1", "PORT": "2", name: "9000"}, {})
     assert list(hints) == [name]
-    assert f"the rules do not use it; {hint}" in hints[name]
+    assert f"the configuration does not use it; {hint}" in hints[name]
 
 
 def test_an_unknown_variable_name_that_is_not_utf_8_is_escaped() -> None:

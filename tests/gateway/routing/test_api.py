@@ -248,6 +248,7 @@ def test_an_upstream_path_without_a_capture_causes_a_warning_about_links() -> No
     (warning,) = (one for one in warnings if "links" in one.text)
     assert (warning.line, warning.place) == (22, "apis.users.endpoints[0].upstream_path")
     assert warning.text == (
-        "warning: has not '{a}' of the path of apis.users.endpoints[0], which links of the service"
-        " lead back to only from requests that have it"
+        "warning: lacks '{a}' of the path of apis.users.endpoints[0], so links of"
+        " the service can be converted back only in responses to requests with this"
+        " path"
     )

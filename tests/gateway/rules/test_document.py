@@ -22,25 +22,25 @@ from tests.gateway.rules.rules import RULES, edited, loaded, report
         pytest.param(
             "services:\n\told: {}\n",
             "2:1: not YAML: while scanning for the next token, found character that cannot start"
-            " any token; indent with spaces, and quote a text that begins so",
+            " any token; indent with spaces, and quote strings that begin with this character",
             id="a tab to indent with",
         ),
         pytest.param(
             "path: @users\n",
             "1:7: not YAML: while scanning for the next token, found character that cannot start"
-            " any token; indent with spaces, and quote a text that begins so",
+            " any token; indent with spaces, and quote strings that begin with this character",
             id="a character that is YAML's own",
         ),
         pytest.param(
             edited('"/v{version}/person"', "/v{version}/person"),
             "8:19: not YAML: while parsing a flow mapping, did not find expected ',' or '}';"
-            " close the bracket, and quote a text with brackets or braces",
+            " close the bracket, and quote strings that contain brackets or braces",
             id="braces without quotes",
         ),
         pytest.param(
             edited("[POST]", "[POST"),
             "22:40: not YAML: while parsing a flow sequence, did not find expected ',' or ']';"
-            " close the bracket, and quote a text with brackets or braces",
+            " close the bracket, and quote strings that contain brackets or braces",
             id="a bracket left open",
         ),
         pytest.param(
@@ -58,7 +58,8 @@ from tests.gateway.rules.rules import RULES, edited, loaded, report
         pytest.param(
             "a: b: c\n",
             "1:5: not YAML: mapping values are not allowed in this context;"
-            " indent the lines of a block equally, end a key with a colon, quote a text with ': '",
+            " indent the lines of a block equally, end a key with a colon, quote strings that "
+            "contain ': '",
             id="a colon in a text",
         ),
         pytest.param(
@@ -66,13 +67,15 @@ from tests.gateway.rules.rules import RULES, edited, loaded, report
                 "    endpoints:\n      - { path: /users", "     endpoints:\n      - { path: /users"
             ),
             "21:15: not YAML: mapping values are not allowed in this context;"
-            " indent the lines of a block equally, end a key with a colon, quote a text with ': '",
+            " indent the lines of a block equally, end a key with a colon, quote strings that "
+            "contain ': '",
             id="a key indented too far",
         ),
         pytest.param(
             edited("    service: old\n", "   service: old\n"),
             "21:14: not YAML: mapping values are not allowed in this context;"
-            " indent the lines of a block equally, end a key with a colon, quote a text with ': '",
+            " indent the lines of a block equally, end a key with a colon, quote strings that "
+            "contain ': '",
             id="a key indented too little",
         ),
         pytest.param(
@@ -96,11 +99,14 @@ from tests.gateway.rules.rules import RULES, edited, loaded, report
         pytest.param(
             "services:\n  old\n  new: {}\n",
             "3:6: not YAML: mapping values are not allowed in this context;"
-            " indent the lines of a block equally, end a key with a colon, quote a text with ': '",
+            " indent the lines of a block equally, end a key with a colon, quote strings that "
+            "contain ': '",
             id="a key without a colon",
         ),
         pytest.param(
-            "a: *b\n", "1:4: no &b stands before this *b; add it", id="an alias of nothing"
+            "a: *b\n",
+            "1:4: no anchor &b comes before this alias *b; add it",
+            id="an alias of nothing",
         ),
         pytest.param(
             "a: 1\n---\na: 2\n",
@@ -230,7 +236,7 @@ def test_scalars_have_the_types_of_yaml_1_2(written: str, value: object) -> None
 @pytest.mark.parametrize("number", ["1234567890123456789", "-123456789012345678", "1e999"])
 def test_a_number_that_is_too_large_is_refused(number: str) -> None:
     assert report(f"key: {number}") == [
-        "1:6: key: the number is too large; write it in quotes if it is a text"
+        "1:6: key: the number is too large; write it in quotes if it is a string"
     ]
 
 
@@ -257,7 +263,7 @@ def test_variables_are_replaced_after_parsing(written: str, value: object) -> No
 def test_mistakes_in_several_variables_are_reported_together() -> None:
     one, two, three = report("a: ${ONE}\nb: [x, '${TWO', \"${THREE}\"]\n")
     assert one.startswith("1:4: a: the environment variable ONE is not set; set it, or give")
-    assert two.startswith("2:8: b[1]: '${' begins no variable; write ${NAME}")
+    assert two.startswith("2:8: b[1]: '${' does not begin a variable; write ${NAME}")
     assert three.startswith("2:17: b[2]: the environment variable THREE is not set")
 
 
@@ -321,12 +327,12 @@ def test_a_service_may_merge_the_settings_of_another_service() -> None:
     [
         pytest.param(
             "a: &x 1\nb: {<<: *x}",
-            ["1:4: b.<<: merges mappings only, as in <<: *name"],
+            ["1:4: b.<<: can only merge mappings, as in <<: *name"],
             id="merging a number",
         ),
         pytest.param(
             "a: {<<: [{k: 1}, 2]}",
-            ["1:9: a.<<: merges mappings only, as in <<: *name"],
+            ["1:9: a.<<: can only merge mappings, as in <<: *name"],
             id="merging a number among others",
         ),
         pytest.param(
@@ -335,11 +341,13 @@ def test_a_service_may_merge_the_settings_of_another_service() -> None:
             id="a mistake that is shared is told once",
         ),
         pytest.param(
-            "a: &x [*x]", ["1:4: expands without end; does an alias contain itself?"], id="itself"
+            "a: &x [*x]",
+            ["1:4: its aliases expand endlessly; does one contain itself?"],
+            id="itself",
         ),
         pytest.param(
             "a: &x {b: {c: *x}}",
-            ["1:4: expands without end; does an alias contain itself?"],
+            ["1:4: its aliases expand endlessly; does one contain itself?"],
             id="itself, further in",
         ),
         pytest.param(
@@ -355,7 +363,7 @@ def test_a_service_may_merge_the_settings_of_another_service() -> None:
             "? &m0 {k: 0}\n: 1\n"
             + "".join(f"? &m{n} {{<<: *m{n - 1}}}\n: 1\n" for n in range(1, 2000))
             + "y: {<<: *m1999}",
-            ["3873:3: expands without end; does an alias contain itself?"],
+            ["3873:3: its aliases expand endlessly; does one contain itself?"],
             id="a chain of merges",
         ),
     ],
@@ -369,12 +377,12 @@ def test_invalid_aliases_and_merges_are_reported(text: str, lines: list[str]) ->
     [
         ("a: 1\nb: 2\na: 3", ["3:1: a: occurs twice, first in line 1; remove one of the two"]),
         ("a: 1\n'a': 2", ["2:1: a: occurs twice, first in line 1; remove one of the two"]),
-        ("1: a", ['1:1: 1: a key is a text; write it in quotes: "1"']),
-        ("1.0: a", ['1:1: 1.0: a key is a text; write it in quotes: "1.0"']),
-        ("~: a", ['1:1: ~: a key is a text; write it in quotes: "~"']),
-        ("? # empty\n: a", ['1:2: a key is a text; write it in quotes: ""']),
-        ("? [a]\n: b", ["1:3: a key is a text, not a list or mapping"]),
-        ("? {a: b}\n: c", ["1:3: a key is a text, not a list or mapping"]),
+        ("1: a", ['1:1: 1: a key must be a string; write it in quotes: "1"']),
+        ("1.0: a", ['1:1: 1.0: a key must be a string; write it in quotes: "1.0"']),
+        ("~: a", ['1:1: ~: a key must be a string; write it in quotes: "~"']),
+        ("? # empty\n: a", ['1:2: a key must be a string; write it in quotes: ""']),
+        ("? [a]\n: b", ["1:3: a key must be a string, not a list or mapping"]),
+        ("? {a: b}\n: c", ["1:3: a key must be a string, not a list or mapping"]),
         (
             "a: !!python/object:os.system b",
             ["1:4: a: the tag !!python/object:os.system is not supported; remove it"],

@@ -52,6 +52,9 @@ def test_a_mistake_is_reported_with_its_line_and_remedy(text: str, expected: lis
 def test_all_mistakes_are_reported_together() -> None:
     text = edited("{ service: new }", "{ via: true }").replace("POST", "post")
     assert report(text) == [
-        "14:14: apis.person.versions.2.via: expected a text; write it in quotes",
-        "22:35: apis.users.endpoints[0].methods[0]: not a method; write it in capitals, as in GET",
+        "14:14: apis.person.versions.2.via: expected a string; write it in quotes",
+        (
+            "22:35: apis.users.endpoints[0].methods[0]: not an HTTP method; write it in capitals, "
+            "as in GET"
+        ),
     ]

@@ -76,7 +76,11 @@ def test_variables_are_replaced_by_their_values_or_defaults(written: str, filled
     ],
 )
 def test_a_malformed_variable_is_refused(written: str) -> None:
-    with pytest.raises(ValueError, match=r"^'\$\{' begins no variable; write \$\{NAME\} or "):
+    with pytest.raises(
+        ValueError,
+        match=r"^'\$\{' does not begin a variable; write"
+        r" \$\{NAME\} or ",
+    ):
         fill(written, SET)
 
 
@@ -88,7 +92,7 @@ UNSET = "the environment variable UNSET is not set; set it, or give a default: $
     [
         ("${UNSET}", UNSET),
         ("${OTHER:-${UNSET}}", UNSET),
-        ("${BYTES}", "the environment variable BYTES is not UTF-8; set it to a text"),
+        ("${BYTES}", "the environment variable BYTES is not UTF-8; set it to UTF-8 text"),
     ],
 )
 def test_an_unset_or_undecodable_variable_is_refused(written: str, right: str) -> None:

@@ -11,7 +11,7 @@ from tests.gateway.rules.rules import edited, report
         pytest.param(
             "[POST]",
             "[true]",
-            ["22:35: apis.users.endpoints[0].methods[0]: expected a text; write it in quotes"],
+            ["22:35: apis.users.endpoints[0].methods[0]: expected a string; write it in quotes"],
             id="an only element that is bad does not make its list too short",
         ),
         pytest.param(

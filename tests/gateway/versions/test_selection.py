@@ -99,7 +99,7 @@ class TestOneMechanism:
             select((reader, (value,))), reader.refusal_status, FaultCode.VERSION_UNKNOWN
         )
         place = reader.place[0].upper() + reader.place[1:]
-        assert fault.detail == f"{place} names version {value}, which is not on offer; use 1 or 2."
+        assert fault.detail == f"{place} names version {value}, which is not available; use 1 or 2."
 
     @READERS
     @pytest.mark.parametrize("value", MALFORMED)
@@ -108,7 +108,7 @@ class TestOneMechanism:
             select((reader, (value,))), reader.refusal_status, FaultCode.VERSION_MALFORMED
         )
         place = reader.place[0].upper() + reader.place[1:]
-        assert fault.detail == f"{place} names what is not a version; use 1 or 2."
+        assert fault.detail == f"{place} names a value that is not a version; use 1 or 2."
 
     @pytest.mark.parametrize("reader", [QUERY, HEADER], ids=["query", "header"])
     @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ class TestOneMechanism:
         self, reader: Reader, values: Values
     ) -> None:
         fault = refused(select((reader, values)), 400, FaultCode.VERSION_CONFLICT)
-        assert fault.detail.endswith("names several versions that differ; name one: 1 or 2.")
+        assert fault.detail.endswith("names several different versions; name one: 1 or 2.")
 
     @READERS
     @pytest.mark.parametrize("times", [2, 3, 10])
@@ -195,7 +195,7 @@ class TestSeveralMechanisms:
     @TWO
     def test_different_versions_are_refused_with_400(self, first: Reader, second: Reader) -> None:
         fault = refused(select((first, ("1",)), (second, ("2",))), 400, FaultCode.VERSION_CONFLICT)
-        said = f"{first.place[1:]} names 1, {second.place} names 2; let them agree."
+        said = f"{first.place[1:]} names 1, {second.place} names 2; name the same version in both."
         assert fault.detail[1:] == said
 
     @TWO
@@ -237,7 +237,7 @@ def test_a_refusal_lists_the_only_supported_version() -> None:
     fault = Selector((QueryReader("v"),), {"1": V1}).select([(QueryReader("v"), ("2",))])
     assert isinstance(fault, Fault)
     assert fault.detail == (
-        "The query parameter 'v' names version 2, which is not on offer; use 1."
+        "The query parameter 'v' names version 2, which is not available; use 1."
     )
 
 
@@ -418,4 +418,4 @@ class TestWhatIsOver:
         fault = Selector((QUERY,), SUPPORTED, terms=over).select([(QUERY, ())], self.AFTER)
         assert isinstance(fault, Fault)
         assert fault.supported == ()
-        assert fault.detail.endswith("none, as all are retired.")
+        assert fault.detail == "All versions are retired."

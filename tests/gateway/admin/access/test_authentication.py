@@ -199,13 +199,14 @@ async def test_a_user_of_the_sign_on_has_the_rights_of_the_groups(
             assert await asking.who == "ann@example.com"
         else:
             assert (
-                "only groups of 'admin.sign_on.operators' in the configuration have it"
+                "only groups listed in 'admin.sign_on.operators' in the configuration have it"
                 in asking.text
             )
         if read == 403:
             await asking.status("GET", "/overrides", user)
             assert (
-                "only groups of 'admin.sign_on.readers' in the configuration have it" in asking.text
+                "only groups listed in 'admin.sign_on.readers' in the configuration have it"
+                in asking.text
             )
 
 

@@ -163,7 +163,10 @@ async def test_an_unknown_expectation_is_refused(operator: Operator) -> None:
             lines = await ask(port, f"{method} {target} HTTP/1.1", *fields)
             assert lines[0] == b"HTTP/1.1 417 Expectation Failed", target
             assert b"Content-Type: application/problem+json" in lines
-            assert json.loads(lines[-1])["detail"] == "Only 100-continue can be expected."
+            assert (
+                json.loads(lines[-1])["detail"]
+                == "The only supported value of Expect is 100-continue."
+            )
 
 
 async def test_known_expectations_are_accepted_and_unknown_paths_get_a_problem_detail(

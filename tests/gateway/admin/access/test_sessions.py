@@ -91,7 +91,7 @@ async def test_a_login_with_a_wrong_token_does_not_create_a_session(
 ) -> None:
     async with asked(operating(TOKENS)) as asking:
         assert await log_in(asking, "<b>wrong</b>") == 401
-        assert "The token is none of" in asking.text
+        assert "The token is not listed under" in asking.text
         assert "<b>" not in asking.text
         assert not [each for each in asking.session.cookie_jar if each.key == SESSION]
         data = {"token": ANN, "next": "/"}

@@ -31,7 +31,7 @@ def test_a_report_by_day_has_a_line_for_each_day_with_requests() -> None:
         "START       REQUESTS   SHARE  ERRORS  REFUSED    MEAN     P95  CALLERS\n"
         "1970-01-01         3  100.0%       2        1  2.0 ms  4.8 ms        1\n"
         "1970-01-02         4   25.0%       2        1  2.0 ms  4.8 ms        1\n"
-        "These are the counts of the replica a alone."
+        "These are the counts of replica a only."
     )
 
 

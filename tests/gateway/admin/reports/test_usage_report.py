@@ -99,7 +99,7 @@ def test_missing_data_is_listed_below_the_table() -> None:
     doubts = (DataGap("b", 10.0), DataGap(None, 10.0))
     lines = usage_table(usage(viewed(totals(), "a", *doubts))).splitlines()
     assert lines[-3:] == [
-        "These are the counts of the replica a alone.",
+        "These are the counts of replica a only.",
         f"The replica b has sent no heartbeat since {THEN}.",
         f"The database has been unreachable since {THEN}.",
     ]

@@ -21,7 +21,7 @@ def test_the_dashboard_has_panels_only_for_configured_features() -> None:
         "Paused brownouts",
         "Cutovers",
         "Gates",
-        "Answers that differ from their shadow",
+        "Responses that differ from their shadow",
     }
     assert titles('via: "2"') - titles("service: s") == {"Converted by version"}
 

@@ -203,25 +203,26 @@ def test_a_note_warns_of_replicas_that_do_not_share_a_state(
     snapshot: Snapshot, noted: bool
 ) -> None:
     found = notes(replace(DEPLOYED, snapshot=snapshot))
-    assert any("each replica counts for itself" in note for note in found) == noted
+    assert any("each replica counts separately" in note for note in found) == noted
 
 
 def test_a_note_lists_the_variables_and_files_of_the_secret() -> None:
     found = notes(FULL)
     assert found[:2] == [
         (
-            "the Secret 'api' holds what is not exported: STATE_URL, SEPARATOR, GATEWAY_GRACE,"
+            "the Secret 'api' must contain these values, which are not exported: STATE_URL, "
+            "SEPARATOR, GATEWAY_GRACE,"
             " keys_token.pem"
         ),
-        "these have defaults, and the Secret may lack them: SEPARATOR, GATEWAY_GRACE",
+        "these variables have defaults and may be missing in the Secret: SEPARATOR, GATEWAY_GRACE",
     ]
 
 
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ({"gateway.yaml": "é" * 524_289}, "have 1048578 bytes, and a ConfigMap takes 1048576"),
-        ({"a/b": "", "a_b": ""}, "differ in '/' and '_' alone"),
+        ({"gateway.yaml": "é" * 524_289}, "have 1048578 bytes, and a ConfigMap can hold 1048576"),
+        ({"a/b": "", "a_b": ""}, "differ only in '/' and '_'"),
     ],
 )
 def test_files_that_do_not_fit_into_a_configmap_are_refused(

@@ -128,7 +128,7 @@ def test_an_exception_of_a_function_is_logged_only(error: BaseException) -> None
     with pytest.raises(ConversionError) as caught:
         up(call_python((("i",),), ("f",), broken, broken), {"i": [{"f": "x"}]})
     assert caught.value.pointer == "/i/0/f"
-    assert caught.value.reason == "the Python function refuses it"
+    assert caught.value.reason == "the Python function rejected the value"
     assert caught.value.cause.startswith(
         f"{__name__}:test_an_exception_of_a_function_is_logged_only"
     )
@@ -143,7 +143,7 @@ def test_a_function_that_fails_in_another_process_refuses_the_value() -> None:
 
     with pytest.raises(ConversionError) as caught:
         up(call_python((), ("f",), remote, remote), {"f": "x"})
-    assert caught.value.reason == "the Python function refuses it"
+    assert caught.value.reason == "the Python function rejected the value"
     assert caught.value.cause.endswith("remote ended its process")
 
 
@@ -171,7 +171,7 @@ def test_a_result_that_is_not_json_is_refused(error: type[Exception]) -> None:
     form = JsonForm(PLAIN.open, PLAIN.close, PLAIN.digits, PLAIN.number, PLAIN.parse, refused)
     with pytest.raises(ConversionError) as caught:
         up(call_python((), ("f",), double, double), {"f": 1}, form)
-    assert caught.value.reason == "the Python function returns no JSON value"
+    assert caught.value.reason == "the Python function did not return a JSON value"
     assert caught.value.cause == f"{__name__}:double returned a value that is not JSON: no JSON"
 
 

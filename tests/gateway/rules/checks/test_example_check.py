@@ -103,7 +103,10 @@ def test_an_example_that_is_converted_to_its_counterpart_has_no_report(
             f'{{ {ORDER}, operation: "GET /v{{version}}/orders/{{id}}", status: 404 }}',
             ["the conversion does not apply to it; move the example"],
         ),
-        (f"{{ {ORDER}, status: 200 }}", ["is of an operation; name it, or remove the status"]),
+        (
+            f"{{ {ORDER}, status: 200 }}",
+            ["is only valid for an operation; name the operation, or remove the status"],
+        ),
     ],
 )
 def test_an_example_with_an_unexpected_result_is_reported(

@@ -76,7 +76,7 @@ BACK = {
 }
 LOST = (
     "where a body of version {0} has 'fine.{1}' beside 'fine.amount', it is refused: 'fine.amount'"
-    " becomes 'fine' here, and 'fine.{1}' would be lost; list a change that takes it away {2} this"
+    " becomes 'fine' here, and 'fine.{1}' would be lost; list a change that removes it {2} this"
     " one"
 )
 MAP = {"type": "object", "additionalProperties": closed(free=TEXT)}
@@ -265,8 +265,8 @@ def test_declared_fields_cause_no_warning(
     assert said(tmp_path, older, newer, *changes) == []
 
 
-BEFORE = "the changes above have taken it away; list this one before them"
-UP, DOWN = "when an upgrade comes here", "when a downgrade comes here"
+BEFORE = "the changes above remove it; list this one before them"
+UP, DOWN = "at this point of an upgrade", "at this point of a downgrade"
 
 
 @pytest.mark.parametrize(
@@ -551,8 +551,8 @@ UP, DOWN = "when an upgrade comes here", "when a downgrade comes here"
             [
                 (
                     "warning: where a body of version 2 has 'all.a' beside 'all.b', it is refused:"
-                    " 'all.b' becomes 'all.a' here, and 'all.a' would be lost; list a change that"
-                    " takes it away below this one"
+                    " 'all.b' becomes 'all.a' here, and 'all.a' would be lost; list a change that "
+                    "removes it below this one"
                 )
             ],
         ),
@@ -604,7 +604,7 @@ def test_an_unusable_document_causes_a_warning(tmp_path: Path) -> None:
     path, snapshot = written(tmp_path, older, document(lendings="get"))
     (issue,) = check_conversions(path, {}, snapshot)
     assert issue.place == "apis.loans.versions.1.schema"
-    assert issue.text.startswith("warning: the fields of changes are not looked up: v1.json: ")
+    assert issue.text.startswith("warning: the fields of changes are not checked: v1.json: ")
 
 
 def test_a_document_too_large_for_validation_causes_a_warning(
@@ -630,7 +630,7 @@ def test_the_command_check_reports_an_undeclared_field_with_its_position(tmp_pat
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "gateway.yaml:16:21: apis.loans.conversions[0].changes[0].default: " in done.stderr
-    assert "no body of version 2 has 'x' when a downgrade comes here" in done.stderr
+    assert "no body of version 2 has 'x' at this point of a downgrade" in done.stderr
 
 
 def test_a_gateway_that_serves_does_not_import_the_openapi_code() -> None:
@@ -685,7 +685,7 @@ def test_fields_of_a_mapped_operation_are_checked_in_its_own_document(tmp_path: 
     with pytest.raises(ConfigError) as caught:
         checked(tmp_path, older, newer, PAYMENTS)
     assert [issue.text for issue in caught.value.issues] == [
-        "no body of version 2 has 'total' when a downgrade comes here; did you mean 'totals'?"
+        "no body of version 2 has 'total' at this point of a downgrade; did you mean 'totals'?"
     ]
 
 
@@ -728,8 +728,8 @@ def test_the_second_of_two_paths_that_differ_only_in_parameter_names_is_reported
     older: dict[str, object] = {"/pay/{id}": operation, "/pay/{number}": operation}
     (found, _) = checked(tmp_path, older, {"/payments": {"post": {"responses": {}}}}, PAYMENTS)
     assert found == (
-        "warning: GET /pay/{number} of this document is GET /pay/{id} but for the names of its"
-        " parameters, so that no request is for it; keep one of the two"
+        "warning: GET /pay/{number} of this document differs from GET /pay/{id} only"
+        " in parameter names, so no request reaches it; keep one of them"
     )
 
 

@@ -120,7 +120,7 @@ def test_a_pattern_has_one_parameter_that_is_the_version(text: str) -> None:
 def test_a_response_cannot_get_a_wildcard_type() -> None:
     text = 'media_type: "*/*; v={version}", response_type: vendor'
     (line,) = report(edited('media_type: "a/b-v{version}+json"', text))
-    assert "stands for several types; name one, as responses get it" in line
+    assert "matches several types; name the one type of the responses" in line
 
 
 def test_an_address_names_the_parameter() -> None:
