@@ -223,7 +223,7 @@ def _taken(lines: ParameterLines, name: str, spelling: Spelling) -> str | None:
     if not values:
         return None
     if values[1:]:
-        raise ConversionError("stands twice", Beside(spelling.what, (name,)))
+        raise ConversionError("occurs twice", Beside(spelling.what, (name,)))
     lines[:] = [line for line in lines if line.key != key]
     return values[0]
 
@@ -231,9 +231,9 @@ def _taken(lines: ParameterLines, name: str, spelling: Spelling) -> str | None:
 def _given(lines: ParameterLines, name: str, text: str, spelling: Spelling, source: Tokens) -> None:
     key = spelling.key(name)
     if any(line.key == key for line in lines):
-        raise ConversionError("is there already", Beside(spelling.what, (name,)), rival=source)
+        raise ConversionError("already exists", Beside(spelling.what, (name,)), rival=source)
     if spelling is FIELDS and not _PRINTABLE.match(text):
-        reason = f"the {spelling.what} '{name}' can hold printable ASCII only"
+        reason = f"the {spelling.what} '{name}' can contain only printable ASCII"
         raise ConversionError(reason, source)
     lines.append(ParameterLine(key, spelling.name(name), spelling.write(text)))
 
@@ -290,7 +290,7 @@ class _Carry:
             raise error.under(*BODY) from None
         if is_there:
             if text is not None:
-                reason = "is there already"
+                reason = "already exists"
                 raise ConversionError(reason, (*BODY, *keys), rival=self.place.beside)
             return
         fields[BODY[0]] = form.close(body)
@@ -316,7 +316,7 @@ class _Carry:
         def moved(body: Flat) -> object:
             if body["type"] != "object":
                 return image.refused(body, "expected an object")
-            image.refusals.append("a text of the message may not fit")
+            image.refusals.append("a string of the message may not fit")
             value: object = {"type": "string" if self.kind is TEXT else str(self.kind)}
             if not isinstance(self.default, Missing):
                 value = union((value, listed([self.default])))

@@ -47,7 +47,7 @@ class ConversionError(Exception):
         rival: ErrorPlace | None = None,
     ) -> None:
         self._description, self.is_missing, self._rival = reason, is_missing, rival
-        self.reason = reason if rival is None else f"{reason}, and {_term(rival)} is to become it"
+        self.reason = reason if rival is None else f"{reason}, and {_term(rival)} would become it"
         self.place = place
         self.cause = cause
         self.is_on_way = is_on_way

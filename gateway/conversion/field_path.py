@@ -92,7 +92,7 @@ def parse_path(text: str) -> FieldPath:
         if isinstance(last, Members):
             if last.keys and not elements:
                 return FieldPath(tuple(scopes), last.keys, members=True)
-            raise ValueError(f"'{text}' ends in any member; name a field of the members")
+            raise ValueError(f"'{text}' ends with '*'; name a field of the members")
         keys = last
         elements += 1
     return FieldPath(tuple(scopes), keys, elements)

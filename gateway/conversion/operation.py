@@ -96,7 +96,7 @@ class OperationPattern(NamedTuple):
             if part.capture is not None and part.capture != "version":
                 taken = captures[part.capture]
                 if not part.tail and has_dot_segment(taken):
-                    reason = f"'{part.capture}' is a dot segment, which no path has"
+                    reason = f"'{part.capture}' is a dot segment, which a path cannot contain"
                     raise ConversionError(reason, Beside("path"))
         path = self.template.fill({**captures, "version": str(version)})
         return path if END not in captures or path.endswith("/") else f"{path}/"
@@ -132,7 +132,7 @@ def parse_operation(text: str) -> OperationPattern:
     for pair in query.split("&") if query else ():
         name, sign, value = pair.partition("=")
         if not name or not sign:
-            raise ValueError(f"'{pair}' is no parameter; write name={{capture}} or name=value")
+            raise ValueError(f"'{pair}' is not a parameter; write name={{capture}} or name=value")
         captured = _VALUE.match(value)
         if captured is None and not {"{", "}"}.isdisjoint(value):
             raise ValueError(

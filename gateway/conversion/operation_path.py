@@ -216,7 +216,7 @@ def _of_another_version(
     path, but the client's version has operations at the path.
     """
     given = operation.substitute or Substitute(None)
-    given = given._replace(service=None, usual="This operation is of another version.")
+    given = given._replace(service=None, usual="This operation belongs to another version.")
     side = operation.newer or operation.older
     whole = found is None and side is not None and side.method is None
     if version_step.table is None or not (whole or given.status == 405):

@@ -63,7 +63,7 @@ _FIELD_VALUE = re.compile(r"[\t -~\x80-\xff]*\Z")
 
 def _field_value(text: str) -> str:
     if not _FIELD_VALUE.match(text):
-        raise ConversionError("would have a character that a header field cannot hold")
+        raise ConversionError("would contain a character that is invalid in a header field")
     return text
 
 
@@ -238,7 +238,7 @@ def _recombining(names: tuple[str, ...], convert: ConvertValues) -> LineStep:
             name = by_key.get(line.key)
             if name is not None:
                 if name in found:
-                    raise ConversionError("stands twice", Beside(spelling.what, (name,)))
+                    raise ConversionError("occurs twice", Beside(spelling.what, (name,)))
                 found[name] = spelling.read(line.value or "")
         if not found:
             return lines
@@ -250,7 +250,7 @@ def _recombining(names: tuple[str, ...], convert: ConvertValues) -> LineStep:
             return lines
         for name in made:
             if name not in names and any(line.key == spelling.key(name) for line in lines):
-                raise ConversionError("is there already", Beside(spelling.what, (name,)))
+                raise ConversionError("already exists", Beside(spelling.what, (name,)))
         written = [
             ParameterLine(spelling.key(name), spelling.name(name), spelling.write(value))
             for name, value in made.items()

@@ -32,8 +32,8 @@ def load_function(name: str, given: Sequence[str] = ()) -> Callable[..., object]
         found: object = importlib.import_module(module)
     except ModuleNotFoundError as error:
         raise ValueError(
-            f"no module is called '{error.name}'; modules are looked for on Python's path and in"
-            " the folder of this file"
+            f"no module is called '{error.name}'; modules are searched on Python's"
+            " path and in the folder of this file"
         ) from None
     except (Exception, SystemExit) as error:  # the module may raise anything
         raise ValueError(
@@ -66,9 +66,9 @@ def _hash_of(module: str) -> str:
 def _check(found: Callable[..., object], given: Sequence[str]) -> None:
     called = found if isroutine(found) or isclass(found) else type(found).__call__
     if iscoroutinefunction(called) or isasyncgenfunction(called):
-        raise ValueError("is asynchronous, and its result is not awaited; write it with def alone")
+        raise ValueError("is asynchronous, and its result is not awaited; define it with def only")
     if isgeneratorfunction(called):
-        raise ValueError("yields values, and one is taken; write it with return")
+        raise ValueError("yields values instead of returning one; use return")
     try:
         parameters = signature(found)
     except ValueError:  # some functions written in C have no signature
@@ -76,7 +76,7 @@ def _check(found: Callable[..., object], given: Sequence[str]) -> None:
     try:
         parameters.bind(None, **{name: None for name in given if name in parameters.parameters})
     except TypeError as error:
-        raise ValueError(f"cannot be called with one value alone: {error}") from None
+        raise ValueError(f"cannot be called with a single value: {error}") from None
 
 
 def _functions(found: object) -> list[str]:

@@ -334,7 +334,7 @@ class Schemas:
         if isinstance(reference, str):
             name = reference.removeprefix(PLACE)
             if name in self._opening or name not in self.components:
-                raise UndecidedError(f"'{name}' is defined by itself, or not at all")
+                raise UndecidedError(f"'{name}' is defined only by itself, or not at all")
             self._opening.add(name)
             try:
                 yield self.alternatives(self.components[name])
@@ -770,7 +770,7 @@ def renamed_fields(flat: Flat, write: Callable[[str], str], image: SchemaImage) 
             image.refusals.append(f"'{name}': {error}")
             continue
         if other in properties:
-            image.refusals.append(f"'{other}' may be there already")
+            image.refusals.append(f"'{other}' may already exist")
         properties[other] = schema
         required += [other] if requires(flat, name) else []
     made = {**_loosened(flat), "properties": properties, "required": required}

@@ -139,7 +139,7 @@ class _Walk:
             return self._known[key]
         self._steps += 1
         if self._steps > _MANY:
-            raise UndecidedError("the schemas have too many places")
+            raise UndecidedError("the schemas have too many locations")
         before = len(self._known)
         self._known[key] = _PROVED  # assumed for recursive references to the same two schemas
         found = self._fit(given, wanted, at)
@@ -212,7 +212,7 @@ class _Walk:
     def _among(self, flat: Flat, words: list[Any], at: str) -> Fit:
         own = words_of(flat)
         if own is None:
-            return self._failure(flat, at, "enum", "another value than those that are listed")
+            return self._failure(flat, at, "enum", "a value that is not listed")
         for word in own:
             if not any(same(word, one) for one in words):
                 return self._failure(flat, at, "enum", f"{word!r}, which is not listed")

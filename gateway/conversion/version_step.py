@@ -73,7 +73,7 @@ class FormTypes:
             return value
         if keeps:
             return value
-        raise ConversionError(f"expected {expected}, found another text", (name,))
+        raise ConversionError(f"expected {expected}, found another string", (name,))
 
 
 class Direction(Enum):

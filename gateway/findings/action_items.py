@@ -117,7 +117,7 @@ def _gateway(seen: Situation) -> Iterator[ActionItem]:
             Finding.STATE_STALE,
             "The store of the state",
             f"It has been unreachable since {moment_text(seen.stale_since)}: {seen.stale_reason}."
-            " Requests are served, and counts wait.",
+            " Requests are still served; counts are stored later.",
         )
     for task in seen.failing:
         reason = "It failed within the last minute and was restarted; the log has the reason."
@@ -145,7 +145,7 @@ def _refused(seen: Situation) -> Iterator[ActionItem]:
         yield _item(
             Finding.RULES_REFUSED if here else Finding.REFUSED_ELSEWHERE,
             "The file on disk" + ("" if names == [seen.replica] else f" of {', '.join(names)}"),
-            sentence(f"it cannot be used, and the former configuration stays in force: {text}"),
+            sentence(f"it cannot be used, and the previous configuration stays in force: {text}"),
         )
 
 
@@ -358,6 +358,6 @@ def _text(service: FailingService) -> str:
         listed.append(f"and {failing - len(listed):,} more")
     then = "Its requests fail" if service.whole else "The other targets get its requests"
     return (
-        f"{begin} {'fails' if failing == 1 else 'fail'}: {', '.join(listed)}. {then}. Check"
-        " whether they run, and whether the gateway can reach them."
+        f"{begin} {'fails' if failing == 1 else 'fail'}: {', '.join(listed)}. {then}."
+        " Check whether they are running, and whether the gateway can reach them."
     )

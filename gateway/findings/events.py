@@ -60,7 +60,7 @@ def own_events(operator: Operator, now: float) -> Iterator[Notification]:
     state, refused = operator.state, operator.reloader.refused
     if refused is not None:
         text = (
-            "the edited configuration cannot be used, and the former one stays in force (seen by"
+            "the edited configuration cannot be used, and the previous one stays in force (seen by"
             f" {state.replica}): {refused.summary}"
         )
         # The hash gives replicas with the same file the same event id.
@@ -80,7 +80,8 @@ def state_stale(
     if since is not None and now - since >= (_ALONE_SECONDS if rank.rank else _STALE_SECONDS):
         text = (
             f"The store of the state has been unreachable since {moment_text(since)} (seen by"
-            f" {replica}); requests are served, counts wait, and no cutover moves."
+            f" {replica}); requests are still served, counts are stored later, and no"
+            " cutover changes."
         )
         # Without the store, replicas cannot agree on an id. They compute the same id from the term,
         # which changes with the leader, and from the day, since a term may be long.

@@ -152,7 +152,7 @@ class NotifyDocument(msgspec.Struct):
         for each in removed:
             each.tried = 0.0  # a later webhook with this name must not count as failing
             if each.state == "waiting":
-                each.state, each.error = "failed", "the configuration has no such webhook any more"
+                each.state, each.error = "failed", "the configuration no longer has this webhook"
 
     def failing(self, names: Iterable[str]) -> Iterator[FailingWebhook]:
         """Yield the failing webhooks. One that accepts a message, even a test, no longer fails."""

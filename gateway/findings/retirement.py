@@ -179,8 +179,8 @@ def _latest(lasts: Mapping[str | None, float]) -> str:
 def _remedy(lasts: Mapping[str | None, float], *, named: bool) -> str:
     if lasts.keys() == {""} and named:
         return (
-            "they sent no name that 'clients' in the configuration reads; ask them to send it, or"
-            " add a place that has their name"
+            "they sent no name that 'clients' in the configuration reads; ask them"
+            " to send it, or add a source that contains their name"
         )
     if lasts.keys() == {""}:
         return "configure 'clients' to see their names"
@@ -215,7 +215,7 @@ def _service(key: VersionKey, rules: Snapshot) -> Iterator[Reason]:
     own = [*rules.routes(key)]
     yield from _dependent_versions(key, rules)
     if not own:
-        yield Reason("note", "no service serves it any more", "remove it from the configuration")
+        yield Reason("note", "no service serves it any longer", "remove it from the configuration")
     needed = {name: users for name, users in _uses(rules).services.items() if key in users}
     via = next((route for route in own if route.version != route.service_version), None)
     if via is not None:

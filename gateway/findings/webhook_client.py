@@ -77,10 +77,12 @@ async def post(
     if 200 <= status < 300:
         return Attempt("")
     if status >= 500 or status in (408, 429):  # a retry may succeed
-        return Attempt(f"it answered {status}")
+        return Attempt(f"it responded with status {status}")
     correct = f"correct notify.webhooks.{name} in the configuration"
     # Standard Webhooks: a receiver returns 410 if it does not want further messages.
-    return Attempt(f"it answered {status}; {correct}, or see the receiver's log", status == 410)
+    return Attempt(
+        f"it responded with status {status}; {correct}, or see the receiver's log", status == 410
+    )
 
 
 def _reason(error: Exception, correct: str) -> str:
@@ -95,7 +97,7 @@ def _reason(error: Exception, correct: str) -> str:
         case aiohttp.ClientSSLError():
             return f"TLS failed; if the URL has to begin with http:, {correct}"
         case aiohttp.ClientResponseError():
-            return f"the server there does not speak HTTP; {correct}"
+            return f"the server there does not use HTTP; {correct}"
         case OSError(errno=errno.ECONNREFUSED):
             return f"nothing listens at its host and port; start the receiver, or {correct}"
         case OSError(errno=int(number)) if number:

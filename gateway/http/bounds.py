@@ -363,7 +363,7 @@ class SlowReadDetector:
 def overloaded() -> FaultError:
     fault = Fault(
         FaultCode.OVERLOADED,
-        "The backend has as many requests as it can take; try again.",
+        "The backend has reached its limit of requests; try again.",
         fields=((b"Retry-After", b"1"),),
     )
     return FaultError(fault)

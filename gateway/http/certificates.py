@@ -56,7 +56,7 @@ def certificate_details(pem: bytes) -> CertificateDetails:
             warnings.simplefilter("ignore")
             chain = x509.load_pem_x509_certificates(b"\n".join(_PEM.findall(pem)))
     except ValueError:
-        raise ValueError("the certificate is no PEM certificate") from None
+        raise ValueError("the certificate is not a PEM certificate") from None
     try:
         extension = chain[0].extensions.get_extension_for_class(x509.SubjectAlternativeName)
     except x509.ExtensionNotFound:
@@ -191,9 +191,9 @@ def _load(context: ssl.SSLContext, pair: KeyPair) -> None:
 def _mistake(pair: KeyPair, error: Exception) -> str:
     # The texts of OpenSSL, such as "PEM lib", do not name the file.
     if b"-----BEGIN CERTIFICATE-----" not in pair.certificate:
-        return "the file of the certificate has none"
+        return "the certificate file contains no certificate"
     if b"PRIVATE KEY-----" not in pair.key:
-        return "the file of the key has none"
+        return "the key file contains no key"
     if b"ENCRYPTED" in pair.key:
         return "the key is encrypted"
     if getattr(error, "reason", None) == "KEY_VALUES_MISMATCH":

@@ -222,7 +222,7 @@ class _CodingDecoder:
     def _next(self, begin: bytes) -> _Decoder:
         # A body can consist of several gzip members or zstd frames (RFC 1952, 2.2; RFC 8878, 3.1).
         if self._count and self._name == "br":
-            raise self._malformed("it goes on behind its end")
+            raise self._malformed("it continues after its end")
         if self._count == self._most:
             raise self._malformed(f"it has more than {self._most} members")
         self._count += 1

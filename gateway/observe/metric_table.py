@@ -63,7 +63,7 @@ METRICS = (
     ),
     MetricRow(
         *("gateway_cutover_failures_total", "counter", _ROUTE),
-        "Requests of a cutover that failed for no fault of the client.",
+        "Requests of a cutover that failed without fault of the client.",
         ("old", "new"),
     ),
     MetricRow(
@@ -132,8 +132,8 @@ METRICS = (
     ),
     _counted(
         *("client_handshake_failures", ("reason",)),
-        "Connections of clients that ended before the first request: no TLS handshake or no PROXY"
-        " protocol header came about.",
+        "Client connections that ended before the first request, without a complete"
+        " TLS handshake or PROXY protocol header.",
     ),
     _counted(
         *("key_fetches", ("url", "result")),
@@ -175,7 +175,8 @@ METRICS = (
     ),
     _counted(
         *("dropped_digests", (*_VERSION, "field")),
-        "Digests and signatures dropped since a conversion altered the body they cover, by field.",
+        "Digests and signatures that were removed because a conversion changed the"
+        " body, by header field.",
     ),
     _counted(
         *("unfit_values", (*_VERSION, "change", "message", "result")),
@@ -184,21 +185,24 @@ METRICS = (
     _counted("task_failures", ("task",), "Failures of background tasks, which were restarted."),
     _counted(
         *("log_dropped", ("line",)),
-        "Log lines dropped since nobody read them or they could not be written.",
+        "Log lines that were dropped because they could not be written in time.",
         *("request", "event"),
     ),
     _counted(
         *("admin_bounds", ("bound",)),
-        "Connections of the admin port closed for a newer one, or since nobody took the response.",
+        "Connections of the admin port that were closed in favour of a newer one, or"
+        " because the client did not read the response.",
         *("bodies", "connections", "handshakes", "stall_seconds"),
     ),
     _counted(
         *("admin_refusals", ("code",)),
-        "Requests of the admin port refused for who sent them, by the code of the error.",
+        "Requests to the admin port that were refused because of their sender, by"
+        " the code of the error.",
     ),
     _counted(
         *("in_flight_waits", ("service",)),
-        "Requests that waited since the service had as many as capacity.in_flight allows.",
+        "Requests that waited because the service had as many requests as"
+        " capacity.in_flight allows.",
     ),
     _counted(
         *("connection_waits", ("target",)),
@@ -212,7 +216,7 @@ METRICS = (
     ),
     _counted(
         *("retries", ("service", "cause")),
-        "Requests that were sent again, by the failure before.",
+        "Requests that were retried, by the earlier failure.",
         *("connect", "reset", "timeout", "502", "503", "504"),
     ),
     _counted(
@@ -255,7 +259,7 @@ METRICS = (
     ),
     MetricRow(
         *("gateway_reloads_total", "counter", ("result",)),
-        "Edited configurations, by what became of them.",
+        "Edited configurations, by the result of loading them.",
         ("loaded", "rejected"),
     ),
     MetricRow(

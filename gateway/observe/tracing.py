@@ -169,7 +169,7 @@ class TracingModel(SectionModel):
         endpoint = _under(self.endpoint) or named or _under(_DEFAULT)
         if not _is_url(endpoint):
             # The message does not repeat the URL, since it may contain a password.
-            text = f"the endpoint is no URL; write one like {_DEFAULT}"
+            text = f"the endpoint is not a URL; write one like {_DEFAULT}"
             mistakes.add(text, "tracing", *(("endpoint",) if self.endpoint else ()))
         ratio = _ratio(environment, mistakes) if self.ratio is None else self.ratio
         return Tracing(endpoint, ratio)

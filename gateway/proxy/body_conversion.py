@@ -65,7 +65,7 @@ _turns = CooperativeRunner(PATIENCE, overloaded)
 
 # Matches the beginning of a JSON object or array, or of JSON in UTF-16 or UTF-32.
 _MAY_HAVE_FIELDS = re.compile(rb"(?:\xef\xbb\xbf)?[ \t\r\n]*(?:[\[{\0]|\xff\xfe|\xfe\xff|[^\0]\0)")
-NOT_JSON = "This version takes JSON bodies: application/json."
+NOT_JSON = "This version accepts JSON bodies: application/json."
 # The maximum bytes of a stream that are converted before other threads may run.
 _STEP = 64 * 1024
 # Bodies up to this number of bytes are converted quickly, even the slowest: surrogate pairs.
@@ -100,7 +100,7 @@ async def convert_request_body(
     if encoding is not None:
         convert = in_encoding(encoding, convert)
     if len(body) > room.limit:
-        detail = f"A body to be converted may have {room.limit} bytes."
+        detail = f"A body to be converted may have at most {room.limit} bytes."
         raise FaultError(Fault(FaultCode.BODY_TOO_LARGE, detail))
     try:
         converted = await _converted_body(convert, body, kind, conversion, room, message)

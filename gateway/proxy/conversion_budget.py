@@ -148,7 +148,7 @@ class ConversionBudget:
 
 
 def overloaded() -> FaultError:
-    detail = "As many bodies as possible are being converted; try again."
+    detail = "Too many bodies are being converted; try again."
     again = ((b"Retry-After", b"1"),)
     return FaultError(Fault(FaultCode.OVERLOADED, detail, fields=again))
 

@@ -91,9 +91,7 @@ def _asked_about(exchange: Exchange, plan: Plan) -> tuple[NamePair, ...]:
 
 def _check_number(fields: HeaderFields, most: int) -> None:
     if sum(value.count(b",") + 1 for value in _values(fields, _HEADERS)) > most:
-        detail = (
-            f"A preflight may ask about {most} header fields, since a request may have so many."
-        )
+        detail = f"A preflight may name at most {most} header fields, the limit of a request."
         raise FaultError(Fault(FaultCode.HEADERS_TOO_LARGE, detail))
 
 

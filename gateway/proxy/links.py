@@ -49,7 +49,7 @@ def map_response_fields(exchange: Exchange, plan: Plan, fields: HeaderFields) ->
         if place is not None:
             parts += line[1].count(b"<") + line[1].count(b";")
             if parts > _MOST_PARTS:
-                what = f"the links of its header fields have more than {_MOST_PARTS} parts"
+                what = f"the links in its header fields have more than {_MOST_PARTS} parts"
                 raise failure(FaultCode.UPSTREAM_PROTOCOL, exchange.target or "", what)
             line = _mapped_line(line, place, mapper, partial(_noting_field, exchange))
         mapped.append(line)

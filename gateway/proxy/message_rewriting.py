@@ -63,7 +63,7 @@ _VIA: Final = (b"Via", b"1.1 " + headers.PSEUDONYM)
 _IDENTITY = (b"Accept-Encoding", b"identity")
 _EXPECT = frozenset({b"expect"})
 _WEBSOCKET: Final = (
-    "it asks for a WebSocket, whose messages cannot be converted; use a version that is served"
+    "it requests a WebSocket, whose messages cannot be converted; use a version that is served"
     " without conversion"
 )
 _ETAG = frozenset({b"etag"})
@@ -452,8 +452,8 @@ _ANY = b"*"
 # about 8,000 bytes, too.
 _MOST_CONDITIONS = 8192
 _TOO_MANY = (
-    f"If-Match, If-None-Match and If-Range may have {_MOST_CONDITIONS} bytes in all at this"
-    " endpoint."
+    f"If-Match, If-None-Match and If-Range may have at most {_MOST_CONDITIONS} bytes"
+    " in total at this endpoint."
 )
 _SUFFIXES = frozenset({b"", *(b".%b" % coding.encode() for coding in CODINGS)})
 

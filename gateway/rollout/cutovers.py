@@ -60,7 +60,7 @@ class CutoverState(NamedTuple):
 
 class PercentCommand(Enum):
     STAY = "fix the current percentage"
-    CLEAR = "return to the configured percentage, with no evidence"
+    CLEAR = "return to the configured percentage, and discard the evidence"
 
 
 def decide(
@@ -157,7 +157,7 @@ def next_change(
         return "is held as long as a gate is exceeded"
     following = _following(cutover, state)
     if following is None:
-        return "has arrived" if cutover.percent == 100 else "is where the rules end"
+        return "has arrived" if cutover.percent == 100 else "has reached its last percentage"
     left, more = state.since + cutover.every - now, _missing(cutover, evidence)
     if left > 0:
         then = "" if more is None else _without(cutover, evidence, more)
@@ -345,7 +345,7 @@ class Cutovers:
     ) -> None:
         """Draft an operator's change, which `load` puts in force; raises ChangedMeanwhileError."""
         state = self._state(cutover, at)
-        text = f"The cutover now stands at {state.percent:g}%: {state.why}."
+        text = f"The cutover is now at {state.percent:g}%: {state.why}."
         request.check_seen(state.revision, text)
         after, _ = decide(cutover, state, GateEvidence(), order, at.seconds)
         states = self._states | {cutover.key: after}

@@ -122,7 +122,8 @@ def parse_ignored(text: str) -> tuple[str, ...]:
         parts = text.replace("[]", ".*").split(".")
         likely = all(parts) and "/" not in text and "~" not in text
         raise ValueError(
-            f"'{text}' is not a place in a body; write a JSON Pointer, with * for the elements of"
+            f"'{text}' is not a location in a body; write a JSON Pointer, with * for"
+            " the elements of"
             " an array or the members of an object, such as"
             f" /{'/'.join(parts) if likely else 'items/*/price'}"
         )

@@ -208,7 +208,7 @@ class Gates(SectionModel):
     violations: Share = "1%"
     """The amount by which the share of responses that violate the OpenAPI document of the version
     may exceed the share on the old route, in percentage points. The limit applies to all validated
-    responses, and separately to validated responses to writes. Samples on both routes are
+    responses, and separately to validated answers to writes. Samples on both routes are
     validated, up to 50 reads and 50 writes a second in each process. 100% turns the validation off.
     The default is 1%."""
     window: Duration = "5m"

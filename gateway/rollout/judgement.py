@@ -345,7 +345,7 @@ def _more(count: int) -> str:
 
 def doubtful_result(gates: GateLimits, evidence: GateEvidence) -> str | None:
     found = next(iter(_doubts(gates, evidence).values()), None)
-    return None if found is None else f"more requests, since they leave doubt: {found}"
+    return None if found is None else f"more requests, since the result is uncertain: {found}"
 
 
 def _doubts(gates: GateLimits, seen: GateEvidence) -> Mapping[str, str]:
@@ -452,7 +452,7 @@ def _differences(
     few = seen.compared < gates.minimum
     outcome = GateOutcome.INCONCLUSIVE if few else GateOutcome.PASSED
     text = (
-        f"differences: {seen.differing} of {seen.compared} compared answers differ"
+        f"differences: {seen.differing} of {seen.compared} compared responses differ"
         f" ({percent(share(seen.differing, seen.compared))}), {within(gates)};"
         f" {percent(limit)} may"
     )

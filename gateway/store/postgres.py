@@ -47,7 +47,7 @@ NO_RIGHTS = "42501"
 """The SQLSTATE of a missing privilege."""
 REASONS = {
     _REFUSED: "the user or the password is refused; correct them in 'state'",
-    "28000": "the user is refused; correct it in 'state', or let it in: pg_hba.conf",
+    "28000": "the user is refused; correct it in 'state', or allow it in pg_hba.conf",
     "3D000": "there is no such database; create it, or name another in 'state'",
     NO_RIGHTS: (
         "the user has no right to keep state there; grant it CREATE on the database, or USAGE on"
@@ -131,10 +131,12 @@ def _unreachable(name: str, url: str, error: OSError) -> StateError:
     if not isinstance(error, ConnectionError | TimeoutError):
         for parameter, (file, *_) in parse_qs(urlsplit(url).query).items():
             if parameter in _FILES and not Path(file).is_file():
-                return StateError(f"{name}: {parameter}={file} is no file; correct it in 'state'")
+                return StateError(
+                    f"{name}: {parameter}={file} is not a file; correct it in 'state'"
+                )
     return StateUnreachableError(
-        f"{name}: the database cannot be reached: {_lower(error)}; is it up, and is its address"
-        " right?"
+        f"{name}: the database cannot be reached: {_lower(error)}; is the server"
+        " running, and is its address right?"
     )
 
 
@@ -509,7 +511,7 @@ class PostgresDatabase:
         if serves > REVISION:
             raise StateError(
                 f"{self.name}: written by a newer gateway (schema {revision}; this one knows"
-                f" {REVISION}); run that one, or name another database in 'state'"
+                f" {REVISION}); run that release, or name another database in 'state'"
             )
 
 

@@ -144,7 +144,7 @@ def warnings(rows: Sequence[ReplicaRow], now: float, revision: int, changed: flo
             f"{rules} ({', '.join(row.replica for row in here if row.rules == rules)})"
             for rules in sorted(hashes)
         )
-        found.append(f"the rules differ: {', '.join(parts)}")
+        found.append(f"the configurations differ: {', '.join(parts)}")
     names = [row.replica for row in here]
     found += [
         f"{names.count(name)} replicas are called {name}; give each its own GATEWAY_REPLICA"
@@ -163,7 +163,7 @@ def warnings(rows: Sequence[ReplicaRow], now: float, revision: int, changed: flo
 def not_here(replica: str, fleet: FleetView, here: str) -> str:
     known = {each.replica: each for each in fleet.replicas}
     if replica in known:
-        return f"{replica} answers for itself, at {known[replica].admin}; here is {here}"
+        return f"{replica} can only be reached at {known[replica].admin}; this replica is {here}"
     return f"no replica is called '{replica}'; there are {', '.join(known)}"
 
 
@@ -173,7 +173,7 @@ def lost(replica: str, rows: Sequence[ReplicaRow], now: float) -> list[ReplicaRo
     if found := [row for row in known if row.replica == replica]:
         return found
     if any(row.replica == replica for row in present(rows)):
-        raise UnknownReplicaError(f"{replica} sends heartbeats; stop it, and it leaves")
+        raise UnknownReplicaError(f"{replica} still sends heartbeats; stop it, and it is removed")
     names = ", ".join(row.replica for row in known) or "none"
     raise UnknownReplicaError(f"no replica is called '{replica}'; lost: {names}")
 

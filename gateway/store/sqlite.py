@@ -174,8 +174,8 @@ class SqliteFile:
             ) from None
         if not os.path.samestat(found, os.fstat(self._lock)):
             raise StateError(
-                f"{self.name}: the state file was replaced while the gateway ran; put the former"
-                " one back, or restart the gateway to use this one"
+                f"{self.name}: the state file was replaced while the gateway ran;"
+                " restore the previous file, or restart the gateway to use this one"
             )
         if not found.st_size:
             self._path.unlink()
@@ -256,7 +256,7 @@ class SqliteFile:
         if revision > REVISION or schema > _ALEMBIC:
             raise StateError(
                 f"{self.name}: written by a newer gateway (schema {revision or schema};"
-                f" this one knows {REVISION}); run that one, or name another file in 'state'"
+                f" this one knows {REVISION}); run that release, or name another file in 'state'"
             )
         if "" < revision < OLDEST:
             raise StateError(

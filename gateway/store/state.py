@@ -210,8 +210,8 @@ class StoreHealth:
                 await self._readers.acquire()
         except TimeoutError:
             raise StateBusyError(
-                f"{self._name}: {_READERS} others have read for {_PATIENCE:g} s; ask again, for one"
-                " version where that is enough"
+                f"{self._name}: {_READERS} other reads have taken {_PATIENCE:g} s; try again, if"
+                " possible for a single version"
             ) from None
         try:
             if self._missed is not None:

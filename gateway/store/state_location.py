@@ -31,7 +31,7 @@ def parse_state(text: str | None, mistakes: Mistakes) -> str | None:
     if not text or not text.strip():
         return None
     if text.endswith(":memory:"):
-        mistakes.add("no file; leave state out to keep it in memory", "state")
+        mistakes.add("is not a file; omit state to keep it in memory", "state")
         return None
     scheme, found, rest = text.partition("://")
     if not found and text.partition(":")[0] not in (*POSTGRESQL, "sqlite"):

@@ -282,7 +282,7 @@ def _requests(
         convert_part = None if conversion is None else ConvertedBody(conversion)
         yield Claim(*about, MessagePart.REQUEST, "", given, wanted, convert_part)
     elif other.body_required and not operation.body_required:
-        yield Unproved("gap", *about, "requires a body, and this version has none")
+        yield Unproved("gap", *about, "requires a body, and this version has no body")
 
 
 def _parameters(
@@ -341,7 +341,9 @@ def _responses(
             else:
                 yield Claim(*to, ConvertedBody(conversion), _named(conversion))
         elif operation.key(status) is None:
-            yield Unproved("gap", *about, f"answers {key}, which this version does not declare")
+            yield Unproved(
+                "gap", *about, f"responds with {key}, which this version does not declare"
+            )
         else:
             declared = _other_body(operation, str(operation.key(status)))
             yield Unproved("unchecked", *about, f"version {client} {declared}", key)
@@ -349,13 +351,13 @@ def _responses(
 
 def _other_body(operation: Operation, key: str) -> str:
     stream = _stream(operation.answer_types[key])
-    return f"answers {stream}" if stream else "declares no JSON body"
+    return f"responds with {stream}" if stream else "declares no JSON body"
 
 
 def _stream(types: Sequence[str]) -> str | None:
     for name in types:
         if format_of([(b"content-type", name.encode())]) in STREAMS:
-            return f"{name}, of whose documents none is checked"
+            return f"{name}, whose documents are not checked"
     return None
 
 

@@ -131,7 +131,7 @@ def locate(
             found.append(_located(one, router, places))
         else:
             twin = f"{one.method} {path}"
-            reason = f"requests for it are for {twin}; keep one of the two in the document"
+            reason = f"requests for it match {twin}; keep only one of them in the document"
             found.append(LocatedOperation(one, {}, reason, twin))
     return found
 
@@ -198,7 +198,7 @@ def _located(
         for place in there
         if place.endpoint.methods is None or operation.method in place.endpoint.methods
     }
-    reason = "" if captures else f"its endpoint does not take {operation.method}"
+    reason = "" if captures else f"its endpoint does not accept {operation.method}"
     return LocatedOperation(operation, captures, reason)
 
 

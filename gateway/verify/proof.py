@@ -214,7 +214,7 @@ class _Trial:
                 for name in names
                 if _parent(name) in self.after and _inside_of_root(name) not in self.claim.named
             }
-            return self._different(lost, "lost", "has nothing for it")
+            return self._different(lost, "lost", "has no field for it")
         unknown = self.after - wanted.fields - failing
         ignored = {name for name in unknown if _parent(name) in wanted.objects}
         # Keys that the sender's document does not declare were generated as undeclared keys.

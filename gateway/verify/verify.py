@@ -72,7 +72,7 @@ def verify(
         DocumentError: a document cannot be loaded or used.
     """
     if options.examples < 1:
-        raise VerifyError(f"{options.examples} examples prove nothing; ask for 1 or more")
+        raise VerifyError(f"{options.examples} examples prove nothing; use 1 or more")
     if options.seconds is not None and not options.seconds > 0:
         raise VerifyError(f"in {options.seconds:g} s, nothing is tested; give a time above 0")
     end = end_after(options.seconds)
@@ -113,7 +113,7 @@ def _proven(claim: Claim, source: str, examples: Examples, end: float) -> ClaimP
         check_time(end)
         return prove(claim, examples, end)
     except OutOfTimeError:
-        return Unproven(claim, "the time limit has passed; allow more by --seconds")
+        return Unproven(claim, "the time limit has passed; increase --seconds")
     except NoExamplesError as error:
         return Unproven(
             claim,
@@ -166,7 +166,9 @@ def _between(api: Api, labels: tuple[str, str]) -> Iterator[VersionPair]:
             )
     older, newer = sorted(api.versions[label] for label in labels)
     if older == newer:
-        raise VerifyError(f"{api.name}: {older} and {newer} are one version; name two")
+        raise VerifyError(
+            f"{api.name}: {older} and {newer} are the same version; name two different versions"
+        )
     between = [version for version in api.versions.values() if older <= version < newer]
     if any(version not in api.links for version in between):
         raise VerifyError(f"{api.name}: no conversions lead from {older} to {newer}; declare them")

@@ -63,7 +63,7 @@ def test_every_replica_reports_the_counts_of_all(fleet: Fleet) -> None:
     wait_for(lambda: admin(other, "GET", "/fleet")[1]["warnings"] == [])
     fleet.start("c", percent=7)
     (warning,) = wait_for(lambda: admin(one, "GET", "/fleet")[1]["warnings"])
-    assert warning.startswith("the rules differ: ")
+    assert warning.startswith("the configurations differ: ")
     assert presence(one) == {"a": "heard", "b": "heard", "c": "heard"}
     fleet.replicas["c"].process.send_signal(signal.SIGTERM)
     wait_for(lambda: presence(one) == {"a": "heard", "b": "heard"})

@@ -603,7 +603,7 @@ async def test_releases_one_apart_share_the_database(
         ),
         pytest.param(
             lambda url: f"{url}?sslmode=verify-full&sslrootcert=/absent.pem",
-            "sslrootcert=/absent.pem is no file; correct it in 'state'",
+            "sslrootcert=/absent.pem is not a file; correct it in 'state'",
             id="an authority that is not there",
         ),
         pytest.param(

@@ -33,11 +33,13 @@ class Affix(RewriteSection):
     def ways(self, context: BuildContext) -> FormWays | None:
         newer, older = self.newer, self.older
         if newer == older:
-            context.complain("both versions write it alike; give one a prefix or a suffix")
+            context.complain(
+                "both versions write it identically; add a prefix or suffix to one of them"
+            )
             return None
         for key, form in (("newer", newer), ("older", older)):
             if form.type == "number" and form.prefix + form.suffix:
-                context.complain("a number has no prefix and no suffix; remove them", key)
+                context.complain("a number cannot have a prefix or suffix; remove them", key)
                 return None
         types = Type(newer.type), Type(older.type)
         return FormWays(
@@ -60,10 +62,10 @@ def rewrite_affixes(
     def rewrite(text: str) -> str:
         end = len(text) - len(suffix)
         if not (len(prefix) <= end and text.startswith(prefix) and text.endswith(suffix)):
-            raise ValueError(f"expected a text such as {prefix}12{suffix}, found another")
+            raise ValueError(f"expected a string such as {prefix}12{suffix}, found another")
         bare = text[len(prefix) : end]
         if target is Type.NUMBER and not NUMBER_TEXT.match(bare):
-            raise ValueError("expected a number within the prefix and suffix, found a text")
+            raise ValueError("expected a number between the prefix and suffix, found a string")
         return f"{new_prefix}{bare}{new_suffix}"
 
     return rewrite

@@ -50,7 +50,7 @@ class _CasesSection(ChangeSection):
 
     def _ways(self, context: BuildContext) -> tuple[Write, Write] | None:
         if self.newer == self.older:
-            context.complain("is the case that it has already; remove the change", "older")
+            context.complain("is the case in the other version too; remove the change", "older")
             return None
         return self._both
 
@@ -66,7 +66,7 @@ class Case(_CasesSection, RewriteSection):
     keyword = "case"
 
     def own_losses(self) -> Iterable[Loss]:
-        return self._kept(f"'{self.field}' is kept where it is", in_patch=True)
+        return self._kept(f"'{self.field}' stays unchanged where it is", in_patch=True)
 
     def ways(self, context: BuildContext) -> FormWays | None:
         ways = self._ways(context)
@@ -89,7 +89,7 @@ class KeyCase(_CasesSection, BodySection):
     user_i_d."""
 
     def own_losses(self) -> Iterable[Loss]:
-        return self._kept("a key is kept where it is", in_patch=False)
+        return self._kept("a key stays unchanged where it is", in_patch=False)
 
     def compile_body(self, context: BuildContext) -> Change | None:
         ways = self._ways(context)
@@ -298,11 +298,11 @@ def _object(
         try:
             name = write(plain)
         except ValueError as error:
-            raise ConversionError(f"the key is no name: {error}", (key,)) from None
+            raise ConversionError(f"the key is not a name: {error}", (key,)) from None
         if isinstance(key, RepeatedKey):
             name = key if name == plain else RepeatedKey(name)
         if name in made:
-            raise ConversionError(f"becomes '{name}', which is there already", (key,))
+            raise ConversionError(f"becomes '{name}', which already exists", (key,))
         if plain in but:
             made[name] = value
             continue

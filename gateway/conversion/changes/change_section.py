@@ -73,12 +73,12 @@ class BuildContext:
     def path(self, text: str, *location: str | int) -> FieldPath | None:
         found = self.attempt(partial(parse_path, text), *location)
         if found is not None and found.members:
-            text = f"'{text}' ends in any member; name a field of the members"
+            text = f"'{text}' ends with '*'; name a field of the members"
             self.complain(text, *location)
             return None
         if found is None or not found.elements:
             return found
-        self.complain(f"'{text}' ends in an array; name a field of its elements", *location)
+        self.complain(f"'{text}' ends with '[]'; name a field of the elements", *location)
         return None
 
     def value_change(
@@ -118,7 +118,7 @@ class BuildContext:
         """Parse a path without arrays or free keys; return None after a mistake."""
         path = self.path(text, *location)
         if path is not None and path.scopes:
-            self.complain("has neither '[]' nor '*' here; write keys joined by dots", *location)
+            self.complain("must not contain '[]' or '*' here; write keys joined by dots", *location)
             return None
         return None if path is None else path.keys
 
@@ -129,8 +129,7 @@ class BuildContext:
             return None
         if any(path.scopes != paths[0].scopes for path in paths):
             self.complain(
-                "the fields lie in the elements of different arrays; begin all with the same"
-                " 'key[]'"
+                "the fields are in elements of different arrays; begin all with the same 'key[]'"
             )
             return None
         return paths
@@ -140,7 +139,7 @@ class BuildContext:
             for other in keys[index + 1 :]:
                 if one[: len(other)] == other[: len(one)]:
                     self.complain(
-                        "two parts are the same, or one lies inside the other; name each field once"
+                        "two fields are the same, or one is inside the other; name each field once"
                     )
                     return False
         return True
@@ -157,7 +156,7 @@ class BuildContext:
 
     def text(self, text: str, key: str) -> str:
         if self.header and not _TEXT.match(text):
-            self.complain("a header holds printable ASCII only", key)
+            self.complain("a header can contain only printable ASCII", key)
         return text
 
 

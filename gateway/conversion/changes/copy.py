@@ -67,7 +67,7 @@ def copy(scopes: tuple[Scope, ...], field: Keys, to: Keys, unequal: Winner = "re
         if holder is None or field[-1] not in holder:
             return
         if get(fields, to, form) is not MISSING:
-            raise ConversionError("is there already", to, rival=field)
+            raise ConversionError("already exists", to, rival=field)
         put(fields, to, form.close(holder[field[-1]]), form)
 
     return Change(
@@ -93,5 +93,5 @@ def _repeated(field: Keys, to: Keys, flat: Flat, image: SchemaImage) -> object:
     image.looks(field)
     rest, value, required = image.take(flat, field, keep=True)
     if image.may_have(rest, to):
-        image.refusals.append(f"'{to[-1]}' may be there already")
+        image.refusals.append(f"'{to[-1]}' may already exist")
     return image.put(rest, to, value, required=required)

@@ -54,7 +54,7 @@ class Entries(BodySection):
 
     def compile_body(self, context: BuildContext) -> Change | None:
         if self.key == self.value:
-            context.complain("is the field that holds the key; name another", "value")
+            context.complain("is the field that holds the key; name another field", "value")
         path = context.path(self.field, "field")
         return path and list_entries(
             path.scopes, path.keys, self.key, self.value, in_lists=self.repeated == "list"
@@ -120,7 +120,7 @@ def _list_effect(
         if member["type"] != "object":
             return image.refused(member, "expected an object")
         if field_of(member, key) is not False:
-            image.refusals.append(f"'{key}' may be there already")
+            image.refusals.append(f"'{key}' may already exist")
         return with_field(member, key, keys, required=True)
 
     return wide(an_array(image.each(members, of), least, most))
@@ -144,7 +144,9 @@ def _map_effect(
     if in_lists:
         members = wide(an_array({"allOf": [members]}, 1, None))
     made: Flat = {"type": "object", "additionalProperties": members}
-    return image.refused(flat, "an element may lack its key, or have that of another", wide(made))
+    return image.refused(
+        flat, "an element may lack its key, or have the key of another element", wide(made)
+    )
 
 
 def _map_of(
@@ -168,7 +170,7 @@ def _map_of(
             raise ConversionError("is the key of another element too", (index, key))
         member = form.close(element) if value is None else element.pop(value)
         if value is not None and element:
-            reason = "a field for which the other version has no place"
+            reason = "a field that the other version cannot hold"
             raise ConversionError(reason, (index, next(iter(element))))
         if in_lists:
             lists.setdefault(known, []).append(member)
@@ -206,6 +208,6 @@ def _list_of(
         if not isinstance(member, dict):
             refuse("an object", member, known)
         if key in member:
-            raise ConversionError("is there already, for the key", (known, key))
+            raise ConversionError("already exists, and would become the key", (known, key))
         made.append(form.close(written | member))
     return form.close(made)

@@ -153,9 +153,7 @@ def _bare(
     if count is not None:
         take(envelope, count, form)
     if strict and envelope:
-        raise ConversionError(
-            "a field for which the other version has no place", (next(iter(envelope)),)
-        )
+        raise ConversionError("a field that the other version cannot hold", (next(iter(envelope)),))
     return value
 
 

@@ -52,7 +52,7 @@ class Flatten(BodySection):
             context.complain("write {} or null", "default")
         if not self.prefix and not self.but:
             context.complain(
-                "is empty, and so of all fields; name those that stay in but", "prefix"
+                "is empty, so it applies to all fields; list the exceptions in but", "prefix"
             )
         for index, name in enumerate(self.but):
             if not name.startswith(self.prefix):
@@ -120,7 +120,7 @@ class _Flatten:
         names = [name for name in holder if self._is_flat(name)]
         members = {name[length:]: holder.pop(name) for name in names}
         if self.field[-1] in holder:
-            raise ConversionError("is there already", self.field)
+            raise ConversionError("already exists", self.field)
         if members:
             holder[self.field[-1]] = form.close(members)
         elif self.empty is not MISSING and not form.of_places:
@@ -168,7 +168,7 @@ class _Flatten:
                 made = image.take(made, (name,)).rest
         rest, key = rest_of(holder), self.field[-1]
         if field_of(made, key) is not False:
-            image.refusals.append(f"'{key}' may be there already")
+            image.refusals.append(f"'{key}' may already exist")
         found: list[object] = []
         if len(members) == 1 and rest is False:
             found.append(an_object(members))

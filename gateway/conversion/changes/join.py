@@ -116,7 +116,9 @@ class _BodyParts(_PartsSection, BodySection):
         if not context.apart(fields):
             return None
         if len({*self.optional}) < len(self.optional) or not {*self.optional} <= {*parts}:
-            context.complain(f"names parts, each once; they are {', '.join(parts)}", "optional")
+            context.complain(
+                f"must name each part at most once; the parts are {', '.join(parts)}", "optional"
+            )
             return None
         optional = tuple(map(parts.index, self.optional))
         return join(text.scopes, fields, text.keys, self.separator, self.default, optional)
@@ -152,7 +154,7 @@ def join_parameters(
     def joined(values: ParameterValues) -> ParameterValues:
         pieces = [values.get(name, "") for name in parts]
         if any(separator in piece for piece in pieces[:-1]):
-            raise ValueError(f"has '{separator}' in it, which separates the parts")
+            raise ValueError(f"contains '{separator}', which separates the parts")
         while not closed and len(pieces) > 1 and not pieces[-1]:
             pieces.pop()
         return {whole: separator.join(pieces)}

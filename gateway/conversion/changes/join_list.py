@@ -53,7 +53,7 @@ class JoinList(_SeparatedSection, BodySection):
         if self.pairs is None:
             return join_list(path.scopes, path.keys, self.separator)
         if self.pairs == self.separator:
-            context.complain("is the separator, too; name another text", "pairs")
+            context.complain("is also the separator; use another string", "pairs")
         return join_pairs(path.scopes, path.keys, self.separator, self.pairs)
 
 
@@ -114,14 +114,14 @@ def _join(separator: str, form: JsonForm, elements: Document) -> Document:
         if not isinstance(text, str):
             refuse("a string", text, index)
         if separator in text:
-            raise ConversionError(f"a string that has '{separator}' in it", (index,))
+            raise ConversionError(f"a string that contains '{separator}'", (index,))
         texts.append(text)
     if texts == [""]:
         reason = "an empty string alone, which would become an empty list"
         raise ConversionError(reason, (0,))
     text = separator.join(texts)
     if texts and text.split(separator) != texts:  # such as ';;' between 'a;' and 'b'
-        raise ConversionError(f"a part of '{separator}' is at an end of an element")
+        raise ConversionError(f"an element begins or ends with a part of '{separator}'")
     return text
 
 
@@ -177,7 +177,7 @@ def _split_pairs(separator: str, equals: str, form: JsonForm, text: Document) ->
         if not sign:
             raise ConversionError(f"a part of the string has no '{equals}'")
         if key in members:
-            raise ConversionError("a key stands in the string twice")
+            raise ConversionError("a key occurs twice in the string")
         members[key] = value
     return form.close(members)
 
@@ -193,11 +193,11 @@ def _join_pairs(separator: str, equals: str, form: JsonForm, members: Document) 
         pair = f"{key}{equals}{value}"
         # A separator may also result from the concatenation, as '==' from '=' and a value '=1'.
         if pair.split(separator) != [pair] or pair.partition(equals)[0] != key:
-            raise ConversionError(f"has '{separator}' in it, or '{equals}' in the key", (key,))
+            raise ConversionError(f"contains '{separator}', or its key contains '{equals}'", (key,))
         pairs.append(pair)
     text = separator.join(pairs)
     if text.split(separator) != (pairs or [""]):
-        raise ConversionError(f"a part of '{separator}' is at an end of a key or value")
+        raise ConversionError(f"a key or value begins or ends with a part of '{separator}'")
     return text
 
 
@@ -231,7 +231,7 @@ def join_repeated(name: str, separator: str) -> ParameterChange:
         key = spelling.key(name)
         texts = [spelling.read(line.value or "") for line in lines if line.key == key]
         if any(separator in text for text in texts):
-            reason = f"has '{separator}' in it, which separates the values"
+            reason = f"contains '{separator}', which separates the values"
             raise ConversionError(reason, Beside(spelling.what, (name,)))
         if len(texts) < 2:
             return lines

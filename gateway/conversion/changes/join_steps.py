@@ -159,7 +159,7 @@ class _Join:
         found = image.alternatives(value)
         for one in found:
             if one["type"] not in ("string", "null"):
-                image.refused(one, "a part may be no string")
+                image.refused(one, "not every part is a string")
         return any(one["type"] == "null" for one in found)
 
     def _split(self, flat: Flat, image: SchemaImage) -> object:

@@ -49,7 +49,7 @@ class RewriteKeys(BodySection):
     def _ways(self, context: BuildContext) -> tuple[Write, Write] | None:
         if (self.values is None) == (self.newer == self.older):
             context.complain(
-                "writes keys by exactly one of values: { EUR: euro } and a prefix or suffix, as"
+                "needs either values: { EUR: euro } or a prefix or suffix, such as"
                 " older: { prefix: cur_ }"
             )
             return None
@@ -59,7 +59,11 @@ class RewriteKeys(BodySection):
         back = {older: newer for newer, older in self.values.items()}
         for key, older_key in self.values.items():
             if back[older_key] != key:
-                context.complain(f"is '{older_key}', as '{back[older_key]}' is", "values", key)
+                context.complain(
+                    f"becomes '{older_key}', like '{back[older_key]}'; use different keys",
+                    "values",
+                    key,
+                )
                 return None
         return replace_keys(back, self.values), replace_keys(self.values, back)
 
@@ -73,7 +77,7 @@ def replace_keys(words: Mapping[str, str], back: Mapping[str, str]) -> Write:
 
     def replaced(key: str) -> str:
         if key not in words and key in back:
-            raise ValueError("stands for another key in the other version")
+            raise ValueError("is the new name of another key in the other version")
         return words.get(key, key)
 
     return replaced
@@ -127,6 +131,6 @@ def _rewritten(write: Write, form: JsonForm, value: Document) -> Document:
         except ValueError as error:
             raise ConversionError(f"the key: {error}", (key,)) from None
         if name in made:
-            raise ConversionError(f"becomes '{name}', which is there already", (key,))
+            raise ConversionError(f"becomes '{name}', which already exists", (key,))
         made[name] = member
     return value if made == value else form.close(made)

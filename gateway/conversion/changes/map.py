@@ -36,7 +36,7 @@ Otherwise = Unknown | Scalar
 
 def _word(value: JsonValue) -> JsonValue:
     if isinstance(value, dict | list | tuple):
-        raise ValueError("expected a text, a number, true, false or null")
+        raise ValueError("expected a string, a number, true, false or null")
     return value
 
 
@@ -146,15 +146,16 @@ class Map(BodySection, ParameterSection):
         for index, (newer, older) in enumerate(self._pairs):
             back.setdefault(older, []).append(newer)
             if newer in seen:
-                context.complain("stands twice; keep one of the two", "values", index, "newer")
+                context.complain("occurs twice; remove one of them", "values", index, "newer")
             seen.add(newer)
         found = {word: names[0] for word, names in back.items() if len(names) == 1}
         found |= {older: newer for newer, older in self._pairs_back}
         for word, names in back.items():
             if word not in found:
                 context.complain(
-                    f"{' and '.join(map(spelt, names))} become the same; name what that becomes on"
-                    f" the way back: back: {{ {spelt(word)}: {spelt(names[0])} }}",
+                    f"{' and '.join(map(spelt, names))} become the same value; choose"
+                    " the value for the way back: back:"
+                    f" {{ {spelt(word)}: {spelt(names[0])} }}",
                     "values",
                 )
         return found
@@ -263,6 +264,6 @@ def _replacing(known: Mapping[str, str], unknown: str | None, keep: bool) -> Cal
             return found
         if keep:
             return word
-        raise ValueError("not a value that the map has")
+        raise ValueError("not a value in the map")
 
     return convert

@@ -103,8 +103,8 @@ class Money(BodySection, ParameterSection):
         depth = len(currency.scopes)
         if amount.scopes[:depth] != currency.scopes:
             context.complain(
-                "lies in an array that does not lead to the amount; name the currency beside the"
-                " amount, or further out",
+                "is in an array that does not contain the amount; name a currency"
+                " field next to the amount, or outside its arrays",
                 "currency",
             )
             return None
@@ -126,8 +126,9 @@ class Money(BodySection, ParameterSection):
         if (self.newer == "integer") != (self.older == "integer"):
             return True
         context.complain(
-            "one version has an integer of minor units, the other a text or a number; for a number"
-            " and a text, write two: { newer: integer, older: text }, then { newer: number, older:"
+            "one version has an integer of minor units, the other a string or"
+            " number; for a number and a string, write two changes: { newer:"
+            " integer, older: text }, then { newer: number, older:"
             " integer }"
         )
         return False
@@ -206,7 +207,9 @@ def _at_places(
 def _amount_effect(source: Type, made: str, image: SchemaImage, flat: Flat) -> object:
     if flat["type"] not in JSON_TYPES[source]:
         return image.refused(flat, f"expected a {source}, found {flat['type']}")
-    return image.refused(flat, "the places depend on the currency", wide({"type": made}))
+    return image.refused(
+        flat, "the number of decimal places depends on the currency", wide({"type": made})
+    )
 
 
 def _refused(text: str) -> str:

@@ -72,7 +72,7 @@ class Product:
         divisor *= 10 ** max(behind - places, 0)
         product, rest = divmod(total * 10 ** max(places - behind, 0), divisor)
         if rest and self.digits is None:
-            raise ValueError("the other version would have decimal places without end")
+            raise ValueError("the other version would need infinitely many decimal places")
         if rest and not self.rounds:
             raise ValueError(f"the other version would have more than {places} decimal places")
         product += 2 * rest >= divisor
@@ -104,7 +104,7 @@ def _multiplying(product: Product) -> ValueRewrite:
     def effect(flat: Flat, image: SchemaImage) -> object:
         if flat["type"] not in JSON_TYPES["number"]:
             made = wide({"type": "string"}) if flat["type"] == "string" else False
-            return image.refused(flat, "a text may be no number", made)
+            return image.refused(flat, "not every string is a number", made)
         whole = product.factor.denominator == product.plus.denominator == 1
         if flat["type"] == "integer" and whole:
             return scaled(flat, product.factor, product.plus)
@@ -123,7 +123,7 @@ Places = Annotated[int, Field(ge=0, le=18), NumberText]
 
 def _not_zero(factor: float) -> float:
     if not factor:
-        raise ValueError("expected another number than 0, from which none comes back")
+        raise ValueError("expected a number other than 0, which cannot be converted back")
     return factor
 
 
@@ -201,8 +201,9 @@ class Multiply(BodySection, ParameterSection):
             for key, product in (("newer", self._newer), ("older", self._older)):
                 if product.digits is None and not decimal_places(product.factor)[1]:
                     context.warn(
-                        f"warning: a number that would have decimal places without end in the {key}"
-                        f" version is refused; round it, by digits: {{ {key}: 2 }} and inexact:"
+                        "warning: a number that would need infinitely many decimal"
+                        f" places in the {key}"
+                        f" version is refused; round it with digits: {{ {key}: 2 }} and inexact:"
                         " round, or write inexact: refuse"
                     )
         return mistake is None
@@ -212,14 +213,17 @@ class Multiply(BodySection, ParameterSection):
             return "changes nothing; write the factor between the two units", "by"
         for key, number in (("by", self.by), ("plus", self.plus)):
             if len(Decimal(repr(number)).normalize().as_tuple().digits) > _DIGITS:
-                return f"has more than {_DIGITS} digits; write a number of fewer", key
+                return f"has more than {_DIGITS} digits; write a number with fewer digits", key
         if self.inexact == "refuse":
             return None
         if self.digits == Digits():
-            return "goes with digits; add them, such as digits: { newer: 0 }", "inexact"
+            return "is only valid with digits; add digits, such as digits: { newer: 0 }", "inexact"
         for key, product in (("newer", self._newer), ("older", self._older)):
             if product.digits is None and not decimal_places(product.factor)[1]:
-                text = f"'{key}' is missing here, where decimal places may have no end; add it"
+                text = (
+                    f"'{key}' is missing, and the number may have infinitely many decimal"
+                    " places; add it"
+                )
                 return text, "digits"
         return None
 

@@ -69,8 +69,8 @@ class Paging(ParameterSection):
             return None
         if self.newer.offset and self.older.offset:
             context.complain(
-                "both versions have offset and limit; rename them, and where another limit is"
-                " usual, give it by a default with keep: true"
+                "both versions use offset and limit; rename them, and if their"
+                " default limits differ, set one by a default with keep: true"
             )
             return None
         # A request without a page size means the page size of its own version.
@@ -127,9 +127,7 @@ def rewrite_pages(source: PagingForm, target: PagingForm, usual: int | None) -> 
         size = usual if named is None else named
         if not size:
             raise ValueError(
-                f"expected a size above 0 in '{form.length}'"
-                if size == 0
-                else "has no size of pages"
+                f"expected a size above 0 in '{form.length}'" if size == 0 else "has no page size"
             )
         return size
 
@@ -142,7 +140,7 @@ def rewrite_pages(source: PagingForm, target: PagingForm, usual: int | None) -> 
         if begin is not None and target.first is not None:
             begin, rest = divmod(begin, size_of(length, target))
             if rest:
-                raise ValueError("begins within a page, and the other version has whole pages")
+                raise ValueError("begins within a page, and the other version has only whole pages")
             begin += target.first
         made = zip(target.names, (begin, length), strict=True)
         return {name: str(value) for name, value in made if value is not None}

@@ -136,7 +136,7 @@ class _Pick:
             return
         target = reach(fields, self.to, form)
         if target is not None and self.to[-1] in target:
-            raise ConversionError("is there already", self.to, rival=self.field)
+            raise ConversionError("already exists", self.to, rival=self.field)
         put(fields, self.to, found, form)
 
     def _taken(self, elements: list[Document], form: JsonForm) -> Document:
@@ -171,7 +171,7 @@ class _Pick:
             for keys, value in self.where.items():
                 known = reach(opened, keys, form)
                 if known is not None and keys[-1] in known:
-                    raise ConversionError("is there already", (*self.to, *keys))
+                    raise ConversionError("already exists", (*self.to, *keys))
                 made = form.number(value.digits) if isinstance(value, Number) else value
                 put(opened, keys, made, form)
             found = form.close(opened)
@@ -200,7 +200,7 @@ class _Pick:
                 if most != 0:
                     found.append(image.each(items, lambda each: self._stripped(each, image)))
         if image.may_have(rest, self.to):
-            image.refusals.append(f"'{self.to[-1]}' may be there already")
+            image.refusals.append(f"'{self.to[-1]}' may already exist")
         made: object = rest
         if self.keeps:
             made = image.put(rest, self.field, _new(left), required=False)
@@ -228,7 +228,7 @@ class _Pick:
                 continue
             for keys, word in self.where.items():
                 constant = listed([_plain(word)])
-                image.refusals.append(f"'{keys[-1]}' may be there already")
+                image.refusals.append(f"'{keys[-1]}' may already exist")
                 made = image.put(made, keys, constant, required=True)
             found.append(made)
         before = image.take(rest, self.field).value

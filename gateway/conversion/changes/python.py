@@ -116,10 +116,14 @@ class Python(_FunctionsSection, BodySection):
                 for name, function in ((self.up, up), (self.down, down))
             )
         if self.pure and self.needs_message:
-            context.complain("goes with functions of the value alone; remove it", "pure")
+            context.complain(
+                "is only valid for functions that take only the value; remove it", "pure"
+            )
         if not self.each:
             if path is not None:
-                context.complain("goes with the whole body; remove it, or field", "each")
+                context.complain(
+                    "is only valid for the whole body; remove it, or remove field", "each"
+                )
             return whole_body(call_python((), BODY, up, down))
         return call_python(path.scopes if path else (), path.keys if path else None, up, down)
 
@@ -227,7 +231,7 @@ def text_function(code: PythonFunction) -> Callable[[str], str]:
         made = _called(code, text, ())
         if not isinstance(made, str):
             cause = f"{_name(code)} returned {type(made).__name__}"
-            raise ConversionError("the Python function returns no text", (), cause)
+            raise ConversionError("the Python function did not return a string", (), cause)
         return made
 
     return called

@@ -102,7 +102,7 @@ class RenameParameter(_RenameSection, ParameterSection):
 
 
 def _is_its_own(context: BuildContext) -> None:
-    context.complain("is the name that it has already; remove the change", "to")
+    context.complain("is the same name; remove the change", "to")
 
 
 def rename(scopes: tuple[Scope, ...], newer: Keys, older: Keys) -> Change:
@@ -150,7 +150,7 @@ def _moving(source: Keys, target: Keys) -> DirectedChange:
                 image.refusals.append(f"'{source[-2]}' may be an id")
             rest, value, required = image.take(holder, source[shared:])
             if image.may_have(rest, target[shared:]):
-                image.refusals.append(f"'{target[-1]}' may be there already")
+                image.refusals.append(f"'{target[-1]}' may already exist")
             return image.put(rest, target[shared:], value, required=required)
 
         return image.reach(flat, source[:shared], move)
@@ -191,7 +191,7 @@ def _move(fields: JsonObject, source: Keys, target: Keys, form: JsonForm) -> Non
     if new in fields:
         holder = reach(fields, target, form, keeps=True)
         if holder is not None and target[-1] in holder:
-            raise ConversionError("is there already", target, rival=source)
+            raise ConversionError("already exists", target, rival=source)
         put(fields, target, value, form)  # refuses a value on the path that is not an object
         return
     for key in reversed(target[1:]):
@@ -228,7 +228,7 @@ def _renaming(source: str, target: str) -> LineStep:
             return lines
         if new in keys and new != old:
             place, rival = (Beside(spelling.what, (each,)) for each in (target, source))
-            raise ConversionError("is there already", place, rival=rival)
+            raise ConversionError("already exists", place, rival=rival)
         name = spelling.name(target)
         return [ParameterLine(new, name, line.value) if line.key == old else line for line in lines]
 

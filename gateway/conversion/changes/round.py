@@ -36,7 +36,7 @@ class Round(BodySection, ParameterSection):
     def own_losses(self) -> Iterable[Loss]:
         places = "1 digit" if self.digits == 1 else f"{self.digits} digits"
         text = f"'{self.field}' is rounded to {places} after the decimal point"
-        return (Loss(False, f"{text}, and the way back cannot restore the others", True),)
+        return (Loss(False, f"{text}, and the way back cannot restore the other digits", True),)
 
     def compile_body(self, context: BuildContext) -> Change | None:
         return context.value_change(
@@ -62,7 +62,7 @@ def _effect(flat: Flat, image: SchemaImage) -> object:
     if flat["type"] == "number":
         return wide({"type": "number"})
     made = wide({"type": "string"}) if flat["type"] == "string" else False
-    return image.refused(flat, "a text may be no number", made)
+    return image.refused(flat, "not every string is a number", made)
 
 
 def rounded(places: int) -> Callable[[str], str]:

@@ -32,7 +32,7 @@ class Sort(ParameterSection):
 
     def compile_parameter(self, context: BuildContext) -> ParameterChange | None:
         if self.newer == self.older:
-            context.complain("is the form that it has already; remove the change", "older")
+            context.complain("is the same form; remove the change", "older")
             return None
         field, order = context.name(self.field, "field"), context.name(self.order, "order")
         words = SortWords(field, order, self.ascending, self.descending, self.default)
@@ -63,7 +63,7 @@ class SortWords(NamedTuple):
     def to_signs(self, values: ParameterValues) -> ParameterValues:
         field = values.get(self.field, self.default)
         if field is None:
-            raise ValueError(f"'{self.field}' is absent, which it belongs to")
+            raise ValueError(f"'{self.field}', which it belongs to, is absent")
         names = field.split(",")
         words = values.get(self.order, self.ascending).split(",")
         if {*words} - {self.ascending, self.descending}:
@@ -71,7 +71,7 @@ class SortWords(NamedTuple):
         if len(words) == 1:
             words *= len(names)
         if len(words) != len(names):
-            raise ValueError(f"'{self.order}' has another number of words than there are fields")
+            raise ValueError(f"'{self.order}' must have one word for each field")
         if any(name.startswith("-") for name in names):
             raise ValueError(f"a field in '{self.field}' begins with a sign")
         signed = (

@@ -47,14 +47,14 @@ class _SpreadSection(BodySection):
 
     def own_losses(self) -> Iterator[Loss]:
         beside, inside = (self.into, self.field) if self.inverse else (self.field, self.into)
-        text = f"on the way back, every '{inside}' is that of '{beside}'"
+        text = f"on the way back, every '{inside}' gets the value of '{beside}'"
         yield Loss(True, text, overwrites=False)
         if "default" in self.model_fields_set:
             yield Loss(
                 True, f"where no '{inside}' is there, '{beside}' is the default", overwrites=False
             )
         if not self.keep:
-            yield Loss(False, f"'{beside}' is left out where nothing can hold '{inside}'")
+            yield Loss(False, f"'{beside}' is left out where no object can hold '{inside}'")
 
     def compile_body(self, context: BuildContext) -> Change | None:
         beside, inside = context.path(self.field, "field"), context.path(self.into, "into")
@@ -174,7 +174,7 @@ class _Spread:
 
         def write(element: JsonObject, form: JsonForm) -> None:
             if get(element, self.target, form) is not MISSING:
-                raise ConversionError("is there already", self.target)
+                raise ConversionError("already exists", self.target)
             put(element, self.target, value, form)
 
         self._each(fields, form, write)
@@ -184,7 +184,7 @@ class _Spread:
 
         def write(element: Flat) -> object:
             if image.may_have(element, self.target):
-                image.refusals.append(f"'{self.target[-1]}' may be there already")
+                image.refusals.append(f"'{self.target[-1]}' may already exist")
             return image.put(element, self.target, value, required=required)
 
         if value is False:

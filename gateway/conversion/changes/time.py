@@ -81,7 +81,7 @@ class UnixTime:
         digits = len(decimals) + self.places
         second, rest = divmod(int(f"{sign}{whole}{decimals}"), 10**digits)
         if not _FIRST <= second <= _LAST:
-            raise ValueError("expected a moment in the years 1 to 9999, found another")
+            raise ValueError("expected a time in the years 1 to 9999, found another")
         return Moment(second, str(rest).zfill(digits) if digits else "")
 
     def write(self, moment: Moment) -> str:
@@ -236,7 +236,7 @@ class TimePattern:
                 raise ValueError
         except (ValueError, OverflowError):
             raise ValueError(
-                f"expected a time written as {self.name}, found no such day or hour"
+                f"expected a time written as {self.name}, found a day or hour that does not exist"
             ) from None
         passed_seconds = passed.days * 86_400 + passed.seconds + leap
         if offset is not None and self.only_zone and offset != self._minutes(passed_seconds):
@@ -251,7 +251,7 @@ class TimePattern:
                 offset = moment.offset
             local = _EPOCH + timedelta(seconds=moment.second, minutes=offset)
         except OverflowError:
-            raise ValueError("expected a moment in the years 1 to 9999, found another") from None
+            raise ValueError("expected a time in the years 1 to 9999, found another") from None
         fraction = moment.fraction
         if self.digits is not None:
             fraction = fraction[: self.digits].ljust(self.digits, "0")
@@ -259,7 +259,7 @@ class TimePattern:
             fraction = fraction.rstrip("0")
         if self.short_year and not _FIRST_SHORT_YEAR <= local.year <= _LAST_SHORT_YEAR:
             years = f"{_FIRST_SHORT_YEAR} to {_LAST_SHORT_YEAR}"
-            raise ValueError(f"expected a moment in the years {years}, found another")
+            raise ValueError(f"expected a time in the years {years}, found another")
         return self.template.format(
             local=local,
             hour_12=local.hour % 12 or 12,
@@ -270,7 +270,9 @@ class TimePattern:
 
     def _add_half(self, parts: dict[str, int], half: str) -> None:
         if not 1 <= parts["hour"] <= 12:
-            raise ValueError(f"expected a time written as {self.name}, found no such day or hour")
+            raise ValueError(
+                f"expected a time written as {self.name}, found a day or hour that does not exist"
+            )
         parts["hour"] = parts["hour"] % 12 + 12 * (half.upper() == "PM")
 
     def _minutes(self, second: int) -> int:
@@ -342,7 +344,7 @@ def parse_pattern(
             continue
         field = _field_of(run)
         if field.name in fields:
-            raise ValueError(f"'{run}' stands twice in the pattern; name each field once")
+            raise ValueError(f"'{run}' occurs twice in the pattern; name each field once")
         if before in _CHANGING_WIDTH and field.reading.startswith("[0-9]"):
             text = f"'{before}' has one or two digits, so a separator must follow it; write one"
             raise ValueError(f"{text}, or '{before * 2}'")
@@ -420,8 +422,8 @@ def _check(pattern: str, fields: Mapping[str, str]) -> None:
     wanted = order[first : first + sum(found)]
     if first not in (0, 3) or not all(field in fields for field in wanted):
         raise ValueError(
-            f"'{pattern}' lacks a field between others; begin with yyyy, or with HH for a time of"
-            " day, and leave none out down to the smallest"
+            f"'{pattern}' skips a field; begin with yyyy, or with HH for a time of"
+            " day, and name every field down to the smallest"
         )
     if first and "zone" in fields:
         raise ValueError(
@@ -480,13 +482,16 @@ class Time(RewriteSection):
                 yield Loss(is_newer, f"'{self.field}' is cut to {_unit(target.precision)}", True)
             kept = target.names_zone and isinstance(self.zone, str)
             if source.names_zone and not kept and self.other_zones == "convert":
-                text = f"'{self.field}' loses the offset that it names; the way back writes"
+                text = f"'{self.field}' loses its own offset; the way back writes"
                 yield Loss(is_newer, f"{text} {self._zone(newer=not is_newer)}", True)
             name = self.newer if is_newer else self.older
             in_place = _place(self._zone(newer=is_newer)) is not None
             repeats = in_place and target.precision >= _UNITS.index("hours")
             if repeats and not target.names_zone and name not in _UNIX_FIGURES:
-                text = f"'{self.field}' in an hour that clocks repeat comes back as in the first"
+                text = (
+                    f"'{self.field}' in an hour that clocks repeat comes back as the"
+                    " first of the two"
+                )
                 yield Loss(is_newer, text, True)
 
     def _zone(self, *, newer: bool) -> str:
@@ -513,13 +518,13 @@ class Time(RewriteSection):
     def ways(self, context: BuildContext) -> FormWays | None:
         if self.newer == self.older and self._zone(newer=True) == self._zone(newer=False):
             context.complain(
-                "is the form that it has already; remove the change, or give each version a zone",
+                "is the same form; remove the change, or set a zone for each version",
                 "older",
             )
             return None
         if isinstance(self.zone, Zones) and {self.newer, self.older} & _UNIX_FIGURES.keys():
             context.complain(
-                "unix time is in no zone; give that of the other version alone", "zone"
+                "unix time has no zone; set only the zone of the other version", "zone"
             )
             return None
         zones = dict.fromkeys((self._zone(newer=True), self._zone(newer=False)))
@@ -531,15 +536,16 @@ class Time(RewriteSection):
             return None
         if newer.has_date != older.has_date:
             context.complain(
-                "one form has a date, and the other is a time of day; give both the same"
+                "one form has a date, and the other is a time of day; use two forms"
+                " with a date, or two times of day"
             )
             return None
         for key in ("digits", "text"):
             if key in self.model_fields_set and not {self.newer, self.older} & _UNIX_FIGURES.keys():
-                context.complain("goes with unix or unix_ms; remove it", key)
+                context.complain("is only valid with unix or unix_ms; remove it", key)
                 return None
         if "fraction" in self.model_fields_set and "rfc3339" not in {self.newer, self.older}:
-            context.complain("goes with rfc3339; remove it", "fraction")
+            context.complain("is only valid with rfc3339; remove it", "fraction")
             return None
         return FormWays(
             rewrite_moments(older, newer), rewrite_moments(newer, older), newer.type, older.type

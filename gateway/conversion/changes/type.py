@@ -79,15 +79,17 @@ class ChangeType(BodySection, ParameterSection):
         """Return the decimal places of an integer; 0 without an integer, None after a mistake."""
         sides = (self.newer, self.older)
         if self.newer == self.older:
-            context.complain("is the type that it has already; remove the change", "older")
+            context.complain("is the same type; remove the change", "older")
             return None
         if "integer" not in sides:
             if self.scale is not None:
-                context.complain("goes with an integer, which counts the last place", "scale")
+                context.complain(
+                    "is only valid with an integer, which counts the last decimal place", "scale"
+                )
             return 0
         if self.scale is None or "boolean" in sides:
             context.complain(
-                "an integer counts the smallest unit of a text or a number; add scale, such as"
+                "an integer counts the smallest unit of a string or a number; add scale, such as"
                 " scale: 2 for cents, or write number"
             )
             return None
@@ -118,7 +120,7 @@ def _scaling(
             return image.refused(flat, f"expected a {source}, found {flat['type']}")
         if flat["type"] != "integer":
             made = wide({"type": whole if target is NUMBER else "string"})
-            return image.refused(flat, "an amount may have too many places", made)
+            return image.refused(flat, "an amount may have too many decimal places", made)
         if target is TEXT:
             return wide({"type": "string"})
         return scaled({**flat, "type": whole}, Fraction(factor))
@@ -169,7 +171,7 @@ def _retyping(source: Type, target: Type) -> ValueRewrite:
         made = wide({"type": "string" if target is TEXT else str(target)})
         if target is TEXT:
             return made
-        return image.refused(flat, f"a {source} may be no {target}", made)
+        return image.refused(flat, f"not every {source} is a {target}", made)
 
     return rewrite_scalars(source, target, _RETYPED[source, target], effect)
 
@@ -186,7 +188,7 @@ def _of_text(source: Type, target: Type) -> Callable[[str], str]:
 
 def _number(text: str) -> str:
     if not NUMBER_TEXT.match(text):
-        raise ValueError("expected a string that is a number, found another one")
+        raise ValueError("expected a numeric string, found another string")
     return text
 
 

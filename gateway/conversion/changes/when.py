@@ -63,12 +63,17 @@ class When(FieldCondition):
             return None
         scopes = newer[0]
         if older[0] != scopes:
-            context.complain("is of other objects than the field of the newer version", "older")
+            context.complain(
+                "belongs to other objects than the field of the newer version", "older"
+            )
         elif change.carried is not None:
             text = "a change that moves values out of the body has no condition; remove it"
             context.complain(text)
         elif change.scopes[: len(scopes)] != scopes or (change.whole and scopes):
-            text = f"'{self.field}' is in an array where the change is not; name a field around it"
+            text = (
+                f"'{self.field}' is in an array, and the change is not; name a field"
+                " outside the array"
+            )
             context.complain(text, "field")
         else:
             return conditional(change, Conditions(newer[1], older[1], scopes))

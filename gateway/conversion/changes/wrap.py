@@ -71,7 +71,7 @@ class Wrap(_ListSection, BodySection):
 
     def compile_body(self, context: BuildContext) -> Change | None:
         if self.empty == "absent" and (self.field is None or self.field.endswith(("[]", "*"))):
-            context.complain("is of a field; write null or list", "empty")
+            context.complain("is only valid for a field; write null or list", "empty")
         if self.field is None:
             change = wrap((), BODY, self.many, self.empty)
             return whole_body(change, keep_unfit(change))
@@ -156,7 +156,7 @@ class _Wrap:
             return
         if values:
             if self.many == "keep" and isinstance(form.open(values[0]), list | None):
-                reason = "is the only element, and would come back as all of the array"
+                reason = "is the only element, and would come back as the whole array"
                 raise ConversionError(reason, (*self.field, 0))
             holder[key] = values[0]
         elif self.empty == "null":
@@ -248,7 +248,7 @@ class _Wrap:
         if not listed:
             return items
         others = [one for one in image.alternatives(items) if one not in listed]
-        return image.refused(flat, "an only element may be a list or null", union(others))
+        return image.refused(flat, "a single element may be a list or null", union(others))
 
     def origin_in_list(self, place: ErrorPlace) -> ErrorPlace:
         if self._stays(place):
@@ -276,7 +276,7 @@ def wrap_parameter(name: str, *, strict: bool = False) -> ParameterChange:
         if len(places) < 2:
             return lines
         if strict:
-            raise ConversionError("stands twice", Beside(spelling.what, (name,)))
+            raise ConversionError("occurs twice", Beside(spelling.what, (name,)))
         return [line for at, line in enumerate(lines) if at == places[0] or line.key != key]
 
     return ParameterChange(same_name(name), up, lambda lines, _: lines)

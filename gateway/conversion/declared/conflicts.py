@@ -214,7 +214,7 @@ class _Walk:
             if within(field, known):
                 name = self._renamed[known] and self._renamed[known] + field[len(known) :]
                 self._mistakes.add(
-                    f"'{field}' is taken by {place(other)}, which comes before;"
+                    f"'{field}' is removed by {place(other)}, which comes earlier;"
                     f" {_ORDER}: {_remedy(name, field, makes)}{change.use}",
                     *change.at,
                 )
@@ -223,8 +223,8 @@ class _Walk:
         for known, other in self._made.items() if part and field not in makes else ():
             if known != field and within(known, field):
                 self._mistakes.add(
-                    f"'{field}' becomes '{part}' here, and {place(other)}, which comes before,"
-                    f" has made '{known}'; {_ORDER}{change.use}",
+                    f"'{field}' becomes '{part}' here, and {place(other)}, which"
+                    f" comes earlier, has created '{known}'; {_ORDER}{change.use}",
                     *change.at,
                 )
 
@@ -232,8 +232,8 @@ class _Walk:
         within, taken = self._within, change.taken
         if field in self._used and field not in taken:
             self._mistakes.add(
-                f"'{field}' is made here, and {place(self._used[field])}, which comes before,"
-                f" looks for it; {_ORDER}{change.use}",
+                f"'{field}' is created here, and {place(self._used[field])}, which"
+                f" comes earlier, requires it; {_ORDER}{change.use}",
                 *change.at,
             )
         for known, other in (self._used | self._made).items():
@@ -243,14 +243,14 @@ class _Walk:
                 and not any(within(known, each) and within(each, field) for each in taken)
             ):
                 self._mistakes.add(
-                    f"'{field}' is made here, and {place(other)}, which comes before, looks for"
-                    f" '{known}' in it; {_ORDER}{change.use}",
+                    f"'{field}' is created here, and {place(other)}, which comes"
+                    f" earlier, requires '{known}' in it; {_ORDER}{change.use}",
                     *change.at,
                 )
         if field in self._made and field not in taken:
             self._mistakes.add(
-                f"'{field}' is made by {place(self._made[field])} already; keep one of the"
-                f" two{change.use}",
+                f"'{field}' is already created by {place(self._made[field])}; remove"
+                f" one of them{change.use}",
                 *change.at,
             )
 
@@ -272,7 +272,7 @@ class _Walk:
 
 def _remedy(name: str, field: str, makes: Sequence[str]) -> str:
     stays = field in makes
-    right = "list this one first" if stays else "keep one of the two"
+    right = "list this one first" if stays else "remove one of them"
     return f"write '{name}' here, or {right}" if name and (stays or name not in makes) else right
 
 
@@ -291,8 +291,9 @@ def _find_unreadable(parts: Sequence[Part], mistakes: Mistakes) -> None:
                 found, other = held.get(field, (read, here))
                 if not found.meets(read):
                     mistakes.add(
-                        f"'{field}' is {found} after {place(other[:-1])}, which comes before, and"
-                        f" this takes {read}; {_ORDER}{change.use}",
+                        f"'{field}' is {found} after {place(other[:-1])}, which comes"
+                        f" earlier, and this change expects {read};"
+                        f" {_ORDER}{change.use}",
                         *here,
                     )
             held = _still_known(held, use)
@@ -311,8 +312,9 @@ def _find_misnamed(parts: Sequence[Part], mistakes: Mistakes) -> None:
                 own, others, other = others, own, "newer"
             if name in others and name not in own and own:
                 mistakes.add(
-                    f"'{name}' is what the {other} version calls the parameter, and the"
-                    f" link is of the {version} version; name '{own[0]}'{change.use}",
+                    f"'{name}' is the name of the parameter in the {other} version,"
+                    f" and the link is of the {version} version; write"
+                    f" '{own[0]}'{change.use}",
                     *change.at,
                     "parameter",
                 )

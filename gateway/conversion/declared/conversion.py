@@ -308,19 +308,21 @@ class ConversionConfig(SectionModel):
     def _check(self, at: Location, mistakes: Mistakes) -> None:
         known = {"changes", "query", "headers", "operations", "status", "forms", "events"}
         if not self.model_fields_set & known:
-            text = "'changes' is missing here; add it, empty where the bodies are the same"
+            text = "'changes' is missing here; add it, or an empty list if the bodies are the same"
             mistakes.add(text, *at)
         if self.on == "errors" and not self.statuses:
             mistakes.add("needs the statuses of the errors; add statuses, such as [4xx]", *at, "on")
         if self.on == "requests" and self.statuses:
-            mistakes.add("requests have no status; remove it, or on: requests", *at, "statuses")
+            mistakes.add(
+                "requests have no status; remove it, or remove on: requests", *at, "statuses"
+            )
         if self.on in ("responses", "errors"):
             for key, text in (
-                ("forms", f"{self.on} are no forms"),
+                ("forms", f"{self.on} are not forms"),
                 ("query", f"{self.on} have no query"),
             ):
                 if getattr(self, key) not in (None, (), "refuse"):
-                    mistakes.add(f"{text}; remove it, or on: {self.on}", *at, key)
+                    mistakes.add(f"{text}; remove it, or remove on: {self.on}", *at, key)
 
     def _warn(self, at: Location, mistakes: Mistakes, groups: GroupConfigs) -> None:
         parameters = (
@@ -395,7 +397,7 @@ def compile_statuses(
     pairs = [pair for pair in several if pair is not None]
     statuses = {pair.newer: pair.older for pair in pairs}
     if len(statuses) < len(pairs):
-        mistakes.add("one status of the newer version stands twice; keep one of the two", *at)
+        mistakes.add("a status of the newer version occurs twice; remove one of them", *at)
     for older in dict.fromkeys(statuses.values()):
         same = [str(newer) for newer, each in statuses.items() if each == older]
         if len(same) > 1:

@@ -133,7 +133,7 @@ def compile_groups(configs: GroupConfigs, at: Location, mistakes: Mistakes) -> C
     changes: dict[str, tuple[Change, ...]] = dict.fromkeys(configs, ())
     for name in endless(configs):
         mistakes.add(
-            "uses itself for the same object, without end; add at, such as children[]", *at, name
+            "uses itself endlessly for the same object; add at, such as children[]", *at, name
         )
 
     for name, entries in configs.items():
@@ -142,7 +142,7 @@ def compile_groups(configs: GroupConfigs, at: Location, mistakes: Mistakes) -> C
             context = BuildContext((*at, name, index), mistakes, changes)
             change = entry.compile(context)
             if change is not None and change.whole:
-                text = "is of the whole body here, and groups are of objects; add field"
+                text = "applies to the whole body here, and groups apply to objects; add field"
                 context.complain(text, *entry.named())
             elif change is not None:
                 if change.unfit.requests is not change.unfit.responses:

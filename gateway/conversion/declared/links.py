@@ -90,10 +90,10 @@ class DeclaredOperations:
                 path = side.template.fill(dict.fromkeys(side.template.captures, "1"))
                 found = router.find(path)
                 written = at if same else (*at, key)
-                text = f"{side.template.text} is of one version alone; write {{version}}"
+                text = f"{side.template.text} is the path of a single version; write {{version}}"
                 if found is None:
                     text = f"no endpoint leads to {side.template.text}; operations have the"
-                    text += " paths that services are asked for"
+                    text += " paths of requests to services"
                 elif _names_version(found[1], side.template, alone.get((at[:-2], key))):
                     text += f" where {found[0].text} has it"
                 else:
@@ -107,7 +107,7 @@ class DeclaredOperations:
             return None
         for key in ("methods", "paths"):
             if getattr(config, key) is not None:
-                self._mistakes.add("operations say that as well; remove it", *at, key)
+                self._mistakes.add("operations already state it; remove it", *at, key)
         return tuple(
             dict.fromkeys(
                 operation
@@ -179,7 +179,7 @@ class DeclaredOperations:
             self._further.setdefault(main, []).append(operation)
         else:
             self._mistakes.add(
-                f"'{pattern.text}' is declared by {place(first)} already; keep one of the two", *at
+                f"'{pattern.text}' is already declared by {place(first)}; remove one of them", *at
             )
 
     def _name(self, text: str, pair: _Pair, at: Location) -> None:
@@ -210,31 +210,32 @@ class DeclaredOperations:
             same = method in (None, pattern.method) and shape == pattern.template.shape
             if same and query and not pattern.query and side is not None:
                 self._mistakes.warn(
-                    f"warning: is not '{side.text}', which {place(first)} declares; write that, or"
-                    f" declare '{pattern.text}' as both versions have it",
+                    f"warning: is not '{side.text}', which {place(first)} declares;"
+                    f" write that operation, or declare '{pattern.text}' as both"
+                    " versions have it",
                     *at,
                 )
 
     def _check_both(self, newer: OperationPattern, older: OperationPattern, at: Location) -> None:
         if (newer.method is None) != (older.method is None):
-            self._mistakes.add("one side has a method; write one on both sides, or on none", *at)
+            self._mistakes.add("one side has a method; write one on both sides, or on neither", *at)
         for name in sorted(newer.captures ^ older.captures):
             key, other = ("older", "newer") if name in older.captures else ("newer", "older")
             self._mistakes.add(
-                f"'{{{name}}}' is not captured by {other}; both sides have the same captures",
+                f"'{{{name}}}' is not captured by {other}; both sides need the same captures",
                 *at,
                 key,
             )
         tails = [_tail(pattern) for pattern in (newer, older)]
         if tails[0] != tails[1]:
-            self._mistakes.add("a rest of the path ('{name*}') is the same on both sides", *at)
+            self._mistakes.add("a rest of the path ('{name*}') must be the same on both sides", *at)
 
     def _check_body(self, pattern: OperationPattern | None, at: Location) -> None:
         if pattern is None:
-            text = "goes with an operation that both versions have; remove it"
+            text = "is only valid for an operation that both versions have; remove it"
             self._mistakes.add(text, *at, "request_body")
         elif pattern.method in _BODILESS:
-            text = f"{pattern.method or 'a path for all methods'} has no body that can be made;"
+            text = f"{pattern.method or 'a path for all methods'} has no body that can be created;"
             self._mistakes.add(
                 f"{text} write a method such as POST, or remove it", *at, "request_body"
             )
@@ -271,7 +272,9 @@ class DeclaredOperations:
         if not lacking:
             for key in ("service", "refuse"):
                 if getattr(config, key) is not None:
-                    self._mistakes.add("goes with an operation that one version lacks", *at, key)
+                    self._mistakes.add(
+                        "is only valid for an operation that one version lacks", *at, key
+                    )
             return None
         if (config.service is None) == (config.refuse is None):
             self._mistakes.add(
@@ -355,7 +358,7 @@ class DeclaredLinks:
             if older is None or newer is None:
                 continue
             if older >= newer or ladder.index(newer) != ladder.index(older) + 1:
-                text = "name two neighbours, the older one first; the versions are"
+                text = "name two neighbouring versions, the older one first; the versions are"
                 mistakes.add(f"{text} {', '.join(versions)}", *at, "between")
                 continue
             check_paths(conversion.paths or (), at)

@@ -135,7 +135,7 @@ def convert(  # noqa: C901  # one walk in one frame, for speed
 
 def _not_json(mistake: Exception) -> NotJsonError:
     if isinstance(mistake, UnicodeDecodeError):
-        return NotJsonError("not UTF-8, which JSON is (RFC 8259, section 8.1)")
+        return NotJsonError("not UTF-8, which JSON requires (RFC 8259, section 8.1)")
     return NotJsonError(f"not JSON: {str(mistake).removeprefix(_MALFORMED)}")
 
 
@@ -149,7 +149,7 @@ def _in_encoding(
 ) -> bytes:
     def convert_text(text: bytes) -> bytes:
         if text_encoding.detected(text) is not None:
-            raise NotJsonError("not JSON: it has two marks of an encoding")
+            raise NotJsonError("not JSON: it has two byte order marks")
         return convert(text, conversion, message, step, of_places=of_places)
 
     try:
@@ -305,13 +305,15 @@ def _whole(text: str) -> int | Decimal:
 
 def _parse_characters(value: Document) -> Document:
     if placeholders.has_surrogates(_encoded(value)):
-        raise ConversionError("half of a surrogate pair, which no Python function is given")
+        raise ConversionError(
+            "half of a surrogate pair, which cannot be passed to a Python function"
+        )
     return _parse(value)
 
 
 def _parse_literals(value: Document) -> Document:
     if placeholders.MARK in _encoded(value):
-        raise ConversionError("NaN or Infinity, which no Python function is given")
+        raise ConversionError("NaN or Infinity, which cannot be passed to a Python function")
     return _parse(value)
 
 
@@ -328,7 +330,7 @@ def _take(value: Document) -> Document:
 def _check(value: object) -> None:
     # msgspec would write null for infinity and NaN.
     if isinstance(value, float) and not isfinite(value):
-        raise ValueError(f"{value} is no JSON number")
+        raise ValueError(f"{value} is not a JSON number")
     if isinstance(value, dict):
         value = [*value.values()]
     if isinstance(value, list | tuple):

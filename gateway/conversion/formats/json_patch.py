@@ -25,7 +25,7 @@ from gateway.http.cooperative import Step, no_step
 _Place = tuple[str, ...]
 _Operation = dict[str, Raw]
 _NULL = Raw(b"null")
-_NO_EQUAL = "a place for which the other version has no equal"
+_NO_EQUAL = "a location that the other version does not have"
 _WITH_VALUE = ("add", "replace", "test")
 _WITH_SOURCE = ("move", "copy")
 
@@ -127,7 +127,7 @@ def _place(operation: _Operation, name: str) -> _Place:
         _refuse("not a JSON Pointer (RFC 6901)", name)
     parts = text.split("/", _DEEPEST + 1)[1:]
     if len(parts) > _DEEPEST:
-        _refuse(f"a place of more than {_DEEPEST} names and indexes", name)
+        _refuse(f"a location of more than {_DEEPEST} names and indexes", name)
     return tuple(part.replace("~1", "/").replace("~0", "~") for part in parts)
 
 
@@ -159,7 +159,7 @@ def _moved(place: _Place, convert: _JsonConversion, name: str) -> list[_Place]:
         _refuse(_NO_EQUAL, name)
     # "-" stands for a new element. It must not become a field of a new element.
     if place[-1] == "-" != made[0][-1]:
-        _refuse("a new element, of which the other version has more than this value", name)
+        _refuse("a new element that is more than this value in the other version", name)
     return made
 
 
@@ -175,7 +175,7 @@ def _value(place: _Place, target: _Place, value: Raw, convert: _JsonConversion) 
         elif isinstance(level, list) and len(level) == 1:
             found = level[0]
         else:
-            _refuse("a value for which the other version has no place", "value")
+            _refuse("a value that the other version cannot hold", "value")
     return found
 
 

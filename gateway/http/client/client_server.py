@@ -27,7 +27,7 @@ _PLAIN_RESPONSE: Final = (
     b"HTTP/1.1 400 Bad Request\r\nContent-Type: application/problem+json\r\nConnection: close\r\n"
     b"Content-Length: %d\r\n\r\n%b" % (len(_PROBLEM), _PROBLEM)
 )
-_NO_PROXY_HEADER = "no PROXY protocol header came from a load balancer in proxy_protocol"
+_NO_PROXY_HEADER = "a load balancer in proxy_protocol sent no PROXY protocol header"
 
 
 class ClientServer(Server):

@@ -130,7 +130,7 @@ _IDLE, _TUNNEL = ClientState.IDLE, ClientState.TUNNEL
 _Parsed = Sequence[tuple[RawRequestMessage, StreamReader]]
 _REQUEST = CLIENT_TRANSITIONS.after(ClientEvent.REQUEST)
 _ASKED = _REQUEST[_IDLE]
-_OTHER_PROTOCOL = malformed("it is of another protocol")
+_OTHER_PROTOCOL = malformed("it belongs to another protocol")
 # The number of seconds in which bytes received after the response are read and discarded.
 _LINGER = 5.0
 _AGAIN = ((b"Retry-After", b"1"),)
@@ -427,7 +427,7 @@ class ClientConnection(RequestHandler):
             self._unfinished = 0 if content.total_bytes > before else self._unfinished + len(piece)
             if self._unfinished > request_parsing.largest_head(self._limits):
                 self._totals.reached(ClientBound.HEADER_BYTES)
-                self._refuse_body(content, malformed("Too much around the content"))
+                self._refuse_body(content, malformed("Too much framing around the content"))
         return begin + len(piece)
 
     def _end_of_section(self, data: bytes, begin: int) -> int:
@@ -503,7 +503,7 @@ class ClientConnection(RequestHandler):
             self._look_for_client()
         elif self._state is ClientState.HEAD:
             seconds = self._limits.header_seconds
-            detail = f"The header fields were not there within {seconds:g} seconds."
+            detail = f"The header fields did not arrive within {seconds:g} seconds."
             self._turn_away(ClientBound.HEADER_SECONDS, Fault(FaultCode.REQUEST_TIMEOUT, detail))
         elif self._state is ClientState.IDLE:
             left = self._idle_since + self._limits.idle_seconds - self._loop.time()
@@ -582,7 +582,7 @@ class ClientConnection(RequestHandler):
                     if self.transport is not None and self._takes():
                         continue
                     self._totals.reached(ClientBound.STALL_SECONDS)
-                    why = "the client took too little of the response"
+                    why = "the client read too little of the response"
                     raise ConnectionAbortedError(why) from None
         finally:
             waiting.release(self.give_way)

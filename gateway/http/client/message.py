@@ -319,17 +319,19 @@ class ClientExchange:
             other = value.strip(b" \t").upper()
             if line.lower() in METHOD_OVERRIDES and other != self.message.method.encode():
                 name = line.decode()
-                raise _bad(f"the {name} header names another method; send the request with that")
+                raise _bad(
+                    f"the {name} header names another method; send the request with that method"
+                )
 
     def read(self) -> RequestHead:
         """Check the head (RFC 9112, sections 3 and 6); raises FaultError."""
         message, headers = self.message, self.message.headers
         if message.version[0] != 1:
-            raise _bad("only HTTP/1.0 and HTTP/1.1 are spoken here")
+            raise _bad("only HTTP/1.0 and HTTP/1.1 are supported")
         # The parser accepts some heads whose meaning forwarding could change.
         if (coding := headers.get(_TRANSFER_ENCODING)) is not None:
             if coding.lower() != "chunked":
-                raise _bad("the only transfer coding that is taken here is chunked")
+                raise _bad("the only supported transfer coding is chunked")
             if message.version != HttpVersion11:  # RFC 9112, section 6.1
                 raise _bad("HTTP/1.0 has no transfer codings")
         if (length := headers.get(_CONTENT_LENGTH)) is not None:
@@ -337,16 +339,16 @@ class ClientExchange:
                 raise _bad("the Content-Length has too many digits")
             self.length = int(length)
         if self.method == "CONNECT":  # a request for a tunnel, which may not even have a path
-            raise _bad("no tunnel can be had here")
+            raise _bad("tunnels are not supported")
         target, authority = message.path, headers.get(_HOST)
         if not target.startswith("/"):
             target, authority = _other_form(message.method, target, authority)
         if authority is None:  # HTTP/1.0 may omit Host; then the gateway's own address is used
             authority = self.connection.own
         if len(authority) > LONGEST_AUTHORITY or not is_authority(authority):
-            raise _bad("the Host header names no host")
+            raise _bad("the Host header contains no valid host")
         if "#" in target:
-            raise _bad("the request target has a fragment, which belongs to the client alone")
+            raise _bad("the request target has a fragment, which a client must not send")
         self.authority = authority
         path, mark, query = target.partition("?")
         head = (self.method, path, query if mark else None, headers, authority)
@@ -530,7 +532,7 @@ class _Pieces:
         try:
             piece = await self._next()
         except (RequestPayloadError, HttpProcessingError):
-            raise _bad("the request body is not framed as HTTP asks") from None
+            raise _bad("the request body is not framed as HTTP requires") from None
         if not piece:
             raise StopAsyncIteration
         self._size += len(piece)
@@ -546,7 +548,7 @@ class _Pieces:
             async with asyncio.timeout(self._left):
                 piece = await self._content.readany()
         except TimeoutError:
-            detail = f"Too little of the request body came in {self._seconds:g} seconds."
+            detail = f"Too little of the request body arrived in {self._seconds:g} seconds."
             raise FaultError(Fault(FaultCode.REQUEST_TIMEOUT, detail)) from None
         self._left -= clock() - began
         self._came += len(piece)
@@ -563,7 +565,7 @@ def loggable_path(path: str) -> str:
 
 def _too_large(most: int) -> FaultError:
     return FaultError(
-        Fault(FaultCode.BODY_TOO_LARGE, f"The body may have {most} bytes at this endpoint.")
+        Fault(FaultCode.BODY_TOO_LARGE, f"The body may have at most {most} bytes at this endpoint.")
     )
 
 

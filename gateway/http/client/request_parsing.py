@@ -123,17 +123,19 @@ def largest_head(limits: Limits) -> int:
 def too_heavy(limits: Limits) -> Fault:
     return Fault(
         FaultCode.HEADERS_TOO_LARGE,
-        f"The header fields may have {limits.header_bytes} bytes in all.",
+        f"The header fields may have at most {limits.header_bytes} bytes in total.",
     )
 
 
 def too_many(limits: Limits) -> Fault:
-    detail = f"A request may have {limits.header_fields} header fields."
+    detail = f"A request may have at most {limits.header_fields} header fields."
     return Fault(FaultCode.HEADERS_TOO_LARGE, detail)
 
 
 def too_long(limits: Limits) -> Fault:
-    return Fault(FaultCode.URI_TOO_LONG, f"The request target may have {limits.target} bytes.")
+    return Fault(
+        FaultCode.URI_TOO_LONG, f"The request target may have at most {limits.target} bytes."
+    )
 
 
 def malformed(reason: str) -> Fault:
@@ -143,7 +145,7 @@ def malformed(reason: str) -> Fault:
 def fault(error: HttpProcessingError, limits: Limits, head: bytes = b"") -> Fault:
     """`head` is the beginning of the head that the parser refused."""
     if head.startswith(b"\x16\x03"):  # a TLS record of a handshake (RFC 8446, section 5.1)
-        return malformed("it begins with TLS, and this port takes plain HTTP; use http")
+        return malformed("it begins with TLS, and this port accepts only plain HTTP; use http")
     if isinstance(error, LineTooLong):
         if error.args[1] == limits.target:
             return too_long(limits)

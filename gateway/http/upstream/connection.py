@@ -41,7 +41,7 @@ _SPACE: Final = 0x20
 # meanwhile, other requests wait.
 MOST_FIELDS: Final = 2048
 _DIGITS: Final = 18  # the maximum digits of a length; llhttp accepts more
-_TOO_MANY = f"it sent more than {MOST_FIELDS} fields together"
+_TOO_MANY = f"it sent more than {MOST_FIELDS} header fields in total"
 
 FRAMINGS: Final = {("1.1", b""), ("1.1", b"chunked,"), ("1.0", b"")}
 """The accepted pairs of HTTP version and transfer codings (RFC 9112, 6.1); llhttp accepts more."""
@@ -175,7 +175,7 @@ _HIGH_WATER: Final = 64 * 1024
 # The maximum number of unread pieces before other connections are served first.
 _CROWDED = 128
 
-_TLS: Final = "it speaks TLS; use https:// in its target"
+_TLS: Final = "it uses TLS; use https:// in its target"
 SMALL: Final = 64 * 1024
 """The largest body, in bytes, that is briefly awaited, so that the response leaves in one write."""
 MOMENT = 0.005
@@ -599,7 +599,7 @@ class UpstreamConnection:  # mypyc compiles no subclass of asyncio.Protocol
 
     def _switch(self, response: StreamedResponse, request: UpstreamRequest) -> None:
         if not (self._parser.should_upgrade() and request.permits(response.fields)):
-            raise HttpParserError("it switched protocols unasked")
+            raise HttpParserError("it switched protocols without a request")
         cast(BatchingTransport, self._transport).set_write_buffer_limits(0)  # see `bounds.pass_on`
         self._state = UPSTREAM_TRANSITIONS[self._state, UpstreamEvent.SWITCH]
         response.status, response.head, response.switched = 101, True, True

@@ -567,7 +567,7 @@ def _cause(error: BaseException | None) -> str:
 def _unavailable(service: Service) -> FaultError:
     fault = Fault(
         FaultCode.UPSTREAM_UNAVAILABLE,
-        "No backend is well enough to be asked; try again.",
+        "No backend is healthy; try again.",
         fields=((b"Retry-After", b"5"),),
     )
     return FaultError(fault, f"{service.name}: no healthy target")

@@ -60,7 +60,7 @@ async def resolve(host: str) -> Resolution:
         async with asyncio.timeout(_LONGEST):
             return await _resolve(host)
     except TimeoutError:
-        raise ResolveError(f"the look-up of {host} took more than {_LONGEST:g} s") from None
+        raise ResolveError(f"the DNS lookup of {host} took more than {_LONGEST:g} s") from None
 
 
 async def _resolve(host: str) -> Resolution:

@@ -36,7 +36,7 @@ _TARGET = re.compile(
     rf"https?://(?:(?P<name>{_HOST_NAME})|\[(?P<address>[0-9A-Fa-f:.]+)\])(?::[0-9]+)?/?\Z"
 )
 HealthPath = Annotated[
-    str, matching(r"^/[!-~]*$", "a path begins with a slash; write one like /readyz")
+    str, matching(r"^/[!-~]*$", "a path must begin with a slash; write one like /readyz")
 ]
 # Code represents a missing limit as infinity, and YAML as null.
 SecondsOrUnbounded = Annotated[
@@ -240,19 +240,19 @@ class ServiceTls(SectionModel):
     def compile(self, files: ConfigFiles, mistakes: Mistakes) -> ssl.SSLContext | None:
         own, ca = None, None
         if (self.certificate is None) != (self.key is None):
-            mistakes.add("needs both of certificate and key, or none")
+            mistakes.add("needs both certificate and key, or neither")
         elif self.certificate is not None and self.key is not None:
             own = mistakes.attempt(partial(read_pair, files, self.certificate, self.key))
         if self.ca is not None:
             ca = mistakes.attempt(partial(files.read, self.ca, "ca"), "ca")
         if not self.verify:
             mistakes.warn(
-                "accepts any certificate, so anybody on the way can read and change"
+                "accepts any certificate, so anybody on the network path can read and change"
                 " messages; remove verify: false, and name the authority in ca",
                 "verify",
             )
             if ca is not None:
-                mistakes.add("is not used with verify: false; remove one of the two", "ca")
+                mistakes.add("is not used with verify: false; remove one of them", "ca")
         return mistakes.attempt(partial(client_context, ca=ca, pair=own, verify=self.verify))
 
 
@@ -349,22 +349,23 @@ def _target(given: str | WeightedTarget) -> Target:
     except ValueError:
         raise ValueError(f"not a URL with a port from 1 to 65535; {right}") from None
     if parts.scheme not in _DEFAULT_PORTS:
-        raise ValueError(f"a target is reached over HTTP or HTTPS; {right}")
+        raise ValueError(f"a target must use HTTP or HTTPS; {right}")
     if "@" in parts.netloc:
-        raise ValueError(f"a target carries no user name or password; {right}")
+        raise ValueError(f"a target cannot contain a user name or password; {right}")
     if parts.query or parts.fragment:
-        raise ValueError(f"a target has no query and no fragment; {right}")
+        raise ValueError(f"a target cannot have a query or fragment; {right}")
     if parts.path.rstrip("/"):  # no message shows the path, as it may come from a variable
         raise ValueError(
-            f"a target has no path; {right} here, and the path before that of requests in"
-            " upstream_path of the API or the endpoint, as in /base/{rest*}"
+            f"a target cannot have a path; {right} here, and put the path in"
+            " upstream_path of the API"
+            " or endpoint, as in /base/{rest*}"
         )
     if port == 0:
         raise ValueError(f"no service listens on port 0; {right}")
     match = _TARGET.match(url)
     host = "" if match is None else match["name"] or match["address"]
     if not 0 < len(host) <= _LONGEST_HOST:
-        raise ValueError(f"not a host that can be connected to; {right}")
+        raise ValueError(f"not a valid host for connections; {right}")
     return Target(host, port or _DEFAULT_PORTS[parts.scheme], parts.scheme == "https", weight)
 
 

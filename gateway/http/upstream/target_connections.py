@@ -300,7 +300,7 @@ def _end_wait(shaken: asyncio.Future[None], _: TlsConnection, error: TlsError | 
 
 _EXHAUSTED: Final = Fault(
     FaultCode.GATEWAY_EXHAUSTED,
-    "The gateway can open no connection at the moment; try again.",
+    "The gateway cannot open a connection at the moment; try again.",
     fields=((b"Retry-After", b"1"),),
 )
 

@@ -76,8 +76,8 @@ def failure(code: FaultCode, name: str, what: str) -> FaultError:
 # The details for clients do not reveal the address of the target.
 _DETAILS = {
     FaultCode.UPSTREAM_UNREACHABLE: "The backend could not be reached.",
-    FaultCode.UPSTREAM_PROTOCOL: "The backend's response is not valid HTTP, or it broke off.",
-    FaultCode.UPSTREAM_TIMEOUT: "The backend did not answer in time.",
+    FaultCode.UPSTREAM_PROTOCOL: "The backend's response is not valid HTTP, or is incomplete.",
+    FaultCode.UPSTREAM_TIMEOUT: "The backend did not respond in time.",
 }
 _parted = methodcaller("partition", b": ")
 _IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"})

@@ -141,7 +141,7 @@ class Contract:
     ) -> Iterator[RefusedField]:
         if operation.form is None:
             if operation.request is not None:
-                yield RefusedField("body", "form", "is a form, where the document has JSON alone")
+                yield RefusedField("body", "form", "is a form, but the document has only JSON")
             return
         try:
             text = _decoded(body, codings, _LARGEST).decode()

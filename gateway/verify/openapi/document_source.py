@@ -91,13 +91,13 @@ def read(text: bytes, source: str, bound: DocumentBound | None = None) -> Descri
     except _RepeatedKeyError as error:
         raise DocumentError(f"{source}: the same key twice{_line(error)}") from None
     except RecursionError:
-        raise DocumentError(f"{source}: nested too deep; is it the right place?") from None
+        raise DocumentError(f"{source}: nested too deep; is this the right location?") from None
     except _TooManyError as error:
         raise DocumentError(f"{source}: {error}") from None
     # An invalid tag such as `!!int ""` raises one of the last two errors.
     except (yaml.YAMLError, ValueError, LookupError, AttributeError) as error:
         raise DocumentError(
-            f"{source}: neither JSON nor YAML{_line(error)}; is it the right place?"
+            f"{source}: neither JSON nor YAML{_line(error)}; is this the right location?"
         ) from None
     return Description(data, source, None if bound is None else bound.schemas)
 
@@ -174,7 +174,7 @@ def _size(value: object, known: dict[int, float]) -> float:
 
 class _TooManyError(Exception):
     def __init__(self, cause: str = "") -> None:
-        of = "values of it; is it right?" if cause else "values; is it the right place?"
+        of = "values of it; is this right?" if cause else "values; is this the right location?"
         super().__init__(f"{cause}more than {_MOST:,} {of}")
 
 
@@ -210,7 +210,7 @@ class _Loader(yaml.CSafeLoader):
                         raise _TooManyError("its merges (<<) make ")
             if key.tag != "tag:yaml.org,2002:merge" and isinstance(key, yaml.ScalarNode):
                 if key.value in known:
-                    problem = f"'{key.value}' stands before; keep one of the two"
+                    problem = f"'{key.value}' occurs before; remove one of them"
                     raise _RepeatedKeyError(problem=problem, problem_mark=key.start_mark)
                 known.add(key.value)
         self._merged.add(id(node))  # the node now has the merged keys
@@ -248,8 +248,8 @@ async def _text(
         async with session.get(location, headers=_UNCODED) as response:
             if response.status != 200:
                 raise DocumentError(
-                    f"{location}: answers {response.status}; publish the document there, or name"
-                    " another place: schema: FILE or URL"
+                    f"{location}: responds with status {response.status}; publish the"
+                    " document there, or name another location: schema: FILE or URL"
                 )
             content = bytearray()
             async for piece in response.content.iter_any():
@@ -258,11 +258,14 @@ async def _text(
                     if bound is not None:
                         raise _too_large(location, bound)
                     raise DocumentError(
-                        f"{location}: larger than {MAX_BYTES // 2**20} MiB; is it the right place?"
+                        f"{location}: larger than {MAX_BYTES // 2**20} MiB; is this"
+                        " the right location?"
                     )
             return bytes(content)
     except (aiohttp.ClientError, TimeoutError, ValueError) as error:
-        raise DocumentError(f"{location}: cannot be loaded ({_cause(error)}); is it up?") from None
+        raise DocumentError(
+            f"{location}: cannot be loaded ({_cause(error)}); is the server running?"
+        ) from None
 
 
 def _cause(error: Exception) -> str:

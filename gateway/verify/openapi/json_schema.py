@@ -105,7 +105,7 @@ class SchemaBundler:
         if isinstance(schema, bool):
             return schema
         if not isinstance(schema, Mapping):
-            raise ValueError(f"a schema is an object, found {kind(schema)}")
+            raise ValueError(f"a schema must be an object, found {kind(schema)}")
         if self._nullable and "$ref" in schema:
             return {"$ref": self._reference(schema["$ref"])}  # siblings of $ref are ignored in 3.0
         if isinstance(schema.get("$id"), str) and schema is not self._resource:
@@ -131,18 +131,20 @@ class SchemaBundler:
             for name in value if isinstance(value, list) else [value]:
                 if name not in _TYPES:
                     known = ", ".join(_TYPES)
-                    raise ValueError(f"'{name}' is no type of a schema; write one of {known}")
+                    raise ValueError(f"'{name}' is not a schema type; write one of {known}")
         if key == "items" and isinstance(value, list):
-            raise ValueError("'items' is one schema; a list of them is 'prefixItems', as of 3.1")
+            raise ValueError(
+                "'items' must be one schema; use 'prefixItems' for a list of schemas, since 3.1"
+            )
         if key in _ONE:
             return self._schema(value)
         if key in _LISTS:
             if not isinstance(value, list):
-                raise ValueError(f"'{key}' of a schema is a list of schemas")
+                raise ValueError(f"'{key}' of a schema must be a list of schemas")
             return [self._schema(member) for member in value]
         if key in _MAPS:
             if not isinstance(value, Mapping):
-                raise ValueError(f"'{key}' of a schema is an object of schemas")
+                raise ValueError(f"'{key}' of a schema must be an object of schemas")
             return {str(name): self._schema(member) for name, member in value.items()}
         return value
 

@@ -29,8 +29,9 @@ class DocumentError(Exception):
 class TooLargeError(DocumentError):
     def __init__(self, source: str, what: str) -> None:
         super().__init__(
-            f"{source}: {what}, which is too large for a gateway that serves; nothing is validated"
-            " by it. Remove the operations that clients do not call, or name a smaller document:"
+            f"{source}: {what}, which is too large for a running gateway; nothing is"
+            " validated against it. Remove the operations that clients do not call,"
+            " or name a smaller document:"
             " schema: FILE"
         )
 
@@ -184,7 +185,7 @@ class Description:
         own = {key: one for key, one in given.items() if not key.startswith("x-")}
         for key in own:
             if not _STATUS.match(key):
-                raise ValueError(f"'{key}' is no status; write one such as 200, 2XX, or default")
+                raise ValueError(f"'{key}' is not a status; write one such as 200, 2XX, or default")
         return own
 
     def _fields(self, response: object) -> tuple[str, ...]:
@@ -198,7 +199,7 @@ class Description:
     def _parameter(self, raw: object) -> tuple[tuple[str, str], list[ApiParameter]]:
         parameter = self._mapping(self._followed(raw), "a parameter")
         if not (isinstance(parameter.get("name"), str) and isinstance(parameter.get("in"), str)):
-            raise ValueError("a parameter has a name, and a place (in)")
+            raise ValueError("a parameter needs a name and a location (in)")
         content = self._mapping(parameter.get("content", {}), "content")
         schema = parameter.get("schema", next(iter(content.values()), {}))
         name, place, required = (parameter.get(key) for key in ("name", "in", "required"))
@@ -254,7 +255,7 @@ class Description:
             return schema
         if not reference.startswith("#/"):
             raise ValueError(
-                f"'{reference}' is no JSON Pointer; write one such as #/components/schemas/A"
+                f"'{reference}' is not a JSON Pointer; write one such as #/components/schemas/A"
             )
         value: object = self._data if schema is None else schema
         for step in unquote(reference[1:]).split("/")[1:]:

@@ -40,7 +40,7 @@ class Validator:
             self._compiled = jsonschema_rs.Draft202012Validator(schema, validate_formats=True)
         except jsonschema_rs.ValidationError as error:  # the schema violates the meta-schema
             place = pointer(*error.instance_path)
-            raise ValueError(f"no valid schema: {place}: {error.message}") from None
+            raise ValueError(f"not a valid schema: {place}: {error.message}") from None
 
     def allows(self, document: object) -> bool:
         return self._compiled.is_valid(document)
@@ -70,7 +70,7 @@ def _violations(error: jsonschema_rs.ValidationError) -> Iterator[_Found]:
             | _Kind.UnevaluatedProperties(unexpected=names)
         ):
             for name in names:
-                yield (*path, name), kind.name, "is not declared, and no other is allowed"
+                yield (*path, name), kind.name, "is not declared, and no other fields are allowed"
         case _Kind.Type(types=types):
             names = sorted(types, key="null".__eq__)  # null comes last
             expected = " or ".join(_ARTICLE.get(name, f"a {name}") for name in names)

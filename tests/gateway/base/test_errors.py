@@ -28,12 +28,12 @@ def test_a_status_of_4xx_blames_the_client_and_of_5xx_another_party(code: FaultC
 
 
 def test_a_fault_is_a_problem_detail() -> None:
-    fault = Fault(FaultCode.UPSTREAM_TIMEOUT, "The backend did not answer in time.")
+    fault = Fault(FaultCode.UPSTREAM_TIMEOUT, "The backend did not respond in time.")
     assert fault.problem("/v1/person") == {
         "type": "urn:problem:upstream_timeout",
         "title": "Backend too slow",
         "status": 504,
-        "detail": "The backend did not answer in time.",
+        "detail": "The backend did not respond in time.",
         "instance": "/v1/person",
         "code": "upstream_timeout",
     }

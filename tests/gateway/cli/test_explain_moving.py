@@ -108,7 +108,7 @@ apis:
             "GET /v1/person?a=1&b=2",
             (
                 "would be refused: The request does not fit this version: the query parameter"
-                " 'a': is there already, and the query parameter 'b' is to become it."
+                " 'a': already exists, and the query parameter 'b' would become it."
             ),
         ),
     ],

@@ -21,19 +21,21 @@ def test_an_empty_list_of_notifications_prints_one_sentence() -> None:
 
 
 def test_the_state_of_each_delivery_is_shown() -> None:
-    waits = delivery("ops", "waiting", "2026-11-22T11:22:20Z", "it answered 503")
+    waits = delivery("ops", "waiting", "2026-11-22T11:22:20Z", "it responded with status 503")
     table = notification_text(
         [
             notification("It was.", delivery("ops", "sent", None, "")),
-            notification("It was.", waits, delivery("chat", "failed", None, "it answered 410")),
+            notification(
+                "It was.", waits, delivery("chat", "failed", None, "it responded with status 410")
+            ),
             notification("It was.", delivery("ops", "waiting", "2026-11-22T11:22:08Z", "")),
         ]
     )
     head = "2026-11-22T11:22:08Z  cutover.rolled_back\n  It was.\n"
     assert table == (
         f"{head}  ops: sent\n"
-        f"{head}  ops: it answered 503; again at 2026-11-22T11:22:20Z\n"
-        "  chat: failed: it answered 410\n"
+        f"{head}  ops: it responded with status 503; again at 2026-11-22T11:22:20Z\n"
+        "  chat: failed: it responded with status 410\n"
         f"{head}  ops: waiting"
     )
 

@@ -94,7 +94,7 @@ def test_a_failed_claim_is_printed_with_its_smallest_example(
             [
                 " response 200",
                 (
-                    "version 2 answers application/x-ndjson, of whose documents none is checked,"
+                    "version 2 responds with application/x-ndjson, whose documents are not checked,"
                     " and version 1 expects one"
                 ),
             ],
@@ -105,7 +105,7 @@ def test_a_failed_claim_is_printed_with_its_smallest_example(
             f"200: {JSON_BODY}, 204: {{}}",
             [
                 " response 200",
-                "version 1 answers text/event-stream, of whose documents none is checked",
+                "version 1 responds with text/event-stream, whose documents are not checked",
             ],
             2,
         ),
@@ -275,9 +275,12 @@ def test_claims_about_a_version_without_a_document_are_unknown(
         (["--api", "thing"], "no API is called 'thing'; did you mean 'things'?"),
         (["--between", "1", "3"], "things: no version is called '3'; known: 1, 2"),
         (["--between", "8", "9"], "no API has versions 8 and 9; name two of one"),
-        (["--between", "1", "1"], "things: 1 and 1 are one version; name two"),
+        (
+            ["--between", "1", "1"],
+            ("things: 1 and 1 are the same version; name two different versions"),
+        ),
         (["--seconds", "-1"], "in -1 s, nothing is tested; give a time above 0"),
-        (["--examples", "0"], "0 examples prove nothing; ask for 1 or more"),
+        (["--examples", "0"], "0 examples prove nothing; use 1 or more"),
     ],
 )
 def test_an_unknown_api_version_or_number_is_refused(
@@ -302,12 +305,15 @@ def test_an_unknown_api_version_or_number_is_refused(
         (
             "schema: v1.yaml",
             'schema: "http://127.0.0.1:1/v1"',
-            "http://127.0.0.1:1/v1: cannot be loaded (connection refused); is it up?",
+            "http://127.0.0.1:1/v1: cannot be loaded (connection refused); is the server running?",
         ),
         (
             ", schema: v2.yaml",
             "",
-            "http://127.0.0.1:1/openapi.json: cannot be loaded (connection refused); is it up?",
+            (
+                "http://127.0.0.1:1/openapi.json: cannot be loaded (connection refused);"
+                " is the server running?"
+            ),
         ),
         (
             ", schema: v1.yaml",
@@ -352,6 +358,6 @@ def test_a_document_url_that_returns_404_is_an_error(
     (pair / "gateway.yaml").write_text(PAIR.replace("schema: v1.yaml", f'schema: "{url}"'))
     assert verify(monkeypatch, pair / "gateway.yaml") == 2
     assert capsys.readouterr().err == (
-        f"{url}: answers 404; publish the document there, or name another place:"
+        f"{url}: responds with status 404; publish the document there, or name another location:"
         " schema: FILE or URL\n"
     )

@@ -97,7 +97,7 @@ def test_an_upgrade_fills_an_absent_value_with_the_default(
             "1",
             {"m": {"a": 2}},
             "//m/a",
-            "is there already, and the header field 'X-A' is to become it",
+            "already exists, and the header field 'X-A' would become it",
         ),
         (Type.TEXT, "1", {"m": "x"}, "//m", "expected an object, found a string"),
         (Type.TEXT, "1", {"m": None}, "//m", "expected an object, found null"),
@@ -123,7 +123,7 @@ def test_an_upgrade_refuses_a_header_value_that_does_not_fit_the_body(
             Type.TEXT,
             {"m": {"a": "é"}},
             "//m/a",
-            "the header field 'X-A' can hold printable ASCII only",
+            "the header field 'X-A' can contain only printable ASCII",
         ),
     ],
 )
@@ -208,7 +208,7 @@ def test_a_value_in_the_path_of_a_url_cannot_change_its_host(
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
-        (["X-A: 1", "x-a: 2"], "the header field 'X-A': stands twice"),
+        (["X-A: 1", "x-a: 2"], "the header field 'X-A': occurs twice"),
         (["X-A: 1"], "the header field 'X-A': is not written as '<{value}>'"),
     ],
 )
@@ -250,7 +250,7 @@ def test_a_malformed_link_field_is_scanned_in_one_pass(value: str) -> None:
 @pytest.mark.parametrize("place", [HeaderPlace("X-A"), QueryPlace("x-a")])
 def test_a_carried_value_is_refused_if_the_location_already_has_a_value(place: Place) -> None:
     message = Message(headers=lines("X-A: 1"), query=lines("X-A: 1"))
-    with pytest.raises(ConversionError, match="is there already, and /a is to become it"):
+    with pytest.raises(ConversionError, match="already exists, and /a would become it"):
         place.give(message, "2", ("a",))
 
 

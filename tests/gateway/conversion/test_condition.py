@@ -108,13 +108,18 @@ def test_each_element_of_an_array_decides_for_itself() -> None:
     [
         ({}, {"field": "a"}, ("when",), "needs exactly one of is, is_not and type"),
         ({}, {"field": "a", "is": 1, "type": "text"}, ("when",), "needs exactly one of"),
-        ({}, {"field": "x[].a", "is": 1}, ("when", "field"), "is in an array where the change"),
-        ({}, {"field": "a[]", "is": 1}, ("when", "field"), "ends in an array"),
+        (
+            {},
+            {"field": "x[].a", "is": 1},
+            ("when", "field"),
+            ("is in an array, and the change is not"),
+        ),
+        ({}, {"field": "a[]", "is": 1}, ("when", "field"), "ends with '[]'"),
         (
             {},
             {"field": "a", "is": 1, "older": {"field": "x[].a", "is": 1}},
             ("when", "older"),
-            "is of other objects than the field of the newer version",
+            "belongs to other objects than the field of the newer version",
         ),
         (
             {"to_query": {"field": "a", "parameter": "a"}},

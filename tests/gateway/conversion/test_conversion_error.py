@@ -347,8 +347,8 @@ def test_an_error_has_the_name_and_pointer_of_its_location(
 
 def test_an_error_for_an_occupied_location_names_both_fields() -> None:
     error = ConversionError("is there", ("b", 0), rival=("a",)).under("m")
-    assert str(error) == "/m/b/0: is there, and /m/a is to become it"
-    assert str(within(error, {"m": {"b": 1}}, PLAIN)) == ("/m/b: is there, and /m is to become it")
+    assert str(error) == "/m/b/0: is there, and /m/a would become it"
+    assert str(within(error, {"m": {"b": 1}}, PLAIN)) == ("/m/b: is there, and /m would become it")
 
 
 @pytest.mark.parametrize(

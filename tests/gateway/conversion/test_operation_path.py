@@ -131,7 +131,7 @@ def test_an_operation_that_only_the_next_version_has_is_refused(
     links = {V1: [VersionLink(V1, V2, (), operations=(new,))]}
     there, back = compose((V1, V2), links, V1, V2), compose((V1, V2), links, V2, V1)
     found = find_operation_path(there, back, "GET", lambda version: f"/v{version}/new", None)
-    usual = "This operation is of another version."
+    usual = "This operation belongs to another version."
     assert found.substitute == Substitute(None, status, *own, usual)
     other = find_operation_path(there, back, "GET", lambda version: f"/v{version}/old", None)
     assert (other.substitute, line(other)) == (None, "GET /v2/old")

@@ -19,7 +19,7 @@ OPS = Webhook(url="http://ops")
 CHAT = Webhook(url="http://chat", form="slack", events=("replica.lost", "task.failed"))
 BOTH = Notify(webhooks={"ops": OPS, "chat": CHAT}, page="https://page")
 ONE = Notify(webhooks={"ops": OPS})
-TAKEN, BUSY = Attempt(""), Attempt("it answered 500")
+TAKEN, BUSY = Attempt(""), Attempt("it responded with status 500")
 
 
 def states(document: NotifyDocument, webhook: str) -> list[str]:
@@ -65,7 +65,11 @@ def test_a_message_is_retried_at_growing_intervals_and_then_given_up() -> None:
         document.record({"ops": {identity: BUSY}}, now)
         tried.append(now)
     assert tried == [0, 5, 305, 2105, 9305, 27305, 63305, 99305]
-    assert (found.state, found.attempts, found.error) == ("failed", 8, "it answered 500")
+    assert (found.state, found.attempts, found.error) == (
+        "failed",
+        8,
+        ("it responded with status 500"),
+    )
     assert states(document, "chat") == ["waiting"]
 
 
@@ -83,7 +87,9 @@ def test_only_the_first_outcome_of_a_delivery_is_recorded() -> None:
     document.add([LOST, STEPPED], BOTH, 0.0)
     first, second = (one.id for one in document.items)
     document.record({"ops": {first: BUSY}}, 0.0)
-    document.record({"ops": {first: TAKEN, second: Attempt("it answered 410", final=True)}}, 5.0)
+    document.record(
+        {"ops": {first: TAKEN, second: Attempt("it responded with status 410", final=True)}}, 5.0
+    )
     assert states(document, "ops") == ["sent", "failed"]
     document.record({"ops": {first: BUSY, "evt_other": BUSY}}, 9.0)
     assert states(document, "ops") == ["sent", "failed"]
@@ -129,7 +135,7 @@ def test_an_unreadable_document_is_treated_as_empty(stored: object) -> None:
 
 
 FIRST, SECOND = LOST.id, STEPPED.id
-GONE = Attempt("it answered 410", final=True)
+GONE = Attempt("it responded with status 410", final=True)
 
 
 def failures(document: NotifyDocument) -> list[tuple[float, str]]:
@@ -141,7 +147,7 @@ def failures(document: NotifyDocument) -> list[tuple[float, str]]:
 
 def text(error: str, waiting: int, lost: int) -> str:
     return (
-        f"It has accepted no message since 1 Jan 1970, 00:01 UTC: it answered {error}."
+        f"It has accepted no message since 1 Jan 1970, 00:01 UTC: it responded with status {error}."
         f" Messages: {waiting} waiting, {lost} given up."
     )
 

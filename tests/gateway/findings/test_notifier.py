@@ -97,7 +97,7 @@ async def test_a_refused_message_is_retried_under_the_same_id(
     await look(operator)  # the retry is not due yet
     assert len(receiver.got) == 1
     (one,) = (await document(operator)).items
-    assert one.deliveries["ops"].error == "it answered 500"
+    assert one.deliveries["ops"].error == "it responded with status 500"
     receiver.status = 200
     later = one.deliveries["ops"].due
     monkeypatch.setattr("time.time", lambda: later)
@@ -300,7 +300,9 @@ async def test_a_test_message_returns_its_outcome(
     assert await send_test(operator, chosen(configured, None), "ann") == {"ops": ""}
     receiver.status = 403
     error = (await send_test(operator, chosen(configured, "ops"), "ann"))["ops"]
-    assert error.startswith("it answered 403; correct notify.webhooks.ops in the configuration,")
+    assert error.startswith(
+        "it responded with status 403; correct notify.webhooks.ops in the configuration,"
+    )
     assert [kind for _, kind in receiver.got] == ["test", "test"]
     with pytest.raises(LookupError, match="no webhook is called 'opps'; did you mean 'ops'"):
         chosen(configured, "opps")

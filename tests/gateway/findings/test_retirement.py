@@ -85,8 +85,8 @@ def test_the_remedy_for_anonymous_clients_is_to_identify_them() -> None:
     called = totals(("", 990), ("!", 991))
     unnamed = "configure 'clients' to see their names"
     silent = (
-        "they sent no name that 'clients' in the configuration reads; ask them to send it, or"
-        " add a place that has their name"
+        "they sent no name that 'clients' in the configuration reads; ask them to"
+        " send it, or add a source that contains their name"
     )
     named = f"clients: {{ by: [ {{ header: X }} ] }}\n{RULES}"
     for rules, remedy in ((RULES, unnamed), (named, silent)):
@@ -257,7 +257,7 @@ def test_a_version_without_a_service_can_be_retired() -> None:
     rules = edited("{ service: old }", "{ lifecycle: { sunset: 1972-01-01 } }")
     found = judged(totals(), rules)
     assert found.answer == "yes"
-    assert "no service serves it any more" in said(found, "note")
+    assert "no service serves it any longer" in said(found, "note")
 
 
 def test_a_partial_cutover_prevents_retirement() -> None:

@@ -29,8 +29,9 @@ def test_a_failing_service_of_one_gateway_is_described() -> None:
     (one,) = found(failing("h:1", of=1))
     assert (one.subject, one.whole, one.since) == ("s", True, NOON)
     assert one.text == (
-        "1 of 1 target fails: h:1 since 27 Sep 1972, 12:00 UTC (refused). Its requests fail. Check"
-        " whether they run, and whether the gateway can reach them."
+        "1 of 1 target fails: h:1 since 27 Sep 1972, 12:00 UTC (refused). Its"
+        " requests fail. Check whether they are running, and whether the gateway can"
+        " reach them."
     )
 
 

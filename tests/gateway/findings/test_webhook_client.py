@@ -41,10 +41,10 @@ async def send(url: str) -> Attempt:
     [
         (200, Attempt("")),
         (204, Attempt("")),
-        (307, Attempt(f"it answered 307{HINT}")),
-        (429, Attempt("it answered 429")),
-        (500, Attempt("it answered 500")),
-        (410, Attempt(f"it answered 410{HINT}", final=True)),
+        (307, Attempt(f"it responded with status 307{HINT}")),
+        (429, Attempt("it responded with status 429")),
+        (500, Attempt("it responded with status 500")),
+        (410, Attempt(f"it responded with status 410{HINT}", final=True)),
     ],
 )
 async def test_a_success_ends_the_delivery_and_410_ends_its_retries(
@@ -136,7 +136,7 @@ async def test_a_broken_response_is_reported_without_the_url(
             cut,
             "cannot be reached: the connection ended without a response; see the receiver's log",
         ),
-        ("http", babble, f"cannot be reached: the server there does not speak HTTP; {CORRECT}"),
+        ("http", babble, f"cannot be reached: the server there does not use HTTP; {CORRECT}"),
         ("https", babble, "cannot be reached: TLS failed; if the URL has to begin"),
     ):
         server = await asyncio.start_server(answer, "127.0.0.1", 0)

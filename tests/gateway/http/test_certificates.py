@@ -67,9 +67,9 @@ def test_equal_settings_return_the_same_context_while_it_is_in_use(authority: Au
     ("certificate", "key", "reason"),
     [
         ("a.crt", "b.key", "the key belongs to another certificate; use PEM files"),
-        ("a.key", "a.key", "the file of the certificate has none"),
+        ("a.key", "a.key", "the certificate file contains no certificate"),
         ("a.crt", "secret.key", "the key is encrypted"),
-        ("a.crt", "none.key", "the file of the key has none"),
+        ("a.crt", "none.key", "the key file contains no key"),
         ("cut.crt", "a.key", "a file is damaged"),
     ],
 )
@@ -128,7 +128,7 @@ def test_the_names_and_the_expiry_of_a_certificate_are_read(authority: Authority
     details = certificate_details(authority.issue("API.example", "*.example").certificate)
     assert details.names == ("api.example", "*.example")
     assert 0 < details.expires - time.time() <= 86_400
-    with pytest.raises(ValueError, match="is no PEM certificate"):
+    with pytest.raises(ValueError, match="is not a PEM certificate"):
         certificate_details(b"no certificate")
 
 

@@ -116,7 +116,7 @@ def test_a_number_that_is_too_large_for_a_change_is_502(house: House) -> None:
         ("EXIT", "raised SystemExit at house_code.py:"),
         ("CANCEL", "raised CancelledError at house_code.py:"),
         ("TOO MUCH", "raised ValueError at house_code.py:"),
-        ("ODD", "returned a value that is not JSON: nan is no JSON number"),
+        ("ODD", "returned a value that is not JSON: nan is not a JSON number"),
         ("ODDER", "returned a value that is not JSON: Encoding objects of type object"),
     ],
 )

@@ -108,7 +108,7 @@ def test_the_refused_field_is_named_in_the_error_format(program: Program) -> Non
     assert [*got.json] == ["errors"]
     got = ask(program, "POST", "/v5/a", *lines, body=b'{"c":2,"d":1}')
     assert got.json == {
-        "errors": [{"code": 5000, "message": "Refused: is there already, and /c is to become it."}],
+        "errors": [{"code": 5000, "message": "Refused: already exists, and /c would become it."}],
         "fields": [{"name": "d", "at": "/d"}],
     }
 

@@ -81,7 +81,7 @@ async def test_a_body_above_the_limit_of_its_endpoint_is_413(
         assert answer.status == status
         if status == 413:
             assert code(answer) == (413, "body_too_large")
-            assert f"may have {20 if path == '/large' else 10} bytes" in detail(answer)
+            assert f"may have at most {20 if path == '/large' else 10} bytes" in detail(answer)
 
 
 async def without_content(scripted: Scripted, reader: Reader, writer: Writer) -> None:
@@ -111,12 +111,12 @@ async def test_a_converted_body_has_the_same_limit_with_its_head_and_streamed(
 
 HEADS = {
     "a target that is just right": (f"GET /plain?{'a' * 249}", [], 200, ""),
-    "a target that is too long": (f"GET /plain?{'a' * 250}", [], 414, "may have 256 bytes"),
+    "a target that is too long": (f"GET /plain?{'a' * 250}", [], 414, "may have at most 256 bytes"),
     "fields that are just right": ("GET /plain", [f"X-A: {'a' * 1001}"], 200, ""),
-    "fields that are too large": ("GET /plain", [f"X-A: {'a' * 1002}"], 431, "1024 bytes in all"),
-    "one far too large": ("GET /plain", [f"X-A: {'a' * 9950}"], 431, "1024 bytes in all"),
+    "fields that are too large": ("GET /plain", [f"X-A: {'a' * 1002}"], 431, "1024 bytes in total"),
+    "one far too large": ("GET /plain", [f"X-A: {'a' * 9950}"], 431, "1024 bytes in total"),
     "just enough fields": ("GET /plain", ["X-A: a"] * 7, 200, ""),
-    "too many fields": ("GET /plain", ["X-A: a"] * 9, 431, "may have 8 header fields"),
+    "too many fields": ("GET /plain", ["X-A: a"] * 9, 431, "may have at most 8 header fields"),
 }
 
 
@@ -216,7 +216,7 @@ async def test_a_client_that_does_not_read_is_cut(
         await client.head()
         line = await logged(program, "stalled")
     assert line["aborted"] is True
-    assert line["cause"] == "the client took too little of the response"
+    assert line["cause"] == "the client read too little of the response"
 
 
 async def test_a_client_above_the_limit_of_connections_is_refused(

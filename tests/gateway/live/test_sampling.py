@@ -86,7 +86,8 @@ async def test_an_unavailable_openapi_document_is_logged_once(
     await soon(lambda: len(program.log("request")) == 4)
     (said,) = program.log("check_failed")
     assert (
-        said["reason"] == "http://127.0.0.1:1/v1: cannot be loaded (connection refused); is it up?"
+        said["reason"]
+        == "http://127.0.0.1:1/v1: cannot be loaded (connection refused); is the server running?"
     )
 
 

@@ -159,7 +159,7 @@ async def test_a_failed_handshake_is_reported_by_the_client_and_the_gateway(
         if not re.search(pattern, output):
             wrong[name] = output
     assert not wrong
-    to_plain = "it begins with TLS, and this port takes plain HTTP; use http."
+    to_plain = "it begins with TLS, and this port accepts only plain HTTP; use http."
     await soon(lambda: any(to_plain in each.get("cause", "") for each in program.log("request")))
     reasons = Counter(reason for *_, reason in CLIENTS.values() if reason)
     await soon(lambda: failures(program, reasons) == reasons)

@@ -106,7 +106,7 @@ async def test_a_websocket_whose_messages_would_be_converted_is_refused(
         answer = await client.answer()
     problem = json.loads(answer.body)
     assert (answer.status, problem["code"]) == (400, "unconvertible_request")
-    assert "it asks for a WebSocket, whose messages cannot be converted" in problem["detail"]
+    assert "it requests a WebSocket, whose messages cannot be converted" in problem["detail"]
     assert service.requests == []
 
 
@@ -203,7 +203,7 @@ async def test_an_unrequested_protocol_switch_is_502(
         answer = await client.answer()
     assert answer.status == 502
     entry = await logged(program, answer["x-request-id"])
-    assert "it switched protocols unasked" in entry["cause"]
+    assert "it switched protocols without a request" in entry["cause"]
 
 
 @pytest.mark.parametrize("line", ["Content-Length: 5", "Transfer-Encoding: chunked"])

@@ -47,12 +47,12 @@ def test_configuration_and_environment_determine_the_tracing(
 @pytest.mark.parametrize(
     ("endpoint", "environment", "text"),
     [
-        ("c:1", {}, "the endpoint is no URL; write one like http://localhost:4318"),
-        ("http://[::1", {}, "the endpoint is no URL; write one like http://localhost:4318"),
+        ("c:1", {}, "the endpoint is not a URL; write one like http://localhost:4318"),
+        ("http://[::1", {}, "the endpoint is not a URL; write one like http://localhost:4318"),
         (
             None,
             {ENDPOINT: "grpc://c"},
-            "the endpoint is no URL; write one like http://localhost:4318",
+            "the endpoint is not a URL; write one like http://localhost:4318",
         ),
         (
             None,

@@ -155,7 +155,7 @@ def test_a_step_continues_while_few_requests_leave_doubt(
     assert (found.percent, found.decided_by) == (1, decided_by)
     if decided_by is DecidedBy.HELD:
         assert found.why.startswith(
-            "inconclusive: after 60 s, it still took more requests, since they leave doubt:"
+            "inconclusive: after 60 s, it still took more requests, since the result is uncertain:"
             " errors (5xx): 2 of 12 requests"
         )
 
@@ -187,7 +187,7 @@ def test_a_step_continues_while_few_requests_leave_doubt(
         ),
         (HELD_BY_LITTLE, at(1), GOOD, "goes to 25% in 50 s at the earliest"),
         (STEPS, at(1), NONE, "goes to 25% in 50 s at the earliest"),
-        (CUTOVER, at(50), GOOD, "is where the rules end"),
+        (CUTOVER, at(50), GOOD, "has reached its last percentage"),
         (STEPS, at(100), GOOD, "has arrived"),
         (STEPS, at(1), GOOD, "goes to 25% in 50 s at the earliest"),
         (replace(STEPS, every=3600), at(1), GOOD, "goes to 25% in 60 min at the earliest"),

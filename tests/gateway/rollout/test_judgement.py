@@ -48,13 +48,13 @@ def against(gates: GateLimits | None, evidence: GateEvidence) -> str | None:
         (GateEvidence(compared=10, differing=2), None),
         (
             GateEvidence(compared=10, differing=5),
-            "differences: 5 of 10 compared answers differ (50%), within 300 s; 1% may",
+            "differences: 5 of 10 compared responses differ (50%), within 300 s; 1% may",
         ),
         (GateEvidence(compared=1000, differing=10), None),
         (GateEvidence(compared=1000, differing=11), None),
         (
             GateEvidence(compared=1000, differing=40),
-            "differences: 40 of 1000 compared answers differ (4%), within 300 s; 1% may",
+            "differences: 40 of 1000 compared responses differ (4%), within 300 s; 1% may",
         ),
         (GateEvidence(new=outcomes(3, _5xx=3)), None),
         (
@@ -348,7 +348,7 @@ def test_a_few_failing_requests_leave_doubt(
         if left is None:
             assert found is None
             continue
-        assert str(found).startswith(f"more requests, since they leave doubt: {left}")
+        assert str(found).startswith(f"more requests, since the result is uncertain: {left}")
         assert "since the percentage was set; 1% more may" in str(found)
         measure = left.partition("(")[2].partition(")")[0]
         outcome = next(each.outcome for each in judge(SMALL, seen) if each.measure == measure)
@@ -361,7 +361,7 @@ def test_a_few_durations_and_comparisons_leave_doubt() -> None:
     seen = slow._replace(served_new=slow.new)
     assert against(gates, seen) is None
     assert str(doubtful_result(gates, seen)).startswith(
-        "more requests, since they leave doubt: latency: a"
+        "more requests, since the result is uncertain: latency: a"
     )
     results = {each.gate: each.outcome for each in judge(gates, seen)}
     assert results == {"latency": GateOutcome.INCONCLUSIVE, "differences": GateOutcome.PASSED}
@@ -525,8 +525,8 @@ def test_one_moved_client_with_failing_writes_exceeds_the_limit() -> None:
         "writes": (
             "errors (writes): 20 of 20 writes (100%) were answered 4xx or 5xx on the new route,"
             " 2 of 30 writes (6.67%) of the same clients before, since the percentage was set;"
-            " 1% more may; 30 of all 1200 requests were answered 4xx other than 401, 403, 404 and"
-            " 429"
+            " 1% more may; 30 of all 1200 requests were answered 4xx other than 401,"
+            " 403, 404 and 429"
         )
     }
     assert failed(seen._replace(outlasts=False)) == {}

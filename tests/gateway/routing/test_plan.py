@@ -688,6 +688,6 @@ class TestConverted:
         assert (outcome.fault.status, outcome.fault.code) == (400, FaultCode.UNCONVERTIBLE_REQUEST)
         assert outcome.version == V1
         assert outcome.fault.detail == (
-            "The request does not fit this version: the query parameter 'page': is there already,"
-            " and the query parameter 'p' is to become it."
+            "The request does not fit this version: the query parameter 'page': already exists,"
+            " and the query parameter 'p' would become it."
         )

@@ -13,13 +13,16 @@ NAME = "postgresql://db:5432/vgw"
 URL = "postgresql://vgw:s3cret@db:5432/vgw"
 BARE = "postgresql://vgw@db:5432/vgw"
 REFUSED = "the user or the password is refused; correct them in 'state'"
-ASKED_FOR = "the server requires a password, and 'state' has none; add it: postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
+ASKED_FOR = (
+    "the server requires a password, and 'state' has none; add it:"
+    " postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
+)
 NO_DATABASE = "there is no such database; create it, or name another in 'state'"
 NO_SERVER = "the server there is not PostgreSQL; correct the address in 'state'"
 NO_TLS = "the server refuses TLS; set it up there, or leave sslmode out of the URL in 'state'"
 NO_TLS_SAID = ConnectionError('PostgreSQL server at "db:5432" rejected SSL upgrade')
 NO_AUTHORITY = "name the authority of its certificate with sslrootcert=FILE in the URL"
-UP = "; is it up, and is its address right?"
+UP = "; is the server running, and is its address right?"
 
 
 def pooler(said: str) -> asyncpg.PostgresError:

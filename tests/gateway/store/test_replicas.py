@@ -98,7 +98,7 @@ def test_only_a_lost_replica_causes_a_data_gap() -> None:
     [
         ([row("a"), row("b")], []),
         ([row("a"), row("b", 60, rules="r2", version="2.0", applied=0)], []),
-        ([row("a"), row("b", rules="r2")], ["the rules differ: r1 (a), r2 (b)"]),
+        ([row("a"), row("b", rules="r2")], ["the configurations differ: r1 (a), r2 (b)"]),
         (
             [row("a"), row("a", started=901)],
             ["2 replicas are called a; give each its own GATEWAY_REPLICA"],
@@ -142,7 +142,7 @@ def test_a_running_replica_does_not_replace_a_lost_one_of_the_same_name() -> Non
 def test_only_a_lost_replica_can_be_forgotten() -> None:
     rows = [row("a"), row("b", 60)]
     assert lost("b", rows, NOW) == [rows[1]]
-    with pytest.raises(UnknownReplicaError, match="a sends heartbeats; stop it"):
+    with pytest.raises(UnknownReplicaError, match="a still sends heartbeats; stop it"):
         lost("a", rows, NOW)
     with pytest.raises(UnknownReplicaError, match="no replica is called 'c'; lost: b"):
         lost("c", rows, NOW)
@@ -260,7 +260,11 @@ async def test_a_reader_that_waits_too_long_is_refused(monkeypatch: pytest.Monke
     await asyncio.sleep(0)  # the third reader is waiting
     with monkeypatch.context() as patch:
         patch.setattr(state, "_PATIENCE", 0.01)
-        with pytest.raises(StateBusyError, match=r"one: 2 others have read for 0\.01 s; ask again"):
+        with pytest.raises(
+            StateBusyError,
+            match=r"one: 2 other reads have taken 0\.01 s; try"
+            r" again",
+        ):
             await read()
     over.set()
     await asyncio.gather(*readers, third)

@@ -159,8 +159,8 @@ def test_a_file_that_is_not_the_state_of_a_gateway_is_refused(
         (
             "0007",
             (
-                f"written by a newer gateway (schema 0007; this one knows {REVISION}); run that"
-                " one, or name another file in 'state'"
+                "written by a newer gateway (schema 0007; this one knows"
+                f" {REVISION}); run that release, or name another file in 'state'"
             ),
         ),
         (
@@ -280,7 +280,9 @@ async def test_a_file_that_replaces_the_state_file_is_not_written(tmp_path: Path
     await put(other, StateRows(documents={"kept": 9}))
     async with opened(path) as store:
         other.replace(path)
-        with pytest.raises(StateError, match="replaced while the gateway ran; put the former"):
+        with pytest.raises(
+            StateError, match="replaced while the gateway ran; restore the previous"
+        ):
             await store.write(StateRows(documents={"kept": 2}))
     assert (await stored(path)).documents["kept"] == 9
 

@@ -60,7 +60,7 @@ def test_a_location_that_is_neither_a_file_nor_a_database_is_refused(written: st
 @pytest.mark.parametrize("written", [":memory:", "sqlite:///:memory:"])
 def test_an_sqlite_memory_location_is_refused(written: str) -> None:
     (found,) = report(f"state: '{written}'\n{RULES}")
-    assert found == "1:1: state: no file; leave state out to keep it in memory"
+    assert found == "1:1: state: is not a file; omit state to keep it in memory"
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def test_only_the_first_of_two_paths_with_different_parameter_names_is_paired(
         ["-", "GET", "/lendings/{key}"],
     ]
     assert lines[2].endswith(
-        "not checked: requests for it are for GET /loans/{id}; keep one of the two in the document"
+        "not checked: requests for it match GET /loans/{id}; keep only one of them in the document"
     )
 
 
@@ -354,7 +354,7 @@ def test_a_request_body_that_is_a_stream_is_reported_as_unchecked() -> None:
     newer = taking("v2", stream={JSON: {}}, both={lines: {}, JSON: {}}, other={"text/csv": {}})
     found = outcomes('      - { between: ["1", "2"], changes: [] }', older, newer)
     assert [(one.operation, getattr(one, "reason", "")) for one in found] == [
-        ("POST /stream", f"version 1 sends {lines}, of whose documents none is checked"),
+        ("POST /stream", f"version 1 sends {lines}, whose documents are not checked"),
         ("POST /both", ""),
         ("POST /other", "it has no JSON body and no parameter"),
     ]

@@ -76,7 +76,7 @@ def test_an_operation_whose_method_the_endpoint_refuses_has_a_reason() -> None:
     taken, refused = locate(ENDPOINTS, Version(1, "1"), described)
     assert (taken.name, taken.reason) == ("GET /loans/{id}", "")
     assert (refused.name, refused.captures) == ("DELETE /loans/{id}", {})
-    assert refused.reason == "its endpoint does not take DELETE"
+    assert refused.reason == "its endpoint does not accept DELETE"
 
 
 def test_the_second_of_two_paths_with_different_parameter_names_is_a_twin() -> None:
@@ -91,7 +91,7 @@ def test_the_second_of_two_paths_with_different_parameter_names_is_a_twin() -> N
     assert (first.reason, other.reason, first.twin, other.twin) == ("", "", "", "")
     assert (second.captures, second.twin) == ({}, "GET /loans/{id}")
     assert second.reason == (
-        "requests for it are for GET /loans/{id}; keep one of the two in the document"
+        "requests for it match GET /loans/{id}; keep only one of them in the document"
     )
 
 

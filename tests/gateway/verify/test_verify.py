@@ -271,13 +271,13 @@ def test_each_wrong_field_has_a_finding(tmp_path: Path) -> None:
             {"post": {}},
             {"post": {"requestBody": {**body(TEXT), "required": True}}},
             "POST /thing",
-            "requires a body, and this version has none",
+            "requires a body, and this version has no body",
         ),
         (
             {"post": {}},
             {"post": {"responses": {"202": body(TEXT)}}},
             "POST /thing",
-            "answers 202, which this version does not declare",
+            "responds with 202, which this version does not declare",
         ),
     ],
 )
@@ -326,7 +326,7 @@ def test_a_claim_about_a_contradictory_schema_is_not_proven(tmp_path: Path) -> N
 def test_claims_after_the_time_limit_are_listed_as_not_proven(tmp_path: Path) -> None:
     documents = document(thing(a=TEXT)), document(thing(a=NUMBER))
     found = outcomes(tmp_path, *documents, seconds=1e-9)
-    reason = "not proven: the time limit has passed; allow more by --seconds"
+    reason = "not proven: the time limit has passed; increase --seconds"
     assert list(verification_report.text(found))[1:] == [
         f"  ?      PUT /thing                   response 200     {reason}",
         "0 of 1 claims hold; not proven: 1",

@@ -378,7 +378,7 @@ async def test_the_audit_view_lists_the_latest_notifications_first(
     assert 'id="notifications"' not in await (await page.get("/page/audit")).text()
     deliveries = {
         "ops": Delivery("sent", 1),
-        "chat": Delivery("waiting", 2, 86_400.0, "it answered 500"),
+        "chat": Delivery("waiting", 2, 86_400.0, "it responded with status 500"),
     }
     items = [
         Notification(f"evt_{at}", "task.failed", at, "a", f"<b>{at}</b>", "", "", "", deliveries)
@@ -391,7 +391,7 @@ async def test_the_audit_view_lists_the_latest_notifications_first(
     assert "&lt;b&gt;4&lt;/b&gt;" not in text
     assert "And 5 more" in text
     assert "ops: sent" in text
-    assert "it answered 500; again 2 Jan 1970, 00:00 UTC" in text
+    assert "it responded with status 500; again 2 Jan 1970, 00:00 UTC" in text
 
     async def away(*_: object) -> tuple[object, float]:
         raise StateUnreachableError("gone")

@@ -51,13 +51,13 @@ def test_affix_leaves_an_absent_value_absent(document: Json) -> None:
 
 @pytest.mark.parametrize("value", ["12", "<", ">", "<a", "a>", "", "><"])
 def test_a_value_without_the_declared_prefix_or_suffix_is_refused(value: str) -> None:
-    with fails("/f", "expected a text such as <12>, found another"):
+    with fails("/f", "expected a string such as <12>, found another"):
         up(NAMES, {"f": value})
 
 
 @pytest.mark.parametrize("value", ["E", "E012", "EE1", "E 1", "Ex"])
 def test_a_string_without_a_number_between_its_affixes_is_refused(value: str) -> None:
-    with fails("/f", "expected a number within the prefix and suffix, found a text"):
+    with fails("/f", "expected a number between the prefix and suffix, found a string"):
         up(IDS, {"f": value})
 
 

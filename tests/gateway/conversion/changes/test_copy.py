@@ -36,7 +36,7 @@ def test_two_different_values_are_refused_by_default() -> None:
 
 
 def test_a_copy_does_not_overwrite_a_field() -> None:
-    with fails("/amount", "is there already, and /total is to become it"):
+    with fails("/amount", "already exists, and /total would become it"):
         down(copy((), ("total",), ("amount",)), {"total": 5, "amount": 5})
 
 

@@ -62,7 +62,7 @@ def test_a_map_of_any_values_becomes_a_list_of_keys_and_values() -> None:
             VALUES,
             True,
             [{"name": "x", "amount": 1, "b": 2}],
-            "/a/0/b: a field for which the other version has no place",
+            "/a/0/b: a field that the other version cannot hold",
         ),
         (VALUES, False, [], "/a: expected an object, found an array"),
         (
@@ -75,7 +75,7 @@ def test_a_map_of_any_values_becomes_a_list_of_keys_and_values() -> None:
             list_entries((), ("a",), "k"),
             False,
             {"x": {"k": 1}},
-            "/a/x/k: is there already, for the key",
+            "/a/x/k: already exists, and would become the key",
         ),
     ],
 )

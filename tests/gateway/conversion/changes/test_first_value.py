@@ -23,5 +23,5 @@ def test_an_upgrade_keeps_only_the_first_of_several_values(
 def test_several_values_are_refused_if_configured() -> None:
     strict = wrap_parameter("a", strict=True)
     assert rewrite_query("a=1", in_direction([strict], upwards=True)) == "a=1"
-    with pytest.raises(ConversionError, match="the query parameter 'a': stands twice"):
+    with pytest.raises(ConversionError, match="the query parameter 'a': occurs twice"):
         rewrite_query("a=1&a=1", in_direction([strict], upwards=True))

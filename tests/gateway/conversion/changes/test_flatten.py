@@ -73,7 +73,7 @@ def test_nested_fields_survive_a_round_trip(older: Json) -> None:
 @pytest.mark.parametrize(
     ("upwards", "document", "at", "reason"),
     [
-        (True, {"attributes": 1}, "/attributes", "is there already"),
+        (True, {"attributes": 1}, "/attributes", "already exists"),
         (False, {"attributes": []}, "/attributes", "expected an object, found an array"),
         (
             False,

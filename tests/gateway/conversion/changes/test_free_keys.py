@@ -58,15 +58,17 @@ def test_translated_keys_keep_their_order() -> None:
 
 
 def test_a_key_that_could_not_be_restored_is_refused() -> None:
-    with fails("/i/0/m/prices/euro", "the key: stands for another key in the other version"):
+    with fails(
+        "/i/0/m/prices/euro", "the key: is the new name of another key in the other version"
+    ):
         down(WORDS, {"i": [{"m": {"prices": {"euro": 1}}}]})
-    with fails("/a/EUR", "the key: expected a text such as cur_12!, found another"):
+    with fails("/a/EUR", "the key: expected a string such as cur_12!, found another"):
         up(PREFIX, {"a": {"EUR": 1}})
 
 
 def test_two_keys_with_the_same_translation_are_refused() -> None:
     one = replace_keys({"a": "c", "b": "c"}, {})
-    with fails("/a/b", "becomes 'c', which is there already"):
+    with fails("/a/b", "becomes 'c', which already exists"):
         down(rewrite_keys((), ("a",), one, one), {"a": {"a": 1, "b": 2}})
 
 

@@ -183,7 +183,7 @@ def test_a_value_that_cannot_be_converted_is_forwarded_unchanged(
 
 
 def test_a_value_without_a_location_in_the_other_version_is_refused() -> None:
-    with fails("/n", "is there already, and /name is to become it"):
+    with fails("/n", "already exists, and /name would become it"):
         converted({"name": 1, "n": 2}, NAME)
     with fails("/o", "expected an object, found a number"):
         converted({"name": 1, "o": 5}, rename((), ("o", "n"), ("name",)))
@@ -229,7 +229,7 @@ def test_the_error_for_a_forwarded_value_names_its_location_in_the_request() -> 
     upgrade = BodyConversion((tolerant, refusing), Direction.UP, of_request=True)
     with fails("/p", "expected an object, found a boolean"):
         upgrade.convert({"p": True}, PLAIN)
-    with fails("/p/name/a", "expected a string that is a number, found another one"):
+    with fails("/p/name/a", "expected a numeric string, found another string"):
         converted_twice = replace(refusing, changes=(retype((), ("o", "n", "a"), *TYPES),))
         BodyConversion((tolerant, converted_twice), Direction.UP, of_request=True).convert(
             {"p": {"name": {"a": "x"}}}, PLAIN
@@ -237,7 +237,7 @@ def test_the_error_for_a_forwarded_value_names_its_location_in_the_request() -> 
 
 
 def test_an_invalid_value_in_a_response_is_refused() -> None:
-    with fails("/a", "expected a string that is a number, found another one"):
+    with fails("/a", "expected a numeric string, found another string"):
         converted({"a": "x"}, NUMBER, of_request=False)
 
 
@@ -377,7 +377,7 @@ def test_invalid_paging_parameters_are_forwarded_under_the_names_of_the_service(
     assert write_query(change.down(parse_query("offset=y"), QUERY)) == "page=y"
     with pytest.raises(ConversionError):
         change.up(parse_query("size=1&size=2"), QUERY)
-    with pytest.raises(ConversionError, match="has no size of pages"):
+    with pytest.raises(ConversionError, match="has no page size"):
         paging(page, offset, None).up(parse_query("page=2"), QUERY)
     with pytest.raises(ConversionError, match="begins within a page"):
         change.down(parse_query("offset=5&limit=20"), QUERY)

@@ -52,7 +52,7 @@ def test_excluded_keys_and_everything_inside_them_are_unchanged() -> None:
 
 
 def test_a_key_that_is_already_in_the_other_case_is_refused() -> None:
-    reason = "the key is no name: expected camel case, found snake case"
+    reason = "the key is not a name: expected camel case, found snake case"
     with fails("/a/0/b_c", reason):
         down(key_case_of(), {"a": [{"b_c": 1}]})
     with fails("/m/f/b_c", reason):
@@ -60,7 +60,7 @@ def test_a_key_that_is_already_in_the_other_case_is_refused() -> None:
 
 
 def test_two_keys_with_the_same_converted_name_are_refused() -> None:
-    with fails("/bC", "becomes 'b_c', which is there already"):
+    with fails("/bC", "becomes 'b_c', which already exists"):
         down(key_case_of(keep=True), {"b_c": 1, "bC": 2})
 
 

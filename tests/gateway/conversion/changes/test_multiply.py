@@ -127,9 +127,9 @@ def test_a_product_with_an_offset_is_rounded_away_from_zero() -> None:
 
 
 def test_an_infinite_decimal_fraction_is_refused() -> None:
-    with fails("/f", "the other version would have decimal places without end"):
+    with fails("/f", "the other version would need infinitely many decimal places"):
         spelt(FAHRENHEIT, "100", upwards=True)
-    with fails("/f", "the other version would have decimal places without end"):
+    with fails("/f", "the other version would need infinitely many decimal places"):
         spelt(MINUTES, "100", upwards=True)
 
 

@@ -58,7 +58,7 @@ def test_paging_parameters_are_converted_between_pages_and_offsets(
     [
         (OFFSET, PAGE, "offset=5&limit=10", "begins within a page, and the other version has"),
         (OFFSET, PAGE, "offset=5&limit=0", "expected a size above 0 in 'per_page'"),
-        (FROM_0, OFFSET, "p=1", "has no size of pages"),
+        (FROM_0, OFFSET, "p=1", "has no page size"),
         (PAGE, OFFSET, "page=0", "the first page is 1"),
         (PAGE, OFFSET, "page=-1", "expected a whole number in 'page'"),
         (OFFSET, PAGE, "limit=1e3", "expected a whole number in 'limit'"),

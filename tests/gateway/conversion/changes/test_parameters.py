@@ -43,7 +43,7 @@ def test_joined_parameters_and_amounts_are_converted_in_both_directions(
 @pytest.mark.parametrize(
     ("change", "newer", "reason"),
     [
-        (SORT, "sort=a%3Ab", "has ':' in it, which separates the parts"),
+        (SORT, "sort=a%3Ab", "contains ':', which separates the parts"),
         (MONEY, "min=1", "the currency is absent, or not an alphabetic code"),
         (MONEY, "min=1&currency=x", "the currency is absent, or not an alphabetic code"),
         (MONEY, "min=1.5&currency=JPY", "expected a whole number"),

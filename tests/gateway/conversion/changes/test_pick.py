@@ -68,13 +68,13 @@ def test_the_other_elements_are_dropped_if_configured() -> None:
 def test_documents_that_do_not_fit_are_refused() -> None:
     with fails("/emails", "expected an array, found a string"):
         down(FIRST, {"emails": "x"})
-    with fails("/email", "is there already, and /emails is to become it"):
+    with fails("/email", "already exists, and /emails would become it"):
         down(FIRST, {"emails": [1], "email": 2})
     with fails("/emails", "expected an array, found an object"):
         up(FIRST, {"emails": {}, "email": 2})
     with fails("/email", "expected an object, found a string"):
         up(ALONE, {"email": "x"})
-    with fails("/email/type", "is there already"):
+    with fails("/email/type", "already exists"):
         up(ALONE, {"email": {"type": "home"}})
 
 

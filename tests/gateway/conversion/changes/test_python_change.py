@@ -180,10 +180,10 @@ def test_a_function_converts_the_string_of_a_parameter() -> None:
     number: Any = int
     length: Any = len
     assert text_function(upper)("a") == "A"
-    with pytest.raises(ConversionError, match="refuses it") as refused:
+    with pytest.raises(ConversionError, match="rejected the value") as refused:
         text_function(number)("a")
     assert "ValueError" in refused.value.cause
-    with pytest.raises(ConversionError, match="returns no text") as wrong:
+    with pytest.raises(ConversionError, match="did not return a string") as wrong:
         text_function(length)("a")
     assert "returned int" in wrong.value.cause
 

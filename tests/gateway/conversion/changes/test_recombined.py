@@ -40,8 +40,8 @@ class TestRecombined:
     @pytest.mark.parametrize(
         ("query", "reason"),
         [
-            ("a=1&a=2", "the query parameter 'a': stands twice"),
-            ("a=1&c=2", "the query parameter 'c': is there already"),
+            ("a=1&a=2", "the query parameter 'a': occurs twice"),
+            ("a=1&c=2", "the query parameter 'c': already exists"),
         ],
     )
     def test_a_repeated_or_existing_parameter_is_refused(self, query: str, reason: str) -> None:

@@ -96,24 +96,24 @@ def test_a_renamed_field_keeps_its_position_or_is_appended(
 @pytest.mark.parametrize(
     ("change", "older", "at", "reason"),
     [
-        (rename_of("b", "a"), {"a": 1, "b": 2}, "/b", "is there already, and /a is to become it"),
+        (rename_of("b", "a"), {"a": 1, "b": 2}, "/b", "already exists, and /a would become it"),
         (
             rename_of("b", "a"),
             {"a": 1, "b": None},
             "/b",
-            "is there already, and /a is to become it",
+            "already exists, and /a would become it",
         ),
         (
             rename_of("m.b", "m.a"),
             {"m": {"a": 1, "b": 2}},
             "/m/b",
-            "is there already, and /m/a is to become it",
+            "already exists, and /m/a would become it",
         ),
         (
             rename_of("b", "m"),
             {"m": {"x": 1}, "b": 2},
             "/b",
-            "is there already, and /m is to become it",
+            "already exists, and /m would become it",
         ),
         (rename_of("m.b", "b"), {"b": 1, "m": None}, "/m", "expected an object, found null"),
         (rename_of("m.b", "b"), {"b": 1, "m": "x"}, "/m", "expected an object, found a string"),

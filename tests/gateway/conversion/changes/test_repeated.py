@@ -34,7 +34,7 @@ def test_parameters_separated_by_others_are_joined_at_the_first_position() -> No
 
 
 def test_a_value_that_contains_the_separator_is_refused() -> None:
-    with pytest.raises(ConversionError, match="'tag': has ',' in it, which separates the values"):
+    with pytest.raises(ConversionError, match="'tag': contains ',', which separates the values"):
         rewrite_query("tag=a%2Cb", in_direction([LIST], upwards=False))
 
 

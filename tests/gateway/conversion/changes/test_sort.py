@@ -45,9 +45,9 @@ def test_an_order_without_a_sort_field_applies_to_the_default_field(
 @pytest.mark.parametrize(
     ("word", "reason"),
     [
-        ({"order": "up"}, "'sort' is absent, which it belongs to"),
+        ({"order": "up"}, "'sort', which it belongs to, is absent"),
         ({"sort": "a", "order": "asc"}, "expected up or down"),
-        ({"sort": "a", "order": "up,down"}, "'order' has another number of words"),
+        ({"sort": "a", "order": "up,down"}, "'order' must have one word for each field"),
         ({"sort": "-a"}, "a field in 'sort' begins with a sign"),
     ],
 )

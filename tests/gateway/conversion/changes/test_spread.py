@@ -61,7 +61,7 @@ def test_different_or_existing_values_in_elements_are_refused() -> None:
         up(PRICE, {"c": 1, "p": {"c": 2}})
     with fails("/a/0/i", reason):
         up(MOVE, {"a": [{"i": [{"c": 1}, {"c": 2}]}]})
-    with fails("/i/0/p/c", "is there already"):
+    with fails("/i/0/p/c", "already exists"):
         down(COPY, {"m": {"c": 1}, "i": [{"p": {"c": 1}}]})
 
 

@@ -105,7 +105,7 @@ class TestCollapsed:
 
     @pytest.mark.parametrize("element", [None, [], [1]])
     def test_an_only_element_that_is_null_or_a_list_is_refused(self, element: Json) -> None:
-        with fails("/f/0", "is the only element, and would come back as all of the array"):
+        with fails("/f/0", "is the only element, and would come back as the whole array"):
             up(wrap((), ("f",), "keep"), {"f": [element]})
 
     def test_null_in_a_merge_patch_becomes_an_empty_list(self) -> None:

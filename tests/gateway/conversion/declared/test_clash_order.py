@@ -33,17 +33,20 @@ def test_renaming_an_array_after_a_change_of_its_fields_is_reported(inner: str) 
     assert said(LINES, inner) == []
     (text,) = said(inner, LINES)
     assert text.startswith(
-        "'lines' is made here, and apis.orders.conversions[0].changes[0], which comes before, looks"
-        " for 'lines[]."
+        "'lines' is created here, and apis.orders.conversions[0].changes[0], which comes earlier,"
+        " requires 'lines[]."
     )
 
 
 @pytest.mark.parametrize(
     ("changes", "clash"),
     [
-        ([NAME, "rename: { field: name, to: person }"], "looks for 'name.first' in it"),
-        ([COUNT, COUNT], "is taken by"),
-        (["rename: { field: status, to: state }", "rename: { field: lines, to: state }"], "taken"),
+        ([NAME, "rename: { field: name, to: person }"], "requires 'name.first' in it"),
+        ([COUNT, COUNT], "is removed by"),
+        (
+            [("rename: { field: status, to: state }"), "rename: { field: lines, to: state }"],
+            "removed by",
+        ),
     ],
 )
 def test_conflicting_changes_of_the_same_field_are_reported(changes: list[str], clash: str) -> None:
@@ -61,9 +64,9 @@ def test_conflicting_changes_of_the_same_field_are_reported(changes: list[str], 
         (
             "rename: { field: total, to: amount }",
             "rename: { field: sum, to: amount }",
-            "write 'total' here, or keep one of the two",
+            "write 'total' here, or remove one of them",
         ),
-        (COUNT, COUNT, "keep one of the two"),
+        (COUNT, COUNT, "remove one of them"),
         (
             "remove: { field: amount }",
             "type: { field: amount, newer: number, older: text }",
@@ -117,7 +120,9 @@ def test_replacing_an_object_by_a_string_of_the_same_name_must_precede_its_other
     assert said(whole, GIVEN) == []
     (text,) = said(GIVEN, whole)
     assert text.startswith("'name' becomes 'name.")
-    assert "changes[0], which comes before, has made 'name.given'; changes are listed in" in text
+    assert (
+        "changes[0], which comes earlier, has created 'name.given'; changes are listed in" in text
+    )
     assert said(GIVEN, "extract: { field: name, key: data }") == []
 
 
@@ -127,31 +132,31 @@ ID = "type: { field: customer.id, newer: text, older: number }"
 @pytest.mark.parametrize(
     ("changes", "made"),
     [
-        ([ID, "extract: { field: customer, key: id }"], "'customer.id' is made here"),
+        ([ID, "extract: { field: customer, key: id }"], "'customer.id' is created here"),
         (
             [
                 "map: { field: 'tags[].id', values: { a: b } }",
                 "extract: { field: 'tags[]', key: id }",
             ],
-            "'tags[].id' is made here",
+            "'tags[].id' is created here",
         ),
         (
             [
                 "rename: { field: page.sum, to: total }",
                 "extract: { field: page, key: data, count: sum }",
             ],
-            "'page.sum' is made by",
+            "'page.sum' is already created by",
         ),
         (
             ["rename: { field: total, to: page.sum }", "envelope: { field: page, into: sum }"],
-            "'page.sum' is taken by",
+            "'page.sum' is removed by",
         ),
         (
             [
                 "map: { field: name.first.x, values: { a: b } }",
                 "join: { fields: [name.first, name.last], into: name }",
             ],
-            "'name.first' is made here",
+            "'name.first' is created here",
         ),
     ],
 )

@@ -66,7 +66,7 @@ def test_an_operation_with_precedence_at_a_path_prevents_a_conflict_with_a_wider
     wide = f'operations: ["GET /programme/{{id}}"], {RENAME}'
     assert clashes(part, archive, wide) == []
     text, *_ = clashes(part, wide)
-    assert "is taken by" in text
+    assert "is removed by" in text
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_an_operation_with_precedence_at_a_path_prevents_a_conflict_with_a_wider
 def test_conflicting_conversions_of_the_same_requests_are_reported(one: str, other: str) -> None:
     for parts in ((one, other), (other, one)):
         text, *_ = clashes(*(f"{part}, {RENAME}" for part in parts))
-        assert "'b' is taken by" in text
+        assert "'b' is removed by" in text
 
 
 def test_an_operation_renamed_in_another_version_step_still_belongs_to_its_endpoint() -> None:
@@ -102,6 +102,6 @@ def test_an_operation_renamed_in_another_version_step_still_belongs_to_its_endpo
     here = f"{later}{PROGRAMME}, {RENAME}"
     assert clashes(here, shows) == []
     text, *_ = clashes(moved, here, shows)
-    assert "'b' is taken by" in text
+    assert "'b' is removed by" in text
     lacked = "operations: [{ older: GET /programme, refuse: {} }], changes: []"
     assert clashes(lacked, here, shows) == []

@@ -56,7 +56,7 @@ def test_an_operation_named_without_its_declared_query_gives_a_warning() -> None
     assert [text for text in warnings if " is not " in text] == [
         (
             "warning: is not 'GET /person?of={id}', which apis.person.conversions[0].operations[0]"
-            " declares; write that, or declare 'GET /person' as both versions have it"
+            " declares; write that operation, or declare 'GET /person' as both versions have it"
         )
     ]
     whole = plain.replace("GET /person", "{ newer: GET /person, older: GET /person }")
@@ -65,9 +65,7 @@ def test_an_operation_named_without_its_declared_query_gives_a_warning() -> None
         assert not [text for text in warnings if " is not " in text]
 
 
-UNREACHED = (
-    "warning: no endpoint leads to {}; operations have the paths that services are asked for"
-)
+UNREACHED = "warning: no endpoint leads to {}; operations have the paths of requests to services"
 
 
 def test_an_operation_whose_path_no_endpoint_reaches_gives_a_warning() -> None:
@@ -88,7 +86,7 @@ def test_an_operation_with_a_fixed_version_in_its_path_gives_a_warning() -> None
     _, warnings = check(text.encode(), "gateway.yaml", {})
     assert [issue.text for issue in warnings] == [
         (
-            "warning: /api/v2/x is of one version alone; write {version} where"
+            "warning: /api/v2/x is the path of a single version; write {version} where"
             " /api/v{version}/{rest*} has it"
         )
     ]

@@ -169,7 +169,7 @@ def test_a_form_becomes_json_with_the_declared_types(version: int, form: str, bo
 def test_unfit_keep_preserves_invalid_values_of_a_form_that_becomes_json() -> None:
     conversion = of(2)
     form = b"n=x&cents=half&tags=a"
-    with pytest.raises(ConversionError, match=r"^/n: expected a number, found another text$"):
+    with pytest.raises(ConversionError, match=r"^/n: expected a number, found another string$"):
         convert_form(form, conversion)
     links = tuple(
         replace(link, unfit=KEEP, changes=keeping(*link.changes)) for link in conversion.links

@@ -205,7 +205,7 @@ def routed(version: int) -> Route:
         ([{"items": [{"cost": "1", "price": 2}]}], "/0/items/0/price: expected an object"),
         (
             {"items": [{"cost": "1", "price": {"amount": 2}}]},
-            "/items/0/price/amount: is there already, and /items/0/cost is to become it",
+            "/items/0/price/amount: already exists, and /items/0/cost would become it",
         ),
     ],
 )

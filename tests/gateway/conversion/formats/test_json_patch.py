@@ -99,7 +99,7 @@ def test_a_json_patch_is_upgraded(older: str, newer: str) -> None:
         ('[{"op":"copy","from":"/title","path":"/x"}]', "/0/from: copy from a place other than"),
         (
             '[{"op":"remove","path":"%s"}]' % ("/a" * 65),
-            "/0/path: a place of more than 64 names and indexes",
+            "/0/path: a location of more than 64 names and indexes",
         ),
         (
             '[{"op":"add","path":"/a","value":%s}]' % ("[" * 20_000 + "]" * 20_000),
@@ -131,7 +131,7 @@ def test_a_path_into_a_list_that_becomes_a_map_is_refused(path: str) -> None:
     patch = json.dumps([{"op": "replace", "path": path, "value": 5}]).encode()
     with pytest.raises(ConversionError) as caught:
         convert_patch(patch, BodyConversion((link,), Direction.UP))
-    assert str(caught.value) == "/0/path: a place for which the other version has no equal"
+    assert str(caught.value) == "/0/path: a location that the other version does not have"
     assert caught.value.cause
 
 
@@ -161,7 +161,7 @@ def test_a_new_element_that_becomes_a_part_of_another_element_is_refused(kind: s
     with pytest.raises(ConversionError) as caught:
         convert_patch(body, numbers)
     assert caught.value.pointer == "/0/path"
-    assert caught.value.reason.startswith("a new element, of which the other version has more")
+    assert caught.value.reason.startswith("a new element that is more than this value")
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ def test_the_number_of_fields_is_limited() -> None:
     fields = [(b"Link", b"")] * 2048
     assert framing(fields) == (trimmed(fields), None, b"", None)
     for read in (framing, trimmed):
-        with pytest.raises(HttpParserError, match="more than 2048 fields"):
+        with pytest.raises(HttpParserError, match="more than 2048 header fields"):
             read([*fields, (b"A", b"b")])
 
 

@@ -215,7 +215,7 @@ async def test_tls_at_a_target_configured_as_plain_http_is_reported(
 
     scripted = await upstream(alert)
     service = Service("s", (Target("localhost", scripted.port),))
-    assert await failure(service) == "it speaks TLS; use https:// in its target"
+    assert await failure(service) == "it uses TLS; use https:// in its target"
 
 
 async def _plain(_: Scripted, reader: Reader, writer: Writer) -> None:

@@ -593,7 +593,7 @@ def test_undeclared_fields_are_reported(
     tmp_path: Path, older: object, newer: object, changes: list[str], expected: list[str] | None
 ) -> None:
     if expected is None:
-        with pytest.raises(ConfigError, match="is taken by"):
+        with pytest.raises(ConfigError, match="is removed by"):
             said(tmp_path, older, newer, *changes)
     else:
         assert said(tmp_path, older, newer, *changes) == expected

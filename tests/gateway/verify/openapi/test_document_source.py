@@ -13,14 +13,14 @@ from gateway.verify.openapi.document_source import SERVING, fetch, read
 from gateway.verify.openapi.openapi import DocumentError, TooLargeError
 
 TAB = "found character that cannot start any token"
-MANY = "v1: its aliases (*name) make more than 1,000,000 values of it; is it right?"
+MANY = "v1: its aliases (*name) make more than 1,000,000 values of it; is this right?"
 # Each line contains the previous line twice.
 BOMB = "a0: &a0 [1, 2]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 30))
 MERGES = "a0: &a0 { k: 1 }\n" + "".join(
     f"a{n}: &a{n} {{ <<: [*a{n - 1}, *a{n - 1}] }}\n" for n in range(1, 30)
 )
-LARGE = "more than 1,000,000 values; is it the right place?"
-DEEP = "v1: nested too deep; is it the right place?"
+LARGE = "more than 1,000,000 values; is this the right location?"
+DEEP = "v1: nested too deep; is this the right location?"
 
 JSON = b'{"openapi": "3.1.0", "paths": {"/a": {"get": {}}}}'
 YAML = b"openapi: 3.0.3\npaths:\n  /a: { get: { description: 2026-12-31 } }\n"
@@ -65,7 +65,7 @@ async def test_a_process_that_serves_requests_refuses_large_documents(
     with pytest.raises(TooLargeError) as caught:
         await fetch(["v1"], tmp_path, BOUND)
     assert str(caught.value) == (
-        f"v1: {said}, which is too large for a gateway that serves; nothing is validated by it."
+        f"v1: {said}, which is too large for a running gateway; nothing is validated against it."
         " Remove the operations that clients do not call, or name a smaller document: schema: FILE"
     )
 
@@ -119,8 +119,8 @@ def test_a_mapping_may_override_a_merged_key() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (b"a:\n\t- b", f"v1: neither JSON nor YAML (line 2: {TAB}); is it the right place?"),
-        (b"\xff", "v1: neither JSON nor YAML; is it the right place?"),
+        (b"a:\n\t- b", f"v1: neither JSON nor YAML (line 2: {TAB}); is this the right location?"),
+        (b"\xff", "v1: neither JSON nor YAML; is this the right location?"),
         (b"openapi: 3.1.0\nx: &x [*x]", MANY),
         (MERGES.encode(), MANY.replace("aliases (*name)", "merges (<<)")),
         (b"x: [" + b"1," * 1_000_000 + b"]", f"v1: {LARGE}"),
@@ -131,17 +131,17 @@ def test_a_mapping_may_override_a_merged_key() -> None:
         (b"- " * 100_000, DEEP),
         (b"x: " + b"[" * 100_000, DEEP),
         *(
-            (b"x: !!%b" % text, "v1: neither JSON nor YAML; is it the right place?")
+            (b"x: !!%b" % text, "v1: neither JSON nor YAML; is this the right location?")
             for text in (b'int ""', b"bool x", b"timestamp x")
         ),
         (BOMB.encode(), MANY),
         (
             b'{"openapi": "3.1.0",\n\t"paths": {},\n "paths": {"/a": 1}}',
-            "v1: the same key twice (line 3: 'paths' stands before; keep one of the two)",
+            "v1: the same key twice (line 3: 'paths' occurs before; remove one of them)",
         ),
         (
             b"openapi: 3.1.0\npaths:\n  /a: {}\n  /b: {}\n  '/a': {}\n",
-            "v1: the same key twice (line 5: '/a' stands before; keep one of the two)",
+            "v1: the same key twice (line 5: '/a' occurs before; remove one of them)",
         ),
         ('{"openapi": "3.1.0"}'.encode("utf-16"), "v1: in UTF-16; save it as UTF-8"),
         ("openapi: 3.1.0".encode("utf-16-be"), "v1: in UTF-16; save it as UTF-8"),
@@ -171,9 +171,16 @@ async def test_each_location_is_fetched_only_once_and_failures_are_reported(tmp_
         found = await fetch([url, "v1.yaml", url], tmp_path)
         assert {name: one.source for name, one in found.items()} == {url: url, "v1.yaml": "v1.yaml"}
         assert asked == ["/openapi.json"]
-        with pytest.raises(DocumentError, match=r"/none: answers 404; publish the document there"):
+        with pytest.raises(
+            DocumentError,
+            match=r"/none: responds with status 404; publish the"
+            r" document"
+            r" there",
+        ):
             await fetch([str(server.make_url("/none"))], tmp_path)
-    with pytest.raises(DocumentError, match=r"cannot be loaded .connection refused.; is it up"):
+    with pytest.raises(
+        DocumentError, match=r"cannot be loaded .connection refused.; is the server running"
+    ):
         await fetch([url], tmp_path)
     with pytest.raises(DocumentError, match=r"v2\.yaml: cannot be read: No such file"):
         await fetch(["v2.yaml"], tmp_path)
@@ -214,7 +221,7 @@ async def test_endless_documents_are_refused(tmp_path: Path) -> None:
     async with TestServer(app) as server:
         for location, said in (
             ("pipe", "pipe: cannot be read: not a regular file; is the path right?"),
-            (str(server.make_url("/endless")), "larger than 16 MiB; is it the right place?"),
+            (str(server.make_url("/endless")), "larger than 16 MiB; is this the right location?"),
         ):
             with pytest.raises(DocumentError) as caught:
                 await fetch([location], tmp_path)

@@ -124,16 +124,16 @@ def test_a_value_that_is_not_an_openapi_3_document_is_refused(data: object, repo
         ({"requestBody": body({"$ref": "#/no"})}, "'#/no' has no target; is the name right?"),
         (
             {"requestBody": body({"$ref": "#anchor"})},
-            "'#anchor' is no JSON Pointer; write one such as #/components/schemas/A",
+            "'#anchor' is not a JSON Pointer; write one such as #/components/schemas/A",
         ),
         (
             {"requestBody": body({"$ref": "other.yaml#/A"})},
             "'other.yaml#/A' refers to another document; bundle both into one file",
         ),
-        ({"requestBody": body("text")}, "a schema is an object, found a string"),
+        ({"requestBody": body("text")}, "a schema must be an object, found a string"),
         (
             {"requestBody": body({"type": "array", "items": [{}]})},
-            "'items' is one schema; a list of them is 'prefixItems', as of 3.1",
+            "'items' must be one schema; use 'prefixItems' for a list of schemas, since 3.1",
         ),
         ({"responses": None}, "responses: expected an object, found null"),
         ({"responses": {"200": None}}, "a response: expected an object, found null"),
@@ -157,18 +157,24 @@ def test_an_empty_document_in_json_or_yaml_has_no_operations(text: bytes) -> Non
 
 @pytest.mark.parametrize("text", [b"{", b"\xff", b"a: *b"])
 def test_a_file_that_is_neither_json_nor_yaml_is_refused(text: bytes) -> None:
-    with pytest.raises(DocumentError, match=r"doc: neither JSON nor YAML.*; is it the right place"):
+    with pytest.raises(
+        DocumentError, match=r"doc: neither JSON nor YAML.*; is this the right location"
+    ):
         read(text, "doc")
 
 
 @pytest.mark.parametrize(
     ("operation", "more", "said"),
     [
-        ({"responses": {"abc": {}}}, {}, "'abc' is no status; write one such as 200, 2XX"),
-        ({"responses": {"99999": {}}}, {}, "'99999' is no status"),
-        ({"parameters": [{"in": "query"}]}, {}, "a parameter has a name, and a place (in)"),
-        ({"requestBody": body({"properties": [1]})}, {}, "'properties' of a schema is an object"),
-        ({"requestBody": body({"allOf": {}})}, {}, "'allOf' of a schema is a list of schemas"),
+        ({"responses": {"abc": {}}}, {}, "'abc' is not a status; write one such as 200, 2XX"),
+        ({"responses": {"99999": {}}}, {}, "'99999' is not a status"),
+        ({"parameters": [{"in": "query"}]}, {}, "a parameter needs a name and a location (in)"),
+        (
+            {"requestBody": body({"properties": [1]})},
+            {},
+            ("'properties' of a schema must be an object"),
+        ),
+        ({"requestBody": body({"allOf": {}})}, {}, "'allOf' of a schema must be a list of schemas"),
         ({}, {"servers": [{"url": "http://[::x/"}]}, "servers: 'http://[::x/': "),
     ],
 )
@@ -246,6 +252,6 @@ def test_an_unknown_type_in_a_schema_is_refused() -> None:
         with pytest.raises(DocumentError) as caught:
             _read_schema({"properties": {"a": {"type": given}}})
         assert str(caught.value) == (
-            "v1: GET /a: 'text' is no type of a schema; write one of array, boolean, integer, null,"
+            "v1: GET /a: 'text' is not a schema type; write one of array, boolean, integer, null,"
             " number, object, string"
         )

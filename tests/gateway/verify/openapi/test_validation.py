@@ -35,7 +35,7 @@ OBJECT: Schema = {
         ({"a": "", "f": "x"}, [("/f", "format", '"x" is not a "date"')]),
         (
             {"a": "", "z": 1},
-            [("/z", "additionalProperties", "is not declared, and no other is allowed")],
+            [("/z", "additionalProperties", "is not declared, and no other fields are allowed")],
         ),
         ([], [("", "type", "expected an object, found an array")]),
     ],
@@ -81,6 +81,10 @@ def test_an_object_that_allows_undeclared_keys_is_not_complete() -> None:
 
 def test_an_invalid_schema_is_refused_with_the_location_of_its_mistake() -> None:
     """The message has a single line, although the library's message has several lines."""
-    with pytest.raises(ValueError, match=r"^no valid schema: /properties/a/pattern: .*$") as caught:
+    with pytest.raises(
+        ValueError,
+        match=r"^not a valid schema:"
+        r" /properties/a/pattern: .*$",
+    ) as caught:
         Validator({"properties": {"a": {"pattern": "(["}}})
     assert "\n" not in str(caught.value)
