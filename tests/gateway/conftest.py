@@ -144,6 +144,8 @@ async def upstream() -> AsyncIterator[StartUpstream]:
     yield start
     for server in servers:
         server.close()
+    for _ in range(3):  # a connection that was just accepted has no task yet
+        await asyncio.sleep(0)
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
