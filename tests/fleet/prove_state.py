@@ -270,7 +270,7 @@ async def test_only_one_of_two_conflicting_changes_succeeds(database: str, tmp_p
     ann, bob = (ANN._replace(who=who, seen="5-rules") for who in ("ann", "bob"))
     async with opened(database, tmp_path, "a", "b") as (one, other):
         await one.set_percent(KEY, 25.0, ann)
-        with pytest.raises(ChangedMeanwhileError, match="stands at 25%: an operator has set it"):
+        with pytest.raises(ChangedMeanwhileError, match="is now at 25%: an operator has set it"):
             await other.set_percent(KEY, 0.0, bob)
         with pytest.raises(ChangedMeanwhileError):
             await other.clear_percent(KEY, bob)

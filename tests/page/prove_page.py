@@ -194,7 +194,7 @@ def test_two_tabs_show_the_commands_of_each_other(tabs: Tabs) -> None:
         form.get_by_role("button", name="Set").click()
     assert sent.value.status == 409
     expect(stale.get_by_role("alert")).to_contain_text("Nothing was done.")
-    expect(stale.get_by_role("alert")).to_contain_text("now stands at 30%")
+    expect(stale.get_by_role("alert")).to_contain_text("is now at 30%")
     expect(stale.locator("#cutover .percent")).to_have_text("30%")
     act(first, "#cutover", "Set", "and once more", percent="60")
     expect(stale.locator("#cutover .percent")).to_have_text("60%")  # it is still updated

@@ -190,7 +190,7 @@ async def test_cutover_wait_prints_each_change_and_exits_by_the_end(
     )
     assert waiting_for_all.stdout is not None
     first = (await waiting_for_all.stdout.readline()).decode()
-    assert re.fullmatch(r"\S+Z person 1: 50%; is where the rules end\n", first)
+    assert re.fullmatch(r"\S+Z person 1: 50%; has reached its last percentage\n", first)
     lane.lead(old.port, new.port, ALL)
     *_, last = (await waiting_for_all.stdout.read()).decode().splitlines()
     assert re.fullmatch(r"\S+Z person 1: 100% is reached", last)
@@ -201,7 +201,9 @@ async def test_cutover_wait_prints_each_change_and_exits_by_the_end(
     wait = ("cutover", "wait", "person", "1")
     status, said = await asyncio.to_thread(command, lane.program, *wait, "--timeout", "0.1s")
     assert status == 2
-    assert said.endswith(" person 1: 100% is not reached within 0.1 s: it is where the rules end\n")
+    assert said.endswith(
+        " person 1: 100% is not reached within 0.1 s: it has reached its last percentage\n"
+    )
     assert command(lane.program, *wait, "--until", "50")[0] == 0
 
     # An operator rolls it back while a job waits. A job that begins at 0% continues to wait.
@@ -211,7 +213,7 @@ async def test_cutover_wait_prints_each_change_and_exits_by_the_end(
         stdout=subprocess.PIPE,
     )
     assert waiting_for_all.stdout is not None
-    assert b" 50%; is where the rules end" in await waiting_for_all.stdout.readline()
+    assert b" 50%; has reached its last percentage" in await waiting_for_all.stdout.readline()
     lane.cutover("PUT", {"percent": 0})
     *_, last = (await waiting_for_all.stdout.read()).decode().splitlines()
     assert last.endswith(" person 1: rolled back: an operator has set it")
@@ -275,7 +277,8 @@ async def test_cutover_wait_rewrites_one_line_on_a_terminal(
     os.close(terminal)
     os.close(own)
     first, *_, last = shown.decode().split("\r")[1:-1]
-    left = r"person 1 \[#{10}-{10}\] 50%, (2:00:00|1:59:\d\d) left; is where the rules end\x1b\[K"
+    state = r"50%, (2:00:00|1:59:\d\d) left; has reached its last percent"
+    left = rf"person 1 \[#{{10}}-{{10}}\] {state}\x1b\[K"
     assert re.fullmatch(left, first)
     assert re.fullmatch(r"\x1b\[K\S+Z person 1: 100% is reached", last)
 
