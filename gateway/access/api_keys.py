@@ -244,7 +244,7 @@ def _read_keys(files: ConfigFiles, written: str) -> _Keys:
     """Return the keys of a file; raises ValueError."""
     try:
         # Every scalar is a text, so that a key of digits and a date stay as they are written.
-        data = yaml.load(files.read(written, "keys_file"), yaml.CBaseLoader)  # noqa: S506
+        data = yaml.load(files.read(written, "keys_file"), yaml.CBaseLoader)  # noqa: S506  # makes strings only
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError):
         text = "is neither YAML nor JSON; write NAME: KEY on each line"
         raise ValueError(f"the file '{written}' {text}") from None

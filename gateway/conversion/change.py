@@ -580,6 +580,12 @@ def omitting_unfit(change: Change) -> Change:
         return change
     if change.omitting is not None:
         return change.omitting()
+    patch = change.patch
+    return replace(_removing(change), patch=None if patch is None else omitting_unfit(patch))
+
+
+def _removing(change: Change, keys: Keys | None = None) -> Change:
+    """Return a change that removes the field at `keys`, or the unfit value itself without keys."""
 
     def directed(one: DirectedChange) -> DirectedChange:
         def step(fields: JsonObject, form: JsonForm) -> None:
@@ -589,7 +595,7 @@ def omitting_unfit(change: Change) -> Change:
                     one.step(fields, form)
                 except ConversionError as error:
                     _restore(before)
-                    if attempt == _MOST_OMITTED or not _omit(fields, error.place, form):
+                    if attempt == _MOST_OMITTED or not _omit(fields, keys or error.place, form):
                         raise
                     count_unfit(str(error))
                 else:
@@ -601,18 +607,14 @@ def omitting_unfit(change: Change) -> Change:
             if len(image.refusals) == before:
                 return made
             del image.refusals[before:]
-            # Any part of the fields that the change reads may be removed.
-            return union((made, wide({"type": "object"})))
+            # Without keys, any part of the fields that the change reads may be removed.
+            rest = image.take(flat, keys).rest if keys else wide({"type": "object"})
+            return union((made, rest))
 
         return DirectedChange(step, effect, one.origin)
 
-    patch = change.patch
-    return replace(
-        change,
-        up=directed(change.up),
-        down=directed(change.down),
-        patch=None if patch is None else omitting_unfit(patch),
-    )
+    made = replace(change, up=directed(change.up), down=directed(change.down), patch=None)
+    return replace(made, touches=(keys,)) if keys else made
 
 
 def _omit(fields: JsonObject, place: ErrorPlace, form: JsonForm) -> bool:
@@ -648,32 +650,6 @@ def _restore(saved: list[tuple[Any, Any]]) -> None:
     for value, held in saved:
         value.clear()
         (value.update if isinstance(value, dict) else value.extend)(held)
-
-
-def _removing(change: Change, keys: Keys) -> Change:
-    def directed(one: DirectedChange) -> DirectedChange:
-        def step(fields: JsonObject, form: JsonForm) -> None:
-            before = _saved(fields)
-            try:
-                one.step(fields, form)
-            except ConversionError as error:
-                _restore(before)
-                _omit(fields, keys, form)
-                count_unfit(str(error))
-
-        def effect(flat: Flat, image: SchemaImage) -> object:
-            before = len(image.refusals)
-            made = one.effect(flat, image)
-            if len(image.refusals) == before:
-                return made
-            del image.refusals[before:]
-            return union((made, image.take(flat, keys).rest))
-
-        return DirectedChange(step, effect, one.origin)
-
-    return replace(
-        change, touches=(keys,), up=directed(change.up), down=directed(change.down), patch=None
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -334,7 +334,7 @@ class Schemas:
         if isinstance(reference, str):
             name = reference.removeprefix(PLACE)
             if name in self._opening or name not in self.components:
-                raise UndecidedError(f"'{name}' is defined only by itself, or not at all")
+                raise UndecidedError(f"'{name}' is not defined, or only by a reference to itself")
             self._opening.add(name)
             try:
                 yield self.alternatives(self.components[name])

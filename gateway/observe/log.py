@@ -275,7 +275,7 @@ def fitting(line: object, text: bytes, most: int) -> bytes:
         half = max(0, len(value) - over) // 2
         fields[name] = f"{value[:half]}\u2026{value[len(value) - half :]}"
         if len(str(fields[name])) >= len(value):
-            break  # thousands of short fields; no event has so many
+            break  # no event has thousands of fields
         text = _encode(fields) + b"\n"
     return text
 

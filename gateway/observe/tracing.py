@@ -21,7 +21,7 @@ from gateway.http.trace_parent import Tracing
 from gateway.usage.delta import CounterDelta, Deliver, Delta
 
 MOST = 8192
-# The maximum spans per iteration of the event loop; queueing so many takes a millisecond.
+# The maximum spans per iteration of the event loop, which take a millisecond to queue.
 _AT_ONCE = 100
 # The maximum seconds to send the last spans when the gateway stops.
 _AT_END = 1.0

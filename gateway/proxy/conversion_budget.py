@@ -118,7 +118,7 @@ class ConversionBudget:
         self.slow.make_way()
 
     def _end_deadlock(self) -> None:
-        """Fail one waiting holder if the waiting bodies hold so many bytes that none can finish."""
+        """Fail one waiting holder if none can finish, because waiting bodies hold all memory."""
         held = sum(each.holder.held for each in self._waiting)
         if any(held + each.more <= max(_ALL, each.holder.limit) for each in self._waiting):
             return

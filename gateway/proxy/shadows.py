@@ -47,7 +47,7 @@ from gateway.routing.plan import Plan, Refusal
 _INTERVAL = 0.1
 # The growth per second of the share of planned background work while CPU time is available.
 _GROWTH = 0.5
-# The event loop is too busy if a task begins later than so many seconds after its creation.
+# The event loop is too busy if a task begins later than this number of seconds after its creation.
 _LAG = 0.1
 # While this number of comparisons is waiting, no more are planned. They would wait too long.
 _MOST_WAITING = 16
@@ -64,8 +64,8 @@ class Load:
             begins under any load.
 
     Attributes:
-        longest_lag: The process is too busy if a task begins later than so many seconds after its
-            creation.
+        longest_lag: The process is too busy if a task begins more than this number of
+            seconds after its creation.
     """
 
     def __init__(self, used: Callable[[], float], most: float) -> None:
@@ -139,7 +139,7 @@ _PATIENCE = 2.0
 _LONGEST = 60.0
 # The memory budget for all captured bodies together, in bytes.
 _MEMORY = 16 * 1024 * 1024
-# Comparisons that are not planned because of the load are counted together after so many seconds.
+# The seconds after which comparisons that the load prevented are counted together.
 _TOGETHER = 0.1
 # Bodies larger than this number of bytes are compared in a thread.
 _INLINE = 16 * 1024

@@ -44,7 +44,7 @@ _USER = re.compile(
     r"(?:(?<=sql://)(?=[^@\n]{0,999}:)(?:(?! #).){1,999}|(?<!sql://)[^/\s\"']+)(?=@)"
 )
 _QUERY = re.compile(r"(?i)([?&](?:api_?key|key|password|secret|sig|token)=)[^&\s\"'#]+")
-# A key in a commented-out line. Matching begins at the first #, so many # take linear time.
+# A key in a commented-out line. Matching begins at the first #, so repeated # take linear time.
 _COMMENT = re.compile(r"(?m)(^[^#\n]*#.*?\b(?:hash|keys?|password|secret|token|url)[\"']?:\s+)\S.*")
 _LINE = re.compile(r"(?m)^([ \t]*)\S.*$")
 

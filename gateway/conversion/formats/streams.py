@@ -278,7 +278,7 @@ class TextSearch:
     """Detects whether a text that is still arriving is not JSON; see `SeriesSearch`.
 
     Args:
-        pause: After so many seconds without data, complete JSON is assumed to be the whole text.
+        pause: The seconds without data after which complete JSON is taken as the whole body.
             None to wait for the end of the text.
 
     Attributes:
