@@ -109,6 +109,7 @@ async def upstream() -> AsyncIterator[StartUpstream]:
     """
     servers: list[asyncio.Server] = []
     tasks: set[asyncio.Task[Any]] = set()
+    transports: list[asyncio.WriteTransport] = []
 
     async def start(
         script: bytes | Script,
@@ -121,6 +122,7 @@ async def upstream() -> AsyncIterator[StartUpstream]:
             task = asyncio.current_task()
             assert task is not None
             tasks.add(task)
+            transports.append(writer.transport)
             scripted.connections += 1
             try:
                 if isinstance(script, bytes):
@@ -144,11 +146,14 @@ async def upstream() -> AsyncIterator[StartUpstream]:
     yield start
     for server in servers:
         server.close()
-    for _ in range(3):  # a connection that was just accepted has no task yet
+    for _ in range(10):  # until a connection that was just accepted has its task
         await asyncio.sleep(0)
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
+    for transport in transports:
+        transport.abort()  # a closed one waits until its client has read everything
+    await asyncio.sleep(0)
 
 
 @pytest.fixture(scope="module")

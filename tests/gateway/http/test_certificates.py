@@ -119,7 +119,7 @@ def test_a_negative_serial_number_causes_no_warning(
 ) -> None:
     """Old authorities have one, which RFC 5280 (section 4.1.2.2) forbids."""
     content = bytearray(ssl.PEM_cert_to_DER_cert(authority.pem.decode()))
-    content[content.index(b"\xa0\3\2\1\2\2") + 7] |= 0x80  # after the version (section 4.1)
+    content[content.index(b"\xa0\3\2\1\2\2") + 7] = 0x80  # after the version (section 4.1)
     certificate_details(ssl.DER_cert_to_PEM_cert(bytes(content)).encode())
     assert not recwarn.list
 
