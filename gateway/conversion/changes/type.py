@@ -1,12 +1,15 @@
 """`type`: the older version has a scalar with another type, or an amount in another unit."""
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NoReturn
 
+# msgspec writes a Decimal with its digits, which json cannot.
+import msgspec
 from pydantic import Field
 
 from gateway.base.model import NumberText
@@ -18,10 +21,13 @@ from gateway.conversion.change import (
     value_change,
 )
 from gateway.conversion.changes.change_section import BodySection, BuildContext, ParameterSection
+from gateway.conversion.conversion_error import ConversionError, one_value
+from gateway.conversion.document import Document, JsonForm, JsonObject, reach, refuse
 from gateway.conversion.field_path import Keys, Scope
 from gateway.conversion.parameter_change import ParameterChange, rewritten
 from gateway.conversion.scalars import NUMBER, NUMBER_TEXT, TEXT, WORDS, Type
-from gateway.conversion.schema import JSON_TYPES, Flat, SchemaImage, scaled, wide
+from gateway.conversion.schema import ANYTHING, JSON_TYPES, Flat, SchemaImage, scaled, wide
+from gateway.conversion.steps import ConversionStep
 
 _WHOLE = re.compile(r"(-?)(0|[1-9][0-9]*)\Z", re.ASCII)
 _FRACTION = re.compile(r"(-?)(0|[1-9][0-9]*)(?:\.([0-9]+))?\Z", re.ASCII)
@@ -30,25 +36,34 @@ _EXPONENT = re.compile(
     r"-?(?:0|[1-9][0-9]{0,400})(?:\.[0-9]{1,400})?[eE][+-]?[0-9]{1,3}\Z", re.ASCII
 )
 
-TypeName = Literal["text", "number", "boolean", "integer"]
+# The default of `limits.elements`, which does not count what is inside a string.
+_MOST_ELEMENTS = 1_000_000
+
+TypeName = Literal["text", "number", "boolean", "integer", "json"]
 
 
 class ChangeType(BodySection, ParameterSection):
-    """Change the type of a value: string (text), number, boolean, or integer of smallest units."""
+    """Change the type of a value: text, number, boolean, integer of smallest units, or JSON."""
 
     keyword = "type"
 
     field: str
     """The field, query parameter or header field, which has the same name in both versions."""
     newer: TypeName
-    """The type of the value in the newer version: text, number, boolean or integer."""
+    """The type of the value in the newer version: text, number, boolean or integer. With json, it
+    is any value, such as an object, and the older version has its JSON as a text."""
     older: TypeName
-    """The type of the value in the older version: text, number, boolean or integer."""
+    """The type of the value in the older version: text, number, boolean, integer or json."""
     scale: Annotated[int, Field(ge=1, le=18), NumberText] | None = None
     """The number of decimal places that an integer includes, such as 2 for cents; for `integer`
     only."""
 
     def compile_body(self, context: BuildContext) -> Change | None:
+        if "json" in (self.newer, self.older):
+            if "text" not in (self.newer, self.older):
+                context.complain("json is written as a text; write text for the other version")
+            make = json_as_text if self.newer == "json" else _text_as_json
+            return context.value_change(self.field, make, "field")
         places = self._places(context)
         if places is None:
             return None
@@ -63,6 +78,9 @@ class ChangeType(BodySection, ParameterSection):
         return context.value_change(self.field, change, "field")
 
     def compile_parameter(self, context: BuildContext) -> ParameterChange | None:
+        if "json" in (self.newer, self.older):
+            context.complain("json is only valid in 'changes'; a parameter is always a text")
+            return None
         places = self._places(context)
         if places is None:
             return None
@@ -209,3 +227,80 @@ _RETYPED: Mapping[tuple[Type, Type], Callable[[str], str | bool]] = {
     (Type.BOOLEAN, Type.TEXT): str,
     (Type.BOOLEAN, Type.NUMBER): lambda text: "1" if text == "true" else "0",
 }
+
+
+def json_as_text(scopes: tuple[Scope, ...], field: Keys) -> Change:
+    """Return the change of a JSON value that is a string of JSON (RFC 8259) in the older version.
+
+    The string has no white space outside of strings. Null stays null, so the string `null` is
+    refused.
+    """
+    return value_change(
+        scopes,
+        field,
+        ValueRewrite(partial(_rewriting, _read_json), _read_effect, one_value),
+        ValueRewrite(partial(_rewriting, _written_json), _written_effect, one_value),
+    )
+
+
+def _text_as_json(scopes: tuple[Scope, ...], field: Keys) -> Change:
+    return inverse(json_as_text(scopes, field))
+
+
+def _rewriting(convert: Callable[[JsonForm, Document], Document], field: Keys) -> ConversionStep:
+    def step(fields: JsonObject, form: JsonForm) -> None:
+        holder = reach(fields, field, form)
+        key = field[-1]
+        if holder is None or key not in holder or form.open(holder[key]) is None:
+            return
+        try:
+            holder[key] = convert(form, holder[key])
+        except ConversionError as error:
+            raise error.under(*field) from None
+
+    return step
+
+
+_encoded = msgspec.json.Encoder(decimal_format="number").encode
+
+
+def _written_json(form: JsonForm, value: Document) -> Document:
+    return str(_encoded(form.parse(value)), "utf-8")
+
+
+def _read_json(form: JsonForm, value: Document) -> Document:
+    text = form.open(value)
+    if not isinstance(text, str):
+        refuse("a string", text)
+    if text.count(",") + text.count(":") >= _MOST_ELEMENTS:
+        raise ConversionError(f"a string of more than {_MOST_ELEMENTS} elements")
+    try:
+        found = _parsed(text)
+        if found is None:
+            raise ConversionError("expected a string of JSON other than null, found null")
+        return form.take(found)
+    except (ValueError, ArithmeticError):
+        raise ConversionError("expected a string of JSON, found another string") from None
+
+
+def _members(pairs: list[tuple[str, Document]]) -> JsonObject:
+    members = dict(pairs)
+    return members if len(members) == len(pairs) else _no_json("a key occurs twice")
+
+
+def _no_json(reason: str) -> NoReturn:
+    raise ValueError(reason)
+
+
+_parsed = json.JSONDecoder(
+    object_pairs_hook=_members, parse_int=Decimal, parse_float=Decimal, parse_constant=_no_json
+).decode
+
+
+def _written_effect(flat: Flat, image: SchemaImage) -> object:
+    return image.refused(flat, "a number may have too many digits", wide({"type": "string"}))
+
+
+def _read_effect(flat: Flat, image: SchemaImage) -> object:
+    made: object = ANYTHING if flat["type"] == "string" else False
+    return image.refused(flat, "not every string is JSON", made)

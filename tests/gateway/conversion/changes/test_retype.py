@@ -1,5 +1,6 @@
 """Type: numbers and strings are converted without losing digits."""
 
+import json
 from dataclasses import replace
 from decimal import Decimal
 
@@ -7,16 +8,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.conversion.chain import BodyConversion
 from gateway.conversion.change import Change
-from gateway.conversion.changes.type import retype, scale
+from gateway.conversion.changes.type import json_as_text, retype, scale
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.document import PLAIN, JsonObject
 from gateway.conversion.field_path import Keys
+from gateway.conversion.formats import json_body
 from gateway.conversion.scalars import Type
+from gateway.conversion.version_step import Direction, VersionLink
+from gateway.versions.version import Version
 from tests.gateway.conversion.documents import (
     Json,
     down,
     fails,
+    jsons,
     spelt,
     up,
 )
@@ -110,3 +116,47 @@ def test_the_strings_true_and_false_are_booleans_in_a_form() -> None:
     assert fields == {"f": PLAIN.number("1")}
     with pytest.raises(ConversionError, match="/f: expected a boolean, found a string"):
         change.up.step({"f": "yes"}, form)
+
+
+def _converted(body: str, direction: Direction) -> str:
+    link = VersionLink(Version(1, "1"), Version(2, "2"), (json_as_text((), F),))
+    return json_body.convert(body.encode(), BodyConversion((link,), direction)).decode()
+
+
+@LAW
+@given(jsons)
+def test_a_json_value_is_restored_from_its_text(value: Json) -> None:
+    older = _converted(json.dumps({"f": value}), Direction.DOWN)
+    assert isinstance(json.loads(older)["f"], str | None)
+    assert json.loads(_converted(older, Direction.UP)) == {"f": value}
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ('{"b":[1.50,-0,1E+400],"a":null}', r'"{\"b\":[1.50,-0,1E+400],\"a\":null}"'),
+        ("123456789012345678901234567890", '"123456789012345678901234567890"'),
+        ('"a"', r'"\"a\""'),
+        ("null", "null"),
+    ],
+)
+def test_the_text_of_a_json_value_has_all_its_digits(value: str, text: str) -> None:
+    assert _converted(f'{{"f":{value}}}', Direction.DOWN) == f'{{"f":{text}}}'
+    assert _converted(f'{{"f":{text}}}', Direction.UP) == f'{{"f":{value}}}'
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('"{"', "expected a string of JSON, found another string"),
+        ('"NaN"', "expected a string of JSON, found another string"),
+        (r'"{\"a\":1,\"a\":2}"', "expected a string of JSON, found another string"),
+        ('"1e999999999999999999999"', "expected a string of JSON, found another string"),
+        ('"null"', "expected a string of JSON other than null, found null"),
+        ('{"a":1}', "expected a string, found an object"),
+        (f'"[{"1," * 1_000_000}1]"', "a string of more than 1000000 elements"),
+    ],
+)
+def test_a_text_that_is_not_json_is_refused(text: str, reason: str) -> None:
+    with fails("/f", reason):
+        spelt(json_as_text((), F), text, upwards=True)
