@@ -1,6 +1,5 @@
 """Conditions: changes that apply only where a field has a certain value or type."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -20,7 +19,7 @@ from gateway.conversion.schema import (
     with_field,
     words_of,
 )
-from gateway.conversion.steps import BODY, ConversionTask, fuse
+from gateway.conversion.steps import BODY, ConversionStep, ConversionTask, fuse
 
 _TYPES = {"string": "text", "integer": "number"}
 
@@ -149,7 +148,7 @@ def conditional(change: Change, conditions: Conditions, *, in_patch: bool = Fals
         def step(fields: JsonObject, form: JsonForm) -> None:
             holds = checked.holds(fields, form)
             if holds is None:
-                if (in_patch or form.of_places) and _has_any(fields, touches, form):
+                if (in_patch or form.of_places) and _alters(call, fields, form):
                     raise ConversionError(f"expected {condition.text} beside it", touches[0])
                 holds = condition.negated
             if holds:
@@ -181,9 +180,13 @@ def conditional(change: Change, conditions: Conditions, *, in_patch: bool = Fals
     )
 
 
-def _has_any(fields: JsonObject, touches: Iterable[Keys], form: JsonForm) -> bool:
-    for keys in touches:
-        holder = reach(fields, keys, form, keeps=True) if keys else fields
-        if holder is not None and (not keys or keys[-1] in holder):
-            return True
-    return False
+def _alters(call: ConversionStep, fields: JsonObject, form: JsonForm) -> bool:
+    """Return whether a step would alter or refuse an object, which itself stays unchanged."""
+    plain = form.parse(fields)
+    assert isinstance(plain, dict)
+    made = dict(plain)
+    try:
+        call(made, replace(PLAIN, typed=form.typed, of_places=form.of_places))
+    except ConversionError:
+        return True
+    return repr(made) != repr(plain)  # true and 1 are equal in Python

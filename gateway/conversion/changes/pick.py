@@ -1,11 +1,11 @@
 """`pick`: one element of a list in the newer version is a field of the older version."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
-from gateway.conversion.change import Change, DirectedChange
+from gateway.conversion.change import Change, DirectedChange, in_arrays
 from gateway.conversion.changes.change_section import BodySection, BuildContext, Loss
 from gateway.conversion.changes.map import MapWord, as_scalar
 from gateway.conversion.condition import Condition
@@ -100,12 +100,13 @@ def pick(
             null.
     """
     steps = _Pick(field, to, where, others == "keep")
-    return Change(
-        scopes,
-        (field[:1], to[:1]),
-        DirectedChange(steps.up, steps.put_back),
-        DirectedChange(steps.down, steps.picked),
-    )
+    touches, down = (field[:1], to[:1]), DirectedChange(steps.down, steps.picked)
+    change = Change(scopes, touches, DirectedChange(steps.up, steps.put_back), down)
+    if others == "drop" or in_arrays(scopes):
+        return change
+    in_patch = replace(steps, in_patch=True)
+    patch = Change(scopes, touches, DirectedChange(in_patch.up, steps.put_back), down)
+    return replace(change, patch=patch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +115,7 @@ class _Pick:
     to: Keys
     where: Mapping[Keys, Scalar]
     keeps: bool
+    in_patch: bool = False
 
     def down(self, fields: JsonObject, form: JsonForm) -> None:
         holder = reach(fields, self.field, form)
@@ -162,6 +164,9 @@ class _Pick:
         given = holder is not None and self.field[-1] in holder
         opened = form.open(found)
         if opened is None:
+            if self.in_patch and not given:
+                reason = "null would remove an element of a list that the patch lacks; send a PUT"
+                raise ConversionError(reason, self.to)
             if not (given or self.keeps):
                 put(fields, self.field, None, form)
             return

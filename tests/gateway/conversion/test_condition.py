@@ -10,6 +10,7 @@ from gateway.conversion.chain import BodyConversion
 from gateway.conversion.change import Change
 from gateway.conversion.changes.change_section import BuildContext
 from gateway.conversion.changes.registry import ChangeConfig
+from gateway.conversion.changes.rename import rename
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.formats import json_body
 from gateway.conversion.formats.json_patch import convert_patch
@@ -23,9 +24,12 @@ OBJECT = {
 }
 
 
+GROUPS = {"item": (rename((), ("sum",), ("total",)),)}
+
+
 def compiled(declared: Any, mistakes: Mistakes | None = None) -> Change | None:
     entry = ChangeConfig.model_validate_json(json.dumps(declared))
-    return entry.compile(BuildContext(("changes", 0), mistakes or Mistakes()))
+    return entry.compile(BuildContext(("changes", 0), mistakes or Mistakes(), GROUPS))
 
 
 def upgrade(declared: Any, *, patch: bool = False) -> BodyConversion:
@@ -57,6 +61,19 @@ def test_a_merge_patch_that_cannot_decide_the_condition_is_refused() -> None:
     """Otherwise `total` would reach a charge under the name of the older version."""
     with pytest.raises(ConversionError, match="expected 'kind' that is charge beside it"):
         json_body.convert(b'{"total": 5}', upgrade(CHARGE, patch=True))
+
+
+ITEM = {"use": {"group": "item"}, "when": {"field": "kind", "is": "charge"}}
+
+
+@pytest.mark.parametrize("body", [b'{"name": "x"}', b'{"data": {"total": 5}}', b"{}"])
+def test_a_merge_patch_that_the_change_would_not_alter_needs_no_condition(body: bytes) -> None:
+    assert json_body.convert(body, upgrade(ITEM, patch=True)) == body
+
+
+def test_a_merge_patch_of_a_group_that_cannot_decide_its_condition_is_refused() -> None:
+    with pytest.raises(ConversionError, match="expected 'kind' that is charge beside it"):
+        json_body.convert(b'{"total": 5}', upgrade(ITEM, patch=True))
 
 
 @pytest.mark.parametrize(

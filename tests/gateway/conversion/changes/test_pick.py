@@ -84,3 +84,12 @@ def test_a_json_patch_of_the_element_is_refused() -> None:
         with pytest.raises(ConversionError, match="whose position is unknown") as caught:
             step({place: None}, places)
         assert caught.value.pointer == f"/{place}"
+
+
+def test_a_merge_patch_that_removes_the_element_is_refused() -> None:
+    """The list in the newer version has other elements, which the patch lacks."""
+    patch = FIRST.for_patch()
+    with fails("/email", "null would remove an element of a list that the patch lacks; send a PUT"):
+        up(patch, {"email": None})
+    assert up(patch, {"email": None, "emails": [1]}) == {"emails": [1]}
+    assert up(ALONE.for_patch(), {"email": None}) == {"emails": None}
