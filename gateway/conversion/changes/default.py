@@ -1,6 +1,6 @@
 """`default` and `remove`: a field, query parameter or header field that only one version has."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from copy import deepcopy
 
 from pydantic import JsonValue
@@ -143,18 +143,12 @@ def default(
     """
 
     def up(fields: JsonObject, form: JsonForm) -> None:
-        if value is MISSING or form.of_places:
+        if value is MISSING or form.of_places or get(fields, field, form) is not MISSING:
             return
-        if field[0] in fields:
-            if get(fields, field, form) is not MISSING:
-                return
-            for depth in range(1, len(field)):
-                value_on_way = get(fields, field[:depth], form)
-                if value_on_way is None or is_id(value_on_way):
-                    return
-        # Insert a copy, because a later change may alter the value.
-        own = deepcopy(value) if isinstance(value, dict | list) else value
-        put(fields, field, own, form)
+        if not is_blocked(fields, field, form):
+            # Insert a copy, because a later change may alter the value.
+            own = deepcopy(value) if isinstance(value, dict | list) else value
+            put(fields, field, own, form)
 
     def down(fields: JsonObject, form: JsonForm) -> None:
         if not keep:
@@ -175,6 +169,14 @@ def default(
     )
 
 
+def is_blocked(fields: JsonObject, field: Keys, form: JsonForm) -> bool:
+    """Return whether null or an id is in the place of an object on the path to a field."""
+    if field[0] not in fields:
+        return False
+    on_way = (get(fields, field[:depth], form) for depth in range(1, len(field)))
+    return any(value is None or is_id(value) for value in on_way)
+
+
 def _added_effect(field: Keys, value: Document, *, keep: bool) -> SchemaEffect:
     def effect(flat: Flat, image: SchemaImage) -> object:
         if value is MISSING:
@@ -182,27 +184,42 @@ def _added_effect(field: Keys, value: Document, *, keep: bool) -> SchemaEffect:
         if keep:
             image.looks(field)
         image.makes(field, True if keep else {"type": type_of(value)})
-        return filled(flat, field, image)
-
-    def filled(flat: Flat, keys: Keys, image: SchemaImage) -> object:
-        key, *inner = keys
-        before, always = field_of(flat, key), requires(flat, key)
-        fresh: object = listed([value])
-        if inner:
-            fresh = filled(an_object({}), tuple(inner), image)
-
-            def inside(one: Flat) -> object:
-                if one["type"] in ("null", "string", "integer", "number"):
-                    return one
-                if one["type"] == "object":
-                    return filled(one, tuple(inner), image)
-                image.refusals.append("expected an object on the way")
-                return False
-
-            before = image.each(before, inside)
-        return with_field(flat, key, before if always else union((before, fresh)), required=True)
+        return filled(flat, field, listed([value]), image)
 
     return effect
+
+
+def filled(
+    flat: Flat,
+    keys: Keys,
+    fresh: object,
+    image: SchemaImage,
+    changed: Callable[[object], object] = lambda schema: schema,
+) -> object:
+    """Return the schema of an object after an absent field is added, with objects on the path.
+
+    Args:
+        fresh: The schema of the added value.
+        changed: Returns the new schema of a field that is there.
+    """
+    key, *inner = keys
+    before, always = field_of(flat, key), requires(flat, key)
+    if inner:
+        rest, fresh_value = tuple(inner), fresh
+        fresh = filled(an_object({}), rest, fresh_value, image, changed)
+
+        def inside(one: Flat) -> object:
+            if one["type"] in ("null", "string", "integer", "number"):
+                return one
+            if one["type"] == "object":
+                return filled(one, rest, fresh_value, image, changed)
+            image.refusals.append("expected an object on the way")
+            return False
+
+        before = image.each(before, inside)
+    else:
+        before = changed(before)
+    return with_field(flat, key, before if always else union((before, fresh)), required=True)
 
 
 def add_parameter(name: str, value: str | None, *, keep: bool = False) -> ParameterChange:

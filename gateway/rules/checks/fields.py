@@ -179,6 +179,8 @@ _TERMS = {"query": "parameter", "header": "field"}
 # Declarations of these header fields have no effect (OpenAPI 3.1.0, sections 4.8.12.1 and
 # 4.8.17.1).
 _UNDECLARED = frozenset({"accept", "content-type", "authorization"})
+# A document may name a list without the brackets that clients write.
+_LIST = re.compile(r"\[[0-9]*\]\Z")
 
 
 def look_up_parameters(
@@ -280,7 +282,7 @@ def _declared(link: VersionLink, asked: Iterable[AskedOperation], place: str) ->
 
 
 def _key(name: str, place: str) -> str:
-    return name.lower() if place == "header" else name
+    return name.lower() if place == "header" else _LIST.sub("", name)
 
 
 class DocumentFolder:

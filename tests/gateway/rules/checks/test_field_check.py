@@ -793,3 +793,13 @@ def test_undocumented_header_fields_cause_no_warning(tmp_path: Path) -> None:
             " known: x-next, x-old, x-reason"
         )
     ]
+
+
+def test_a_document_may_name_a_list_without_its_brackets(tmp_path: Path) -> None:
+    configuration = PAYMENTS.replace(
+        "rename: { field: offset, to: skip }", 'add_value: { field: "expand[]", value: owner }'
+    )
+    older = {"/pay": {"post": written_operation(most=1)}}
+    for name in ("expand", "expand[]"):
+        newer = {"/payments": {"post": written_operation("query", **{name: 1, "max": 1})}}
+        assert checked(tmp_path, older, newer, configuration) == []
