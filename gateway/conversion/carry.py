@@ -316,7 +316,7 @@ class _Carry:
         def moved(body: Flat) -> object:
             if body["type"] != "object":
                 return image.refused(body, "expected an object")
-            image.refusals.append("a string of the message may not fit")
+            image.misfit("a string of the message may not fit")
             value: object = {"type": "string" if self.kind is TEXT else str(self.kind)}
             if not isinstance(self.default, Missing):
                 value = union((value, listed([self.default])))

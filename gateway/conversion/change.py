@@ -228,15 +228,17 @@ def _value_effect(rewrite: ValueRewrite, image: SchemaImage, flat: Flat) -> obje
         return rewrite.effect(flat, image)
     step, reason = rewrite.step(_VALUE), ""
     made: list[object] = []
+    refused: list[object] = []
     for word in words:
         fields: JsonObject = {_VALUE[0]: word}
         try:
             step(fields, PLAIN)
         except ConversionError as error:
             reason = error.reason
+            refused.append(word)
         else:
             made.append(fields[_VALUE[0]])
-    return image.refused(flat, reason, listed(made)) if reason else listed(made)
+    return image.refused(flat, reason, listed(made), refused) if refused else listed(made)
 
 
 def rewrite_scalars(

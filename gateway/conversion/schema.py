@@ -474,10 +474,31 @@ def both(one: object, other: object) -> object:
 _ID_TYPES = ("string", "integer", "number")
 
 
+class Misfit(NamedTuple):
+    """The refusal of values that a schema describes.
+
+    Attributes:
+        words: The refused values; empty if they are not known.
+        partial: Whether other values of the same type are converted.
+    """
+
+    reason: str
+    words: tuple[object, ...] = ()
+    partial: bool = True
+
+
 class SchemaImage(Schemas):
+    """Schemas, and the refusals that the effects of changes record.
+
+    `refusals` has the reasons of all refusals that the schemas do not exclude, and `misfits` those
+    of values that the schemas describe. `format: date-time` excludes no string, but it describes
+    only times in RFC 3339.
+    """
+
     def __init__(self, components: Mapping[str, object]) -> None:
         super().__init__(components)
         self.refusals: list[str] = []
+        self.misfits: list[Misfit] = []
         self._keeps_way = self._keeps_values = False
         self._known: dict[tuple[bytes, object], object] = {}
         self._pending: dict[tuple[bytes, object], str | None] = {}
@@ -500,12 +521,29 @@ class SchemaImage(Schemas):
         finally:
             self._keeps_way, self._keeps_values = before
 
-    def refused(self, flat: object, reason: str, made: object = False) -> object:
-        """Record that a change may refuse values, and return the schema after the change."""
+    def refused(
+        self,
+        flat: object,
+        reason: str,
+        made: object = False,
+        words: Iterable[object] | None = (),
+    ) -> object:
+        """Record that a change may refuse values, and return the schema after the change.
+
+        Args:
+            words: The refused values; empty if they are not known, and None if the schema describes
+                none of them.
+        """
         if self._keeps_values:
             return union((made, flat))
         self.refusals.append(reason)
+        if words is not None:
+            self.misfits.append(Misfit(reason, tuple(words), made is not False))
         return made
+
+    def misfit(self, reason: str) -> None:
+        self.refusals.append(reason)
+        self.misfits.append(Misfit(reason))
 
     def _astray(self, flat: Flat) -> object:
         if self._keeps_way or flat["type"] in _ID_TYPES:
@@ -767,7 +805,7 @@ def renamed_fields(flat: Flat, write: Callable[[str], str], image: SchemaImage) 
         try:
             other = write(name)
         except ValueError as error:
-            image.refusals.append(f"'{name}': {error}")
+            image.misfit(f"'{name}': {error}")
             continue
         if other in properties:
             image.refusals.append(f"'{other}' may already exist")

@@ -246,7 +246,7 @@ def _effect(field: Keys | None, write: Write, but: frozenset[str]) -> SchemaEffe
                     made = with_field(made, name, inner, required=requires(one, name))
             rest = rest_of(one)
             if rest is not False:
-                image.refusals.append("a key may have another case")
+                image.misfit("a key may have another case")
                 made = {**made, "additionalProperties": rewritten(rest)}
             return renamed_fields(made, write, image)
 

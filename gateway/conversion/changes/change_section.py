@@ -295,20 +295,46 @@ class FormWays(NamedTuple):
 
     def change(self, scopes: tuple[Scope, ...], field: Keys) -> Change:
         to_newer = rewrite_scalars(
-            self.older, self.newer, self.to_newer, scalar_effect(self.older, self.newer)
+            self.older,
+            self.newer,
+            self.to_newer,
+            scalar_effect(self.older, self.newer, self.to_newer),
         )
         to_older = rewrite_scalars(
-            self.newer, self.older, self.to_older, scalar_effect(self.newer, self.older)
+            self.newer,
+            self.older,
+            self.to_older,
+            scalar_effect(self.newer, self.older, self.to_older),
         )
         return value_change(scopes, field, to_newer, to_older)
 
 
-def scalar_effect(source: Type, target: Type) -> SchemaEffect:
+# One value of each `format` and type. If a change converts it, the change converts all of them.
+_SAMPLES = {
+    "date-time": "2026-12-31T18:00:00Z",
+    "date": "2026-12-31",
+    "time": "18:00:00Z",
+    "integer": "1798740000",
+    "number": "1798740000.5",
+}
+
+
+def scalar_effect(source: Type, target: Type, convert: Callable[[str], str]) -> SchemaEffect:
+    def refused(sample: str) -> str:
+        try:
+            convert(sample)
+        except ValueError as error:
+            return str(error)
+        return ""
+
     def effect(flat: Flat, image: SchemaImage) -> object:
         if flat["type"] not in JSON_TYPES[source]:
             return image.refused(flat, f"expected a {source}, found {flat['type']}")
         made = wide({"type": "string" if target is TEXT else "number"})
-        return image.refused(flat, "a value may have another form", made)
+        kind = flat["type"] if flat["type"] != "string" else flat.get("format")
+        fits = kind in _SAMPLES and not refused(_SAMPLES[kind])
+        reason = refused("") or "a value may have another form"
+        return image.refused(flat, reason, made, None if fits else ())
 
     return effect
 

@@ -85,7 +85,7 @@ def _joined(field: Keys, to: Keys, flat: Flat, image: SchemaImage) -> object:
         return flat
     known = image.take(rest, field, keep=True).value
     if known is not False:
-        image.refusals.append("the two fields may differ")
+        image.misfit("the two fields may differ")
     return image.put(rest, field, union((known, repeated)), required=required)
 
 

@@ -110,7 +110,7 @@ def _list_effect(
     members = union(values)
     if in_lists:
         lists = [one for one in image.alternatives(members) if one["type"] == "array"]
-        image.refusals.append("a member may be no array")
+        image.misfit("a member may not be an array")
         # A schema in `allOf` is not recorded as moved, since its location is in another list.
         members, least, most = {"allOf": [union(map(elements_of, lists))]}, 0, None
     if value is not None:

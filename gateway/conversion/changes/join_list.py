@@ -94,11 +94,11 @@ def join_list(scopes: tuple[Scope, ...], field: Keys, separator: str) -> Change:
     def split_effect(flat: Flat, image: SchemaImage) -> object:
         if flat["type"] == "string":
             return wide(an_array({"type": "string"}))
-        return image.refused(flat, f"found {flat['type']}")
+        return image.refused(flat, f"expected a string, found {flat['type']}")
 
     def joined_effect(flat: Flat, image: SchemaImage) -> object:
         if flat["type"] != "array":
-            return image.refused(flat, f"found {flat['type']}")
+            return image.refused(flat, f"expected an array, found {flat['type']}")
         return image.refused(flat, "an element may have a separator", wide({"type": "string"}))
 
     up, down = rewrite_opened(split, split_effect), partial(_join, separator)

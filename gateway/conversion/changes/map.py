@@ -188,12 +188,17 @@ def _mapping(words: Mapping[Scalar, Scalar], unknown: Otherwise) -> ValueRewrite
         if flat["type"] == "null":
             return listed([_value(words[None])]) if None in words else flat
         if flat["type"] in ("object", "array"):
-            return flat if unknown is Unknown.KEEP else image.refused(flat, "not in the map")
+            return (
+                flat
+                if unknown is Unknown.KEEP
+                else image.refused(flat, f"{flat['type']} values are not in the map")
+            )
         known = [_value(word) for word in words.values()]
         if unknown is Unknown.KEEP:
             return union((listed(known), flat))
         if unknown is Unknown.REFUSE:
-            return image.refused(flat, "a value may not be in the map", listed(known))
+            named = ", ".join(spelt(word) for word in words if word is not None)
+            return image.refused(flat, f"a value may be none of {named}", listed(known))
         return listed([*known, _value(unknown)])
 
     return ValueRewrite(_replacing_words(words, unknown), effect)

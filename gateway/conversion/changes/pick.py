@@ -197,7 +197,7 @@ class _Pick:
             if one["type"] == "null":
                 (left if self.keeps else found).append(one)
             elif one["type"] != "array":
-                image.refusals.append(f"expected an array, found {one['type']}")
+                image.misfit(f"expected an array, found {one['type']}")
             else:
                 least, most = counts_of(one)
                 items = elements_of(one)
@@ -229,7 +229,7 @@ class _Pick:
                 continue
             made: object = one
             if self.where and one["type"] != "object":
-                image.refusals.append("expected an object")
+                image.misfit("expected an object")
                 continue
             for keys, word in self.where.items():
                 constant = listed([_plain(word)])
@@ -238,6 +238,8 @@ class _Pick:
             found.append(made)
         before = image.take(rest, self.field).value
         lists = [one for one in image.alternatives(before) if one["type"] == "array"]
+        if any(one["type"] not in ("array", "null") for one in image.alternatives(before)):
+            image.misfit("the other elements may not be an array")
         items = union((*(elements_of(one) for one in lists), *found))
         element = wide(an_array(items, 0, None))
         nothing: list[object] = [] if self.keeps else [{"type": "null"}]

@@ -190,7 +190,7 @@ def _calling(
             holder[key] = _made(code, holder[key], field, form)
 
     def effect(flat: Flat, image: SchemaImage) -> object:
-        image.refusals.append("a Python function may refuse a value")
+        image.misfit("a Python function may refuse a value")
         if field is None:
             return wide({"type": "object", "additionalProperties": True}, WIDE_TYPES)
         return image.value(flat, field, lambda _: ANYTHING, nulls=True)

@@ -205,7 +205,7 @@ class _Spread:
         inner = union(found)
         if inner is False:
             return made
-        image.refusals.append("the values may differ")
+        image.misfit("the values may differ")
         return image.put(made, self.field, inner, required=False)
 
     def origin_in_element(self, place: ErrorPlace) -> ErrorPlace:

@@ -235,7 +235,11 @@ class _Wrap:
             if (most is None or most > 1) and self.many != "first":
                 several = {**flat, "minItems": max(2, least)}
                 keeps = self.many == "keep"
-                found.append(several if keeps else image.refused(flat, "several elements", only))
+                found.append(
+                    several
+                    if keeps
+                    else image.refused(flat, "an array may have several elements", only)
+                )
         if not found:
             return holder
         return with_field(holder, key, union(found), required=required)

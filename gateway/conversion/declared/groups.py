@@ -8,6 +8,7 @@ from gateway.conversion.change import Change
 from gateway.conversion.changes.change_section import BodySection, BuildContext, ChangeSection
 from gateway.conversion.changes.field_use import FieldUse
 from gateway.conversion.changes.registry import ChangeConfig
+from gateway.conversion.changes.unfit_option import UnfitOption
 from gateway.conversion.changes.use import Use
 from gateway.conversion.version_step import VersionLink
 
@@ -19,6 +20,8 @@ class DeclaredChange(NamedTuple):
 
     Attributes:
         place: The path to the object that the change applies to; empty for the body itself.
+        unfit: The policy of the change or of the `use` that applies it; None without one.
+        used_place: The path to the object that the `use` in the conversion applies to.
     """
 
     at: Location
@@ -28,6 +31,8 @@ class DeclaredChange(NamedTuple):
     allow_loss: str | None = None
     entry: ChangeConfig | None = None
     is_conditional: bool = False
+    unfit: UnfitOption | None = None
+    used_place: str = ""
 
     @property
     def use(self) -> str:
@@ -56,7 +61,12 @@ def declared_changes(
         for name, section in entry.named().items():
             has_condition = entry.when is not None
             one = DeclaredChange(
-                (*at, index, name), section, "", (), entry.allow_loss, entry, has_condition
+                (*at, index, name),
+                section,
+                allow_loss=entry.allow_loss,
+                entry=entry,
+                is_conditional=has_condition,
+                unfit=entry.unfit,
             )
             yield from _expanded(one, groups, groups_at, frozenset())
 
@@ -79,7 +89,11 @@ def _expanded(
                 at = (*groups_at, use.group, index, name)
                 reason = entry.allow_loss or one.allow_loss
                 has_condition = entry.when is not None or one.is_conditional
-                inner = DeclaredChange(at, section, outer, used, reason, entry, has_condition)
+                unfit = one.unfit if entry.unfit is None else entry.unfit
+                place_of_use = one.used_place or outer
+                inner = DeclaredChange(
+                    at, section, outer, used, reason, entry, has_condition, unfit, place_of_use
+                )
                 yield from _expanded(inner, groups, groups_at, inside | {use.group})
 
 

@@ -27,6 +27,7 @@ from gateway.routing.snapshot import Api, Endpoint, Snapshot
 from gateway.rules.checks.fields import DocumentFolder, described_versions, warn_of_unreached
 from gateway.rules.checks.moved_path_check import warn_of_left_out
 from gateway.rules.checks.overwriting_check import warn_of_overwriting
+from gateway.rules.checks.refusal_check import warn_of_refusals
 from gateway.rules.document import read
 from gateway.rules.load import validated
 from gateway.rules.root import Config
@@ -66,6 +67,7 @@ def _look_up_fields(
     located = {version: one.located for version, one in described.items()}
     warn_of_left_out(api, parts, located, mistakes)
     warn_of_overwriting(api, parts, located, mistakes)
+    warn_of_refusals(api, parts, located, mistakes)
 
 
 def _warn_of_large(snapshot: Snapshot, documents: DocumentFolder, mistakes: Mistakes) -> None:

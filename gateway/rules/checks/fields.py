@@ -59,13 +59,22 @@ class AskedOperation:
 
 
 def asked_operations(
-    api: Api, version: Version, located: Iterable[LocatedOperation]
+    api: Api,
+    version: Version,
+    located: Iterable[LocatedOperation],
+    others: Sequence[Version] | None = None,
 ) -> Iterator[AskedOperation]:
+    """Yield the operations of a version, with those declared on the way to other versions.
+
+    Args:
+        others: the other versions; the default is the neighbouring versions.
+    """
     ladder = list(api.versions.values())
     place = ladder.index(version)
+    beside = (*ladder[max(0, place - 1) : place], *ladder[place + 1 : place + 2])
     ways = [
         (compose(ladder, api.links, version, other), compose(ladder, api.links, other, version))
-        for other in (*ladder[max(0, place - 1) : place], *ladder[place + 1 : place + 2])
+        for other in (beside if others is None else others)
         if min(version, other) in api.links
     ]
     for one in located:
@@ -113,7 +122,7 @@ def presence_of(one: SoughtField, fields: BodyFields) -> Presence | None:
     """Return whether bodies may have a field; None for the whole body, which always exists."""
     if one.anywhere:
         return Presence.DECLARED if fields.has_anywhere(one.name) else Presence.UNDECLARED
-    path = _path(one.name)
+    path = path_of(one.name)
     if path is None:
         return None
     if one.prefix is None:
@@ -122,7 +131,7 @@ def presence_of(one: SoughtField, fields: BodyFields) -> Presence | None:
 
 
 def assume(one: SoughtField, fields: BodyFields) -> None:
-    path = _path(one.name)
+    path = path_of(one.name)
     if path is not None and one.prefix is None and not one.anywhere:
         fields.assume(path)
 
@@ -147,14 +156,14 @@ def lost(fields: BodyFields, use: FieldUse, *, upwards: bool) -> Iterator[LostFi
     taken = use.takes if upwards else use.makes
     for newer, older in use.moves.items():
         target, source = (newer, older) if upwards else (older, newer)
-        to, way = _path(target), _path(source)
+        to, way = path_of(target), path_of(source)
         if to is not None and way is not None and target not in taken:
             outer = target if way.keys[: len(to.keys)] == to.keys else _LAST.sub("", target)[:-1]
             for name in fields.in_place_of(to, way):
                 yield LostField(f"{outer}.{spell(name)}" if outer else spell(name), source, target)
 
 
-def _path(name: str) -> FieldPath | None:
+def path_of(name: str) -> FieldPath | None:
     inner = _OBJECTS.sub("", name)
     if inner in (WHOLE, "*"):
         return None

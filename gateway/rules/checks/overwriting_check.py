@@ -32,7 +32,7 @@ def warn_of_overwriting(
 ) -> None:
     """Warn about endpoints where a version's PUT or PATCH loses data of another version."""
     for index, endpoint in enumerate(api.endpoints):
-        for client, service in _pairs(endpoint):
+        for client, service in converted_pairs(endpoint):
             check = _Check(api, endpoint, client, service, parts, described)
             methods_of: dict[tuple[str, str | None, tuple[str, ...]], list[str]] = {}
             for method in _OVERWRITING:
@@ -54,7 +54,7 @@ def warn_of_overwriting(
                 )
 
 
-def _pairs(endpoint: Endpoint) -> Iterable[tuple[Version, Version]]:
+def converted_pairs(endpoint: Endpoint) -> Iterable[tuple[Version, Version]]:
     found: dict[tuple[Version, Version], None] = {}
     for route in endpoint.routes.values():
         for one in (route, *([] if route.cutover is None else [route.cutover.route])):

@@ -22,6 +22,7 @@ from gateway.conversion.schema import (
     TYPES,
     Effect,
     Flat,
+    Misfit,
     Schema,
     SchemaImage,
     UndecidedError,
@@ -29,6 +30,7 @@ from gateway.conversion.schema import (
     elements_of,
     field_of,
     properties_of,
+    requires,
     rest_of,
 )
 
@@ -56,6 +58,9 @@ class Presence(Enum):
 class DescribedSchemas(SchemaImage):
     """Schemas with all fields that they describe, including fields under a condition."""
 
+    exact = False
+    """Whether a field is required after a change only if it was before."""
+
     def alternatives(self, schema: object) -> list[Flat]:
         """Return the flat schemas of a schema. If it is too complex, return schemas for any value.
 
@@ -69,11 +74,18 @@ class DescribedSchemas(SchemaImage):
             return [flat for flat in found if flat["type"] == "object"] or found
         return found
 
-    def refused(self, flat: object, reason: str, made: object = False) -> object:
+    def refused(
+        self,
+        flat: object,
+        reason: str,
+        made: object = False,
+        words: Iterable[object] | None = (),
+    ) -> object:
+        super().refused(flat, reason, made, words)
         return flat if made is False else made
 
     def put(self, schema: object, keys: Keys, value: object, *, required: bool) -> object:
-        return super().put(schema, keys, value, required=True)
+        return super().put(schema, keys, value, required=required or not self.exact)
 
     def _parts(self, schema: Schema) -> Iterator[list[Flat]]:
         yield from super()._parts(schema)
@@ -88,32 +100,37 @@ class DescribedSchemas(SchemaImage):
 
 
 class BodyFields:
-    def __init__(self, schema: Schema) -> None:
+    def __init__(self, schema: Schema, *, exact: bool = False) -> None:
         self._image = DescribedSchemas(definitions(schema))
+        self._image.exact = exact
         self._body: object = {key: one for key, one in schema.items() if key != "components"}
 
     def copy(self) -> "BodyFields":
         return copy(self)
 
-    def apply(self, change: Change | None, place: str, *, upwards: bool) -> None:
-        """Apply a change to the schema. Values to which the change does not apply stay unchanged.
+    def apply(self, change: Change | None, place: str, *, upwards: bool) -> list[Misfit]:
+        """Apply a change to the schema, and return the refusals of values that it describes.
+
+        Values to which the change does not apply stay unchanged.
 
         Args:
             change: the change; None allows any value at `place`.
         """
         image = self._image
+        image.misfits.clear()
         with image.keeping(values=False):
             effect: Effect = _anything
             if change is not None:
                 effect = change.directed(upwards=upwards).effect_in(image)
             if change is not None and change.whole:
                 self._body = effect(self._body)  # type: ignore[arg-type]  # it holds any schema
-                return
+                return [*image.misfits]
             scopes: tuple[Scope, ...] = parse_scopes(place) if place else ()
             if change is not None:
                 scopes = (*scopes, *change.scopes)
             inside = partial(image.inside, scopes=scopes, effect=effect)
             self._body = image.objects(self._body, inside, object())
+        return [*image.misfits]
 
     def assume(self, path: FieldPath) -> None:
         image = self._image
@@ -181,6 +198,13 @@ class BodyFields:
         if path.members and not isinstance(found, Presence):
             found = self.members(found)
         return found if isinstance(found, Presence) else Presence.DECLARED
+
+    def requires(self, path: FieldPath) -> bool:
+        """Return whether the objects that contain a field require it; false for elements."""
+        holder = self._holder(path)
+        if path.elements or path.members or isinstance(holder, Presence):
+            return False
+        return any(requires(flat, path.keys[-1]) for flat in self._objects(holder))
 
     def in_place_of(self, target: FieldPath, source: FieldPath) -> list[str]:
         """Return the names of fields that a moved field would overwrite.

@@ -24,6 +24,7 @@ apis:
     conversions:
       - between: ["1", "2"]
         changes: [CHANGES]
+        unfit: refuse
     groups:
       node:
         - rename: { field: label, to: title }

@@ -20,6 +20,7 @@ apis:
           - rename: { field: total, to: amount }
           - type: { field: total, newer: integer, older: text, scale: 2 }
         examples: [ EXAMPLE ]
+        unfit: refuse
       - between: ["1", "2"]
         methods: [PUT]
         changes: [ { default: { field: new, value: 7 } }, { remove: { field: old, value: 1 } } ]
@@ -134,6 +135,7 @@ apis:
           - rename: { field: total, to: sum }
           - to_header: { field: key, header: X-Key }
           - from_query: { field: dry, parameter: dry_run }
+        unfit: refuse
         examples: [ EXAMPLE ]
 """
 BODIES = "older: { sum: 5 }, newer: { total: 5 }"

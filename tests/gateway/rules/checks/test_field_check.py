@@ -742,6 +742,7 @@ apis:
     conversions:
       - between: ["1", "2"]
         on: responses
+        unfit: refuse
         changes:
           - to_header: { field: total, header: X-Count, type: number }
           - to_header: { field: next, header: X-Next }
