@@ -220,9 +220,13 @@ async def convert_request(
         whole = body = b""
     made = None if whole else converting.made(context.asked)
     if made is not None:
-        whole, conversion = _NOTHING, made
-        converted = [*headers.end_to_end(converted, _TYPE), _JSON]
-        typed = [*headers.end_to_end(fields, _TYPE), _JSON]
+        bare = headers.end_to_end(fields, _TYPE)
+        named = convert_fields(context, bare, converting)
+        media_type = next((field for field in named if field[0].lower() in _TYPE), _JSON)
+        typed = [*bare, media_type]
+        is_form = described(typed, context.media_types)[0] is _FORM
+        whole, conversion = EMPTY_FORM if is_form else _NOTHING, made
+        converted = [*headers.end_to_end(converted, _TYPE), media_type]
         message = context.message(made, typed, None)
         together = message if made.needs_message else None
     elif not whole and method not in SAFE and is_empty_form(method, kind[0]):

@@ -259,6 +259,37 @@ def test_a_preflight_for_any_method_is_forwarded(house: House) -> None:
     assert house.service.last.line == b"OPTIONS /hotel/bookings/7 HTTP/1.1"
 
 
+@pytest.mark.parametrize("to_query", ["", ", { to_query: { field: id, parameter: id } }"])
+@pytest.mark.parametrize("method", ["GET", "PUT"])
+def test_a_created_body_is_a_form_if_header_changes_set_this_type(
+    reloaded: StartGateway, house: House, method: str, to_query: str
+) -> None:
+    program = reloaded(CREATED.format(port=house.service.port, method=method, to_query=to_query))
+    ask(program, method, "/v1/next?id=7&x=1")
+    query, field = ("?x=1", b"&id=7") if to_query else ("?id=7&x=1", b"")
+    assert house.service.last.line == f"POST /v2/previews{query} HTTP/1.1".encode()
+    assert house.service.last.all("Content-Type") == [b"application/x-www-form-urlencoded"]
+    assert house.service.last.body == b"draft=yes" + field
+
+
+CREATED = """
+services: {{ s: {{ targets: ["http://127.0.0.1:{port}"] }} }}
+apis:
+  a:
+    endpoints: [ {{ path: "/v{{version}}/{{rest*}}", version: {{ in: path }} }} ]
+    versions: {{ "1": {{ via: "2" }}, "2": {{ service: s }} }}
+    conversions:
+      - between: ["1", "2"]
+        operations:
+          - newer: "POST /v{{version}}/previews"
+            older: "{method} /v{{version}}/next"
+            request_body: newer
+        headers:
+          - default: {{ field: Content-Type, value: application/x-www-form-urlencoded, keep: true }}
+        changes: [ {{ default: {{ field: draft, value: "yes" }} }}{to_query} ]
+"""
+
+
 @pytest.mark.parametrize("moved", ["", ", { to_header: { field: id, header: X-Id } }"])
 def test_a_response_body_is_dropped_if_an_intermediate_version_has_none(
     reloaded: StartGateway, house: House, moved: str
