@@ -76,7 +76,7 @@ class Map(BodySection, ParameterSection):
     pairs."""
     back: OneOrSome[Words, MapPair] | None = None
     """The newer version's word for a word of the older version that `values` contains twice or not
-    at all."""
+    at all, such as `{ open: OPEN }` for the older word open."""
     unknown: Literal["refuse", "keep"] = "refuse"
     """Whether other values are refused or kept. The default is refuse."""
     default: MapDefault | None = None
