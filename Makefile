@@ -27,7 +27,7 @@ COMPILED = $(VENV)/compiled
 COMPILED_TESTS ?= tests/gateway/proxy tests/gateway/observe tests/gateway/http tests/gateway/conversion/formats $(addprefix tests/gateway/live/test_,\
 	faults.py faults_kept.py limits.py logs.py streaming.py unfinished_heads.py other_bodies.py)
 # What all tests need; see the stamps below.
-ENVIRONMENTS = test compile bench page clients $(if $(shell command -v npm),octokit)
+ENVIRONMENTS = test compile bench page clients $(if $(shell command -v npm),node)
 # Whether the benchmark goes without the compiled gateway, and so without a compiler: PLAIN=yes.
 PLAIN ?=
 
@@ -78,8 +78,8 @@ test-telemetry: $(VENV)/test.stamp ## prove dashboard and alerts in Prometheus; 
 test-page: $(VENV)/page.stamp ## prove the operator's page in a browser; needs chromium, and PostgreSQL as test-fleet
 	$(PY) -m pytest tests/page/prove_*.py
 
-test-clients: $(VENV)/clients.stamp $(if $(shell command -v npm),$(VENV)/octokit.stamp) ## prove official clients; Octokit needs node and npm
-	$(PY) -m pytest --numprocesses 2 tests/clients/prove_*.py
+test-clients: $(VENV)/clients.stamp $(if $(shell command -v npm),$(VENV)/node.stamp) ## prove official clients; those in JavaScript need node and npm
+	$(PY) -m pytest --numprocesses 2 --dist loadfile tests/clients/prove_*.py
 
 test-front: $(VENV)/test.stamp $(VENV)/bench.stamp ## run the files of docs/front-proxy.md; needs curl, and nginx for its file
 	$(PY) -m pytest tests/front/prove_*.py
@@ -184,8 +184,8 @@ $(VENV)/clients.stamp: $(VENV)/test.stamp requirements/clients.txt requirements/
 		--requirement requirements/clients-stripe-5.txt
 	@touch $@
 
-$(VENV)/octokit.stamp: $(VENV)/clients.stamp tests/clients/package.json tests/clients/package-lock.json
-	@mkdir -p $(VENV)/clients/octokit
-	@cp tests/clients/package.json tests/clients/package-lock.json $(VENV)/clients/octokit
-	@npm ci --prefix $(VENV)/clients/octokit --silent --no-audit --no-fund --ignore-scripts
+$(VENV)/node.stamp: $(VENV)/clients.stamp tests/clients/package.json tests/clients/package-lock.json
+	@mkdir -p $(VENV)/clients/node
+	@cp tests/clients/package.json tests/clients/package-lock.json $(VENV)/clients/node
+	@npm ci --prefix $(VENV)/clients/node --silent --no-audit --no-fund --ignore-scripts
 	@touch $@

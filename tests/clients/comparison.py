@@ -51,7 +51,7 @@ class Client:
         if self.script.endswith(".py"):
             return [CLIENTS / "bin" / "python", CALLS / self.script]
         if not shutil.which("node") or not (CLIENTS / self.folder / "node_modules").exists():
-            pytest.skip("Octokit needs node and npm (Debian: nodejs npm)")
+            pytest.skip("clients in JavaScript need node and npm (Debian: nodejs npm)")
         return ["node", "--input-type=module", "-"]  # packages are found from the working directory
 
     def _variables(self) -> Mapping[str, str]:

@@ -8,7 +8,7 @@ from tests.clients.comparison import Client, compare
 from tests.clients.github_api import NEWER, OLDER, GitHub, GitHubByMediaType
 
 PYGITHUB = Client("pygithub.py")
-OCTOKIT = Client("octokit.mjs", "octokit")
+OCTOKIT = Client("octokit.mjs", "node")
 
 # The published differences that the stand-in has. The gateway replaces the variables.
 CONVERSIONS = """
