@@ -322,7 +322,7 @@ async def _send_stream(
 
 
 def _refuse(exchange: Exchange, error: FaultError) -> None:
-    """Send an error response: a problem detail (RFC 9457), or the error format of the version.
+    """Send an error response: a problem detail (RFC 9457), or the format of the version or API.
 
     If a response has already begun, the connection is closed instead.
     """
@@ -344,7 +344,10 @@ def _refuse(exchange: Exchange, error: FaultError) -> None:
     status, content_type = fault.status, b"application/problem+json"
     fields: HeaderFields = [(b"Cache-Control", b"no-store"), *fault.fields]
     endpoint = exchange.endpoint
-    template = None if endpoint is None else endpoint.errors.get(exchange.version)
+    if endpoint is None:
+        template = exchange.snapshot.errors_at(exchange.path)
+    else:
+        template = endpoint.errors.get(exchange.version)
     if template is not None:
         status = template.statuses.get(fault.code, status)
         given = {**fault.problem(exchange.path), "status": status}

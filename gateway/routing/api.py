@@ -16,7 +16,7 @@ from gateway.http.upstream.service import Service
 from gateway.lifecycle.lifecycle import compile_lifecycles
 from gateway.routing.cors import ApiCors
 from gateway.routing.endpoint import ApiParts, EndpointModel, asked_paths
-from gateway.routing.errors import ErrorTemplate
+from gateway.routing.errors import Errors, ErrorTemplate
 from gateway.routing.snapshot import Api, Endpoint, Route
 from gateway.routing.version import ApiVersions, Routes, VersionModel
 from gateway.versions.version import Version
@@ -48,6 +48,10 @@ class ApiModel(VersionChoice):
     access: AnyAccess | None = None
     """The clients that may use the API, or `open` for every client. The default is access at the
     top."""
+    errors: Errors | None = None
+    """The format of the gateway's errors for the API, also before a version is known. `errors` of a
+    version replaces it for clients of the version. By default, errors are problem details (RFC
+    9457)."""
     upstream_path: str | None = None
     """The path of requests to services. `{version}` stands for the service's version. The default
     is the path of the client's request."""
@@ -128,7 +132,8 @@ class ApiModel(VersionChoice):
             for route in routes.values()
             if route.version is not None and route.service_version is not None
         }
-        api = Api(name, versions, served, links, schemas, tuple(endpoints.values()))
+        errors = parts.errors.get(None)
+        api = Api(name, versions, served, links, schemas, tuple(endpoints.values()), errors)
         return api, endpoints
 
     def parts(self, api: Api) -> list[Part]:
@@ -163,6 +168,9 @@ class ApiModel(VersionChoice):
         self, versions: Mapping[str, Version], mistakes: Mistakes
     ) -> dict[Version | None, ErrorTemplate]:
         found: dict[Version | None, ErrorTemplate] = {}
+        if self.errors is not None:
+            common = self.errors.compile(mistakes.below("errors"), of_version=False)
+            found = dict.fromkeys((None, *versions.values()), common)
         for label, model in (self.versions or {}).items():
             here = mistakes.below("versions", label)
             if model.errors is not None and label in versions:

@@ -265,6 +265,9 @@ class EndpointModel(SectionModel):
         choice, version = api.choice, route.version
         response = route.response and route.response.at(self.path)
         errors = api.errors.get(version)
+        own_type = (
+            response is not None and errors is not None and errors is not api.errors.get(None)
+        )
         rewrite = None
         if route.service.reads_version:
             rewrite = VersionRewrite.of(
@@ -290,7 +293,7 @@ class EndpointModel(SectionModel):
             cutover=route.cutover and replace(route.cutover, route=here(route.cutover.route)),
             request=route.request and route.request.at(self.path),
             response=response,
-            error_type=None if errors is None or response is None else errors.content_type,
+            error_type=errors.content_type if own_type and errors is not None else None,
             tag_key=_tag_key(route, response),
             access=api.access.get(version),
             request_rewrite=rewrite,

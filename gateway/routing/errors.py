@@ -1,4 +1,4 @@
-"""`apis.NAME.versions.VERSION.errors` in gateway.yaml: the format of a version's errors."""
+"""`errors` of an API or a version in gateway.yaml: the format of the gateway's errors."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -53,7 +53,7 @@ _NONE: Mapping[str, object] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class ErrorTemplate:
-    """The format of a version's errors.
+    """The format of the errors of an API or a version.
 
     Attributes:
         body: The template of the body; None for a problem detail (RFC 9457).
@@ -172,10 +172,8 @@ def _spelt(value: object) -> str:
 
 
 DEFAULT = "default"
+_ALL = tuple(FaultCode)
 _OWN = tuple(code for code in FaultCode if code not in BEFORE_VERSION)
-# The version's own headers do not apply to refusals of a brownout: a cache must not keep such a
-# refusal after the end of the brownout.
-_DRESSED = tuple(code.value for code in _OWN if code is not FaultCode.VERSION_BROWNOUT)
 
 JsonType = Annotated[
     str,
@@ -235,7 +233,7 @@ def _own_fields(headers: dict[str, object]) -> dict[str, object]:
 
 
 class Errors(SectionModel):
-    """The format of errors for clients of the version."""
+    """The format of errors for the clients of a version, or of an API."""
 
     body: dict[str, JsonValue] | None = None
     """The body of the gateway's own refusals. Its strings may have placeholders such as `{code}`,
@@ -266,7 +264,9 @@ class Errors(SectionModel):
     """The media type of errors, including errors from other versions' services. The default is
     application/json with a body, and otherwise application/problem+json."""
 
-    def compile(self, mistakes: Mistakes) -> ErrorTemplate:
+    def compile(self, mistakes: Mistakes, *, of_version: bool = True) -> ErrorTemplate:
+        """Return the template; that of a version has no errors that precede the version."""
+        known = _OWN if of_version else _ALL
         if not self.model_fields_set:
             mistakes.add("is empty; add body, such as { code: '{code}' }")
         _check_quotes(self.body, mistakes.below("body"))
@@ -275,14 +275,14 @@ class Errors(SectionModel):
                 if name not in PLACEHOLDERS:
                     hint = suggest(name, PLACEHOLDERS)
                     mistakes.add(f"an error has no part called '{name}'; {hint}", key)
-        _check_names(self.details, _OWN, mistakes.below("details"))
-        _check_names(self.statuses, _OWN, mistakes.below("statuses"))
+        _check_names(self.details, known, mistakes.below("details"))
+        _check_names(self.statuses, known, mistakes.below("statuses"))
         if self.codes:
-            _check_codes(self, mistakes.below("codes"))
+            _check_codes(self, known, mistakes.below("codes"))
         for name, value in self.headers.items():
             if isinstance(value, dict):
                 here = mistakes.below("headers", name)
-                _check_names(value, (*_OWN, DEFAULT), here)
+                _check_names(value, (*known, DEFAULT), here)
                 if FaultCode.VERSION_BROWNOUT in value:
                     text = "always has the header fields of the gateway, for caches; remove it"
                     here.add(text, FaultCode.VERSION_BROWNOUT)
@@ -296,37 +296,40 @@ class Errors(SectionModel):
             own,
             self.details,
             self.statuses,
-            _fields_by_code(self.headers),
+            _fields_by_code(self.headers, known),
         )
 
 
 def _fields_by_code(
-    headers: Mapping[str, _Field | dict[str, _Field]],
+    headers: Mapping[str, _Field | dict[str, _Field]], known: Sequence[FaultCode]
 ) -> dict[str, dict[str, _Field]]:
     found: dict[str, dict[str, _Field]] = {}
     for name, value in headers.items():
         by_code = value if isinstance(value, dict) else {DEFAULT: value}
-        for code in _DRESSED:
+        for code in known:
+            # A cache must not keep a refusal of a brownout after its end.
+            if code is FaultCode.VERSION_BROWNOUT:
+                continue
             key = code if code in by_code else DEFAULT
             if key in by_code:
-                found.setdefault(code, {})[name] = by_code[key]
+                found.setdefault(code.value, {})[name] = by_code[key]
     return found
 
 
-def _check_codes(errors: Errors, mistakes: Mistakes) -> None:
-    _check_names(errors.codes, (*_OWN, DEFAULT), mistakes)
+def _check_codes(errors: Errors, known: Sequence[FaultCode], mistakes: Mistakes) -> None:
+    _check_names(errors.codes, (*known, DEFAULT), mistakes)
     if errors.body is not None and "code" not in placeholders(errors.body):
         mistakes.add("are not used in the body; write '{code}' in the body, or remove the codes")
-    lacking = [code for code in _OWN if code not in errors.codes]
+    lacking = [code for code in known if code not in errors.codes]
     if lacking and DEFAULT not in errors.codes:
-        text = "warning: clients of the version get the gateway's own codes of"
+        text = "warning: clients get the gateway's own codes of"
         mistakes.warn(f"{text} {', '.join(lacking)}; add them, or default")
 
 
 def _check_names(named: Iterable[str], known: Sequence[str], mistakes: Mistakes) -> None:
     for code in named:
-        if code in BEFORE_VERSION:
-            text = "is refused before the version is known, as a problem detail; remove it"
+        if code in BEFORE_VERSION and code not in known:
+            text = "is refused before the version is known; write it in errors of the API"
             mistakes.add(text, code)
         elif code not in known:
             mistakes.add(f"the gateway has no such code; {suggest(code, known)}", code)

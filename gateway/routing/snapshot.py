@@ -17,7 +17,7 @@ from gateway.base.files import ConfigFiles
 from gateway.base.headers import FieldLines, FieldNames
 from gateway.base.notify import NO_NOTIFY, Notify
 from gateway.base.overrides import VersionKey
-from gateway.base.path_templates import Router, Template, parse_template
+from gateway.base.path_templates import Router, Segment, Template, parse_template
 from gateway.conversion.chain import Conversion
 from gateway.conversion.version_step import VersionLink
 from gateway.http.client.listener import Listener
@@ -33,6 +33,8 @@ from gateway.routing.errors import ErrorTemplate
 from gateway.versions.reader import VersionRewrite
 from gateway.versions.selection import Selector
 from gateway.versions.version import Version
+
+_REST = Segment("", "rest", tail=True)
 
 
 class SchemaCheck(NamedTuple):
@@ -398,6 +400,7 @@ class Api(NamedTuple):
     links: Mapping[Version, Sequence[VersionLink]]
     schemas: Mapping[Version, str]
     endpoints: tuple[Endpoint, ...]
+    errors: ErrorTemplate | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -443,6 +446,7 @@ class Snapshot:
     tolerates_unfit: bool = field(init=False, repr=False, compare=False)
     passed: FieldNames = field(init=False, repr=False, compare=False)
     passed_in_trace: FieldNames = field(init=False, repr=False, compare=False)
+    errors: Router[ErrorTemplate | None] | None = field(init=False, repr=False, compare=False)
     derived: dict[str, object] = field(init=False, repr=False, compare=False)
     _routes: dict[VersionKey, list[Route]] = field(init=False, repr=False, compare=False)
     _terms: dict[VersionKey, VersionLifecycle] = field(init=False, repr=False, compare=False)
@@ -467,11 +471,25 @@ class Snapshot:
         links = (link for api in self.apis for some in api.links.values() for link in some)
         object.__setattr__(self, "tolerates_unfit", any(link.tolerates for link in links))
         object.__setattr__(self, "derived", {})
+        object.__setattr__(self, "errors", _errors_by_prefix(self.apis))
         object.__setattr__(self, "brownouts", browned)
         object.__setattr__(self, "links", LinkDirectory(self.router, self.services))
         object.__setattr__(self, "passed", headers.header_filter(self.withheld))
         traced = headers.header_filter(self.withheld | TRACE_FIELDS)
         object.__setattr__(self, "passed_in_trace", traced)
+
+    def errors_at(self, path: str) -> ErrorTemplate | None:
+        """Return the format of errors for a path without endpoint; None for problem details.
+
+        It is that of the API whose endpoints have the longest common beginning with the path, or of
+        the only API. Endpoints of several APIs with the same beginning leave the API undecided.
+        """
+        if self.errors is None:
+            return None
+        if len(self.apis) == 1:
+            return self.apis[0].errors
+        found = self.errors.find(path)
+        return None if found is None else found[0]
 
     def trusts(self, peer: str) -> bool:
         return trusts(self.trusted_proxies, peer)
@@ -498,3 +516,26 @@ class Snapshot:
     def summary(self) -> str:
         counts = {"service": len(self.services), "endpoint": len(self.router)}
         return ", ".join(f"{count} {noun}{'s' * (count != 1)}" for noun, count in counts.items())
+
+
+def _errors_by_prefix(apis: Iterable[Api]) -> Router[ErrorTemplate | None] | None:
+    """Return the errors of the APIs by the first segments of their endpoints; None without any."""
+    apis = list(apis)
+    if all(api.errors is None for api in apis):
+        return None
+    found: dict[object, tuple[Template, set[str], ErrorTemplate | None]] = {}
+    for api in apis:
+        for endpoint in api.endpoints:
+            segments = endpoint.template.segments
+            for count in range(1, len(segments) + 1):
+                first = segments[:count]
+                whole = () if first[-1].tail else ((*first, _REST),)
+                for each in (first, *whole):
+                    names = tuple(part.capture for part in each if part.capture is not None)
+                    template = Template("".join(f"/{part.prefix}" for part in each), each, names)
+                    known = found.setdefault(template.shape, (template, set(), api.errors))
+                    known[1].add(api.name)
+    return Router(
+        (template, errors if len(names) == 1 else None)
+        for template, names, errors in found.values()
+    )

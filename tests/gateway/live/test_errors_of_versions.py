@@ -5,7 +5,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from tests.gateway.kit import Program, start_program
+from tests.gateway.kit import Program, StartGateway, start_program
 from tests.gateway.live.conftest import House
 from tests.gateway.live.raw import Answer, answer, ask, get
 
@@ -145,3 +145,84 @@ def test_an_error_status_can_become_a_success_status(program: Program, house: Ho
     assert (got.status, got.one("Content-Type")) == (200, b"application/json")
     got = get(program, "/v4/a")
     assert (got.status, got.one("Content-Type")) == (422, b"application/problem+json")
+
+
+OF_API = """
+services: {{ told: {{ targets: ["http://127.0.0.1:{port}"] }} }}
+clients: {{ by: [ {{ api_key: {{ header: X-Key, keys: {{ acme: {key} }} }} }} ] }}
+apis:
+  shop:
+    access: {{}}
+    errors:
+      body: {{ error: {{ type: "{{code}}", message: "{{detail}}" }} }}
+      codes: {{ version_unknown: 41, not_found: 40, default: 4 }}
+      statuses: {{ version_missing: 422 }}
+      headers: {{ X-Shop: "yes" }}
+    endpoints:
+      - {{ path: "/shop/orders", version: {{ in: header, name: V }}, methods: [GET] }}
+      - {{ path: "/v{{version}}/orders", version: {{ in: path }} }}
+      - {{ path: "/common/a/orders", version: {{ in: header, name: V }} }}
+    versions:
+      "1": {{ via: "2" }}
+      "2": {{ service: told, errors: {{ body: {{ own: "{{code}}" }} }} }}
+    conversions: [ {{ between: ["1", "2"], changes: [] }} ]
+{other}
+"""
+OTHER = """
+  news: { service: told, endpoints: [ { path: "/news/{id}" }, { path: "/common/b" } ] }
+"""
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "line", "status", "type_"),
+    [
+        ("GET", "/shop/orders", "V: 9", 400, 41),
+        ("GET", "/shop/orders", "A: b", 422, 4),
+        ("GET", "/shop/orders", "V: !", 400, 4),
+        ("GET", "/v9/orders", "A: b", 404, 41),
+        ("POST", "/shop/orders", "A: b", 405, 4),
+        ("GET", "/shop/orders", "V: 1", 401, 4),
+        ("GET", "/shop/orders", "V: 2", 401, None),
+        ("GET", "/shop/nothing", "A: b", 404, 40),
+        ("GET", "/shop", "A: b", 404, 40),
+        ("GET", "/v1/orders/7", "A: b", 404, 40),
+        ("GET", "/common/a", "A: b", 404, 40),
+        ("GET", "/common", "A: b", 404, ""),
+        ("GET", "/news/1/2", "A: b", 404, ""),
+        ("GET", "/nowhere", "A: b", 404, ""),
+    ],
+)
+def test_errors_before_a_version_is_known_have_the_format_of_the_api(
+    reloaded: StartGateway,
+    house: House,
+    method: str,
+    target: str,
+    line: str,
+    status: int,
+    type_: int | str | None,
+) -> None:
+    """`type_` is empty for a problem detail, and None for the format of version 2."""
+    given = {"port": house.service.port, "key": "k" * 32}
+    program = reloaded(OF_API.format(other=OTHER, **given))
+    got = ask(program, method, target, line)
+    assert got.status == status
+    if type_ == "":
+        assert got.one("Content-Type") == b"application/problem+json"
+    elif type_ is None:
+        assert [*got.json] == ["own"]
+    else:
+        assert got.one("Content-Type") == b"application/json"
+        assert got.json["error"]["type"] == type_
+        assert got.one("X-Shop") == b"yes"
+        head = ask(program, "HEAD", target, line) if method == "GET" else got
+        assert (head.status, head.one("X-Shop")) == (status, b"yes")
+        assert method != "GET" or head.body == b""
+
+
+def test_the_only_api_of_a_file_has_its_format_for_every_error(
+    reloaded: StartGateway, house: House
+) -> None:
+    program = reloaded(OF_API.format(other="", port=house.service.port, key="k" * 32))
+    assert get(program, "/nowhere").json["error"]["type"] == 40
+    malformed = get(program, "/shop/orders", "Content-Length: x")
+    assert (malformed.status, malformed.json["error"]["type"]) == (400, 4)

@@ -269,7 +269,7 @@ def test_a_warning_lists_the_codes_that_the_version_lacks(
     shape = f'{{ body: {{ code: "{{code}}" }}, codes: {{ {codes} }} }}'
     text = edited('"1": { service: old }', f'"1": {{ service: old, errors: {shape} }}')
     _, warnings = check(text.encode(), "gateway.yaml", {})
-    text = "warning: clients of the version get the gateway's own codes of"
+    text = "warning: clients get the gateway's own codes of"
     assert [issue.text for issue in warnings if issue.place.endswith("errors.codes")] == [
         f"{text} {named}; add them, or default" for named in lacking
     ]
@@ -277,7 +277,7 @@ def test_a_warning_lists_the_codes_that_the_version_lacks(
 
 def test_the_example_in_the_documentation_renders_as_described() -> None:
     page = (ROOT / "docs" / "error-shapes.md").read_text()
-    (example,) = (
+    example, _ = (
         part for part in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL) if "codes:" in part
     )
     found = loaded(edited('"1": { service: old }', example.strip())).router.find("/param")
