@@ -6,6 +6,7 @@ from typing import Any
 
 from kubernetes import client, watch
 
+from tests.clients.calls.annotations import opened
 from tests.clients.calls.report import report
 
 BASE, VERSION = sys.argv[1:]
@@ -20,12 +21,12 @@ METRIC = "targetCPUUtilizationPercentage" if VERSION == "1" else IN_METRIC
 
 def call(verb: str, *arguments: Any, **options: Any) -> Any:
     found = getattr(api, f"{verb}_{NAME}")(*arguments, **options)
-    return api_client.sanitize_for_serialization(found)
+    return opened(api_client.sanitize_for_serialization(found))
 
 
 def raw(verb: str, *arguments: Any, **options: Any) -> Any:
     response = getattr(api, f"{verb}_{NAME}")(*arguments, _preload_content=False, **options)
-    return {"type": response.headers["Content-Type"], "body": json.loads(response.data)}
+    return {"type": response.headers["Content-Type"], "body": opened(json.loads(response.data))}
 
 
 def cpu(percent: int) -> dict[str, Any]:
@@ -62,18 +63,19 @@ def typed(name: str) -> Any:
     return call("create", "shop", made)
 
 
-def replace() -> Any:
-    found = getattr(api, f"read_{NAME}")("a", "shop")
+def replace(name: str, namespace: str) -> Any:
+    found = getattr(api, f"read_{NAME}")(name, namespace)
     found.spec.max_replicas = 9
-    return call("replace", "a", "shop", found)
+    return call("replace", name, namespace, found)
 
 
 def events(**options: Any) -> Any:
     """Watch until a change arrives that is made during the watch."""
     watcher, seen = watch.Watch(), []
     listing = getattr(api, f"list_{NAME}")
-    for event in watcher.stream(listing, "shop", timeout_seconds=5, **options):
-        seen.append([event["type"], event["raw_object"]])
+    options = {"timeout_seconds": 5, "allow_watch_bookmarks": True, **options}
+    for event in watcher.stream(listing, "shop", **options):
+        seen.append([event["type"], opened(event["raw_object"])])
         if event["type"] == "BOOKMARK":
             call("patch", "c", "shop", {"spec": {"minReplicas": 2}})
         if event["type"] == "MODIFIED":
@@ -84,8 +86,8 @@ def events(**options: Any) -> Any:
 def lines() -> Any:
     """Return the documents of a watch as received, without the client's models."""
     path = f"/apis/autoscaling/v{VERSION}/namespaces/shop/horizontalpodautoscalers"
-    response = api_client.rest_client.request("GET", f"{BASE}{path}?watch=1")
-    return [json.loads(line) for line in response.read().splitlines()]
+    response = api_client.rest_client.request("GET", f"{BASE}{path}?watch=1&timeoutSeconds=0")
+    return [opened(json.loads(line)) for line in response.read().splitlines()]
 
 
 report(
@@ -102,8 +104,8 @@ report(
         "create, existing": lambda: call("create", "shop", scaler("a", **cpu(70))),
         "create, invalid": lambda: call("create", "shop", scaler("bad", maxReplicas=0)),
         "read": lambda: raw("read", "a", "shop"),
-        "read the status": lambda: api_client.sanitize_for_serialization(
-            getattr(api, f"read_{NAME}_status")("a", "shop")
+        "read the status": lambda: opened(
+            api_client.sanitize_for_serialization(getattr(api, f"read_{NAME}_status")("a", "shop"))
         ),
         "read, missing": lambda: call("read", "none", "shop"),
         "list": lambda: raw("list", "shop"),
@@ -114,7 +116,7 @@ report(
         "watch": events,
         "watch, raw": lines,
         "watch, expired": lambda: events(resource_version="1"),
-        "replace": replace,
+        "replace": lambda: replace("a", "shop"),
         "patch": lambda: call("patch", "b", "shop", {"spec": {"maxReplicas": 6}}),
         "patch a metric": lambda: call("patch", "b", "shop", {"spec": cpu(60)}),
         "merge patch": lambda: call(
@@ -132,13 +134,22 @@ report(
             "delete", "b", "shop", body=client.V1DeleteOptions(grace_period_seconds=0)
         ),
         "delete, missing": lambda: call("delete", "c", "shop"),
-        "another metric": lambda: raw("read", "memory", "odd"),
+        "other metrics": lambda: raw("read", "memory", "odd"),
+        "replace other metrics": lambda: replace("memory", "odd"),
         "delete all": lambda: raw("delete_collection", "shop"),
         "JSON patch a metric": lambda: call(
             "patch",
             "memory",
             "odd",
             [{"op": "replace", "path": f"/spec/{METRIC}", "value": 65}],
+        ),
+        "server-side apply": lambda: call(
+            "patch",
+            "applied",
+            "shop",
+            scaler("applied", **cpu(70)),
+            field_manager="me",
+            _content_type="application/apply-patch+yaml",
         ),
     }
 )
