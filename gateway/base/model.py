@@ -41,7 +41,7 @@ BodyTypes = Annotated[
         " Content-Type",
     ),
 ]
-Reading = Literal["json", "json_lines", "pass"]
+Reading = Literal["json", "json_lines", "yaml", "pass"]
 Method = Annotated[
     str, matching(r"^[A-Z]+(-[A-Z]+)*$", "not an HTTP method; write it in capitals, as in GET")
 ]

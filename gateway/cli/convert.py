@@ -15,6 +15,7 @@ from gateway.cli.shared.arguments import rules_file
 from gateway.cli.shared.offline import read_body
 from gateway.conversion.chain import Conversion, compose
 from gateway.conversion.conversion_error import ConversionError
+from gateway.conversion.media_filter import request_media
 from gateway.conversion.message import Message, QueryWalk
 from gateway.conversion.operation_path import OperationPath, find_operation_path
 from gateway.conversion.parameter_change import QUERY, parse_query
@@ -87,6 +88,11 @@ def run(arguments: Namespace) -> int:
             f"{api.name} has conversions for some paths only; add a request, such as"
             " --request 'GET /path'"
         )
+    fields = parse_fields(arguments.header, snapshot)
+    media = request_media(fields)
+    conversion, reverse = conversion.of_request(media), reverse.of_request(media)
+    if status is not None:
+        conversion = conversion.of_response(field_lines(fields))
     asked, answered = (conversion, reverse) if status is None else (reverse, conversion)
     body = read_body(arguments.body, snapshot.limits)
     if len(body) > snapshot.limits.convert:
@@ -101,7 +107,7 @@ def run(arguments: Namespace) -> int:
             head.path if endpoint is None else endpoint.template.text,
             captures,
             status=status,
-            headers=parse_lines(field_lines(parse_fields(arguments.header, snapshot))),
+            headers=parse_lines(field_lines(fields)),
             query=query,
         )
         hops, path = asked.query_steps(head.method), head.path

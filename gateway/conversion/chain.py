@@ -5,7 +5,9 @@ from dataclasses import replace
 from operator import is_
 from typing import NamedTuple
 
+from gateway.base.headers import HeaderFields
 from gateway.conversion.conversion_error import ErrorPlace
+from gateway.conversion.media_filter import RequestMedia, preferred
 from gateway.conversion.message import Message, QueryStep
 from gateway.conversion.parameter_change import Rewrite, rewrite_fields, rewrite_query
 from gateway.conversion.steps import BodyConverting, Steps, body_steps, composed
@@ -123,10 +125,15 @@ class Conversion:
     Attributes:
         goes_beyond_bodies: Whether a link reads or converts parts of a response besides its body.
         shows_message: Whether a change of the query or of header fields reads the whole message.
+        filters_requests: Whether a link applies only to requests with certain media types; see
+            `of_request`.
+        filters_responses: Whether a link applies only to responses with certain media types; see
+            `of_response`.
     """
 
     __slots__ = (
-        *("_along", "_made", "_query_steps", "changes_fields", "changes_query"),
+        *("_along", "_by_type", "_made", "_query_steps", "changes_fields", "changes_query"),
+        *("filters_requests", "filters_responses"),
         *("changes_status", "direction", "drops_body", "goes_beyond_bodies", "has_operations"),
         *("links", "makes_bodies", "needs_message", "parts", "shows_message", "version_steps"),
     )
@@ -140,6 +147,9 @@ class Conversion:
         self.changes_query = any(link.query for link in links)
         self.changes_fields = any(link.headers for link in links)
         self.changes_status = any(link.status for link in links)
+        self.filters_requests = any(link.media is not None for link in links)
+        self.filters_responses = any(link.response_type is not None for link in links)
+        self._by_type: dict[tuple[bool, ...], Conversion] = {}
         self.needs_message = any(link.needs_message for link in links)
         self.shows_message = any(link.shows_message for link in links)
         self.goes_beyond_bodies = any(link.goes_beyond_bodies for link in links)
@@ -170,6 +180,31 @@ class Conversion:
         # Most links apply at every endpoint, and a conversion with many operations is slow to
         # create.
         return self if len(links) == len(self.links) else Conversion(links, self.direction)
+
+    def media_key(self, media: RequestMedia) -> tuple[bool, ...]:
+        """Return which of the links with media filters apply to a request."""
+        return tuple(link.media.matches(media) for link in self.links if link.media is not None)
+
+    def of_request(self, media: RequestMedia) -> "Conversion":
+        """Return a conversion with the links that apply to a request and its response."""
+        if not self.filters_requests:
+            return self
+        return Conversion(tuple(link.of_request(media) for link in self.links), self.direction)
+
+    def of_response(self, fields: HeaderFields) -> "Conversion":
+        """Return a conversion with the links that apply to a response with these header fields."""
+        if not self.filters_responses:
+            return self
+        found = preferred(
+            value.decode("latin-1") for name, value in fields if name.lower() == b"content-type"
+        )
+        key = tuple(
+            link.response_type.match(found) for link in self.links if link.response_type is not None
+        )
+        if key not in self._by_type:
+            links = tuple(link.of_response(found) for link in self.links)
+            self._by_type[key] = Conversion(links, self.direction)
+        return self._by_type[key]
 
     def along(self, choices: tuple[OperationChoice, ...], start: int = 0) -> "Conversion":
         """Return a conversion with only the links that apply to one request, or to its response.

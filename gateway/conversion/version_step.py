@@ -9,6 +9,7 @@ from typing import NamedTuple
 from gateway.conversion.change import Change, for_patch
 from gateway.conversion.conversion_error import ConversionError, ErrorPlace
 from gateway.conversion.document import PLAIN, Document, JsonForm, JsonObject
+from gateway.conversion.media_filter import MediaFilter, MediaRanges, RequestMedia
 from gateway.conversion.message import Message, message_of
 from gateway.conversion.operation import MappedOperation, OperationTable, converted_status
 from gateway.conversion.parameter_change import (
@@ -23,6 +24,7 @@ from gateway.conversion.parameter_change import (
 from gateway.conversion.scalars import NUMBER_TEXT
 from gateway.conversion.steps import BodyStep, ConversionTask, body_steps
 from gateway.conversion.unfit import REFUSE_UNFIT, Unfit, UnfitPolicy
+from gateway.versions.mechanisms.media_range import MediaRange
 from gateway.versions.version import Version
 
 # Form fields are strings. Browsers send `on` for a checked box (WHATWG HTML, section 4.10.5.4).
@@ -106,6 +108,10 @@ class VersionLink:
             None if forms are not converted to JSON.
         events: Maps names of server-sent events in the newer version to different names in the
             older version.
+        media: The media types of the requests that the link applies to, with their responses; None
+            without a restriction.
+        response_type: The media types of the responses that the link applies to; None without a
+            restriction.
     """
 
     older: Version
@@ -130,6 +136,8 @@ class VersionLink:
     unfit: UnfitPolicy = REFUSE_UNFIT
     keeps_malformed: bool = False
     events: Mapping[str, str] = field(default_factory=dict, hash=False)
+    media: MediaFilter | None = None
+    response_type: MediaRanges | None = None
 
     @property
     def changes_bodies(self) -> bool:
@@ -151,6 +159,22 @@ class VersionLink:
         if is_success(status):
             return MessageKind.RESPONSE in self.on
         return status in self.statuses
+
+    def of_request(self, media: RequestMedia) -> "VersionLink":
+        """Return the link for a request and its response, without changes if it does not apply."""
+        if self.media is None:
+            return self
+        return replace(self, media=None) if self.media.matches(media) else self._unchanging()
+
+    def of_response(self, media_type: MediaRange | None) -> "VersionLink":
+        if self.response_type is None:
+            return self
+        applies = self.response_type.match(media_type)
+        return replace(self, response_type=None) if applies else self._unchanging()
+
+    def _unchanging(self) -> "VersionLink":
+        # The operations stay, since an operation that one entry declares is declared for the API.
+        return VersionLink(self.older, self.newer, (), operations=self.operations)
 
     def for_patch(self) -> "VersionLink":
         return replace(self, changes=for_patch(self.changes))

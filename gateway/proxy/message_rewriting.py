@@ -215,6 +215,8 @@ async def rewrite_response(  # noqa: C901  # one walk in one frame, for speed
     conversion, represented, declared, tag_key = _UNCONVERTED
     body: bytes | AsyncIterator[bytes] | None = None
     if converting is not None:
+        if converting.filters_responses:
+            converting = converting.of_response(response.fields)
         if status == 404 and plan.operation_path is not None:
             links.check_method(exchange, plan)
         if converting.changes_status:

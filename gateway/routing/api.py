@@ -39,9 +39,9 @@ class ApiModel(VersionChoice):
     """Named lists of changes to an object. `use` applies a list wherever such an object occurs. By
     default, there are none."""
     media_types: dict[BodyTypes, Reading] = Field(default_factory=dict)
-    """The format of bodies for conversions, by media type: `json`, `json_lines`, or `pass` for no
-    conversion. It applies to endpoints without their own `media_types`. `image/*` stands for all
-    images and `none` for a missing Content-Type."""
+    """The format of bodies for conversions, by media type: `json`, `json_lines`, `yaml`, or `pass`
+    for no conversion. It applies to endpoints without their own `media_types`. `image/*` stands for
+    all images and `none` for a missing Content-Type."""
     cors: ApiCors | None = None
     """The browser scripts that may use the API. The gateway responds to preflights, and replaces
     the CORS fields of the services. Without it, the services handle CORS."""

@@ -1,6 +1,6 @@
 """`endpoints` of an API in gateway.yaml: public paths, compiled to endpoints with their routes."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
@@ -15,7 +15,9 @@ from gateway.base.headers import LIFECYCLE_FIELDS
 from gateway.base.mistakes import Mistakes, place
 from gateway.base.model import BodyTypes, Bytes, Method, NonEmptyText, Reading, SectionModel, Some
 from gateway.base.path_templates import Template, parse_template
+from gateway.base.request import HeaderLookup
 from gateway.conversion.chain import Conversion, compose
+from gateway.conversion.media_filter import request_media
 from gateway.conversion.version_step import VersionLink
 from gateway.lifecycle.lifecycle import EndpointLifecycle, VersionLifecycle, lifecycle_at
 from gateway.rollout.cutover import StickyBy
@@ -83,8 +85,8 @@ class EndpointModel(SectionModel):
     upstream_path: str | None = None
     """The path of requests to the service. The default is upstream_path of the API."""
     media_types: Annotated[dict[BodyTypes, Reading], Field(min_length=1)] | None = None
-    """The format of bodies for conversions, by media type: `json`, `json_lines` or `pass`. The
-    default is media_types of the API."""
+    """The format of bodies for conversions, by media type: `json`, `json_lines`, `yaml` or
+    `pass`. The default is media_types of the API."""
     max_body: Bytes | None = None
     """The maximum size of a request body at the endpoint, in bytes. The default is limits.body."""
     access: AnyAccess | None = None
@@ -304,7 +306,8 @@ class EndpointModel(SectionModel):
                 else None
             ),
         )
-        return replace(made, substitutes=dict(self._substitutes(api, made, readers)))
+        made = replace(made, substitutes=dict(self._substitutes(api, made, readers)))
+        return replace(made, by_media=_routes_by_media(made))
 
     def _substitutes(
         self, api: ApiParts, route: Route, readers: tuple[Reader, ...]
@@ -393,11 +396,12 @@ def _client_fields(
 ) -> tuple[str, ...]:
     """Return the names of the request headers on which a version's responses depend, for Vary.
 
-    Only headers that identify the client are returned, and only if the responses depend on them.
+    Only headers that identify the client or select conversions are returned, and only if the
+    responses depend on them.
     """
     brownout = None if route is None else route.brownout
     access = None if route is None else api.access.get(route.version)
-    needed = () if access is None else access.vary
+    needed = (*_media_fields(route), *(() if access is None else access.vary))
     if (lifecycle is not None and lifecycle.exempt) or (brownout and brownout.exempt):
         return (*api.choice.vary, *needed)
     if route is None or route.cutover is None:
@@ -408,6 +412,17 @@ def _client_fields(
     return (*needed, *(name for name in api.choice.vary if sticky and name != "*"))
 
 
+def _media_fields(route: Route | None) -> Iterator[str]:
+    cutover = None if route is None or route.cutover is None else route.cutover.route
+    responses = [one.response for one in (route, cutover) if one is not None]
+    links = [link for one in responses if one is not None for link in one.links if _reads(link)]
+    filters = [link.media for link in links if link.media is not None]
+    if any(one.accept is not None for one in filters):
+        yield "Accept"
+    if any(one.content_type is not None for one in filters):
+        yield "Content-Type"
+
+
 def _content_type(readers: tuple[Reader, ...], version: Version | None) -> str | None:
     if version is None:
         return None
@@ -415,14 +430,39 @@ def _content_type(readers: tuple[Reader, ...], version: Version | None) -> str |
 
 
 def _tag_key(route: Route, response: Conversion | None) -> bytes | None:
-    def reads(link: VersionLink) -> bool:
-        return link.methods is None or "GET" in link.methods or link.operations is not None
-
-    if response is None or not any(link.changes and reads(link) for link in response.links):
+    if response is None or not any(link.changes and _reads(link) for link in response.links):
         return None
     # Another release of the gateway may write different bytes with the same configuration.
     parts = (__version__, str(route.service_version), str(route.version), route.link_form or "")
     return tag_key((*filter(None, parts), *(link.digest for link in response.links)))
+
+
+def _reads(link: VersionLink) -> bool:
+    return link.methods is None or "GET" in link.methods or link.operations is not None
+
+
+# A client can combine the parameters of the declared media types. Each combination takes memory.
+_MOST_COMBINATIONS = 256
+
+
+def _routes_by_media(route: Route) -> Callable[[HeaderLookup], Route] | None:
+    request, response = route.request, route.response
+    if request is None or response is None or not request.filters_requests:
+        return None
+    known: dict[tuple[bool, ...], Route] = {}
+
+    def find(fields: HeaderLookup) -> Route:
+        media = request_media(fields)
+        key = request.media_key(media)
+        if key not in known:
+            if len(known) >= _MOST_COMBINATIONS:
+                known.clear()
+            there, back = request.of_request(media), response.of_request(media)
+            made = replace(route, request=there, response=back)
+            known[key] = replace(made, tag_key=_tag_key(made, back))
+        return known[key]
+
+    return find
 
 
 def tag_key(parts: Iterable[str]) -> bytes:

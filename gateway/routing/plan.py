@@ -162,7 +162,7 @@ def plan(
     request, operation_path = route.request, None
     rewrite = None if request is None else route.request_rewrite
     rewrite = rewrite if literal else _rewrite(route, chosen_by)
-    if request is None or not request.has_operations:
+    if request is None or not (request.has_operations or request.filters_requests):
         target = _target(endpoint, route, rewrite, head, captures)
     else:
         route, target, operation_path = _by_operation(endpoint, route, head, captures, chosen_by)
@@ -288,7 +288,7 @@ def _beside(
     # An operation may be a read in one version and a write in the other, so the method in the other
     # version determines the mode.
     mode = rule.mode(head.method if operation_path is None else operation_path.method, path)
-    if mode is None or (mode is VALIDATE and route is not beside.route):
+    if mode is None or (mode is VALIDATE and route.service is not beside.route.service):
         return None  # another service serves this operation, so the document does not describe it
     if isinstance(target, Fault):
         return Refusal(endpoint, target, beside.route.version, fields)
@@ -355,6 +355,8 @@ def _by_operation(
     captures: Mapping[str, str],
     chosen_by: str | None,
 ) -> tuple[Route, str | Fault, OperationPath | None]:
+    if route.by_media is not None:
+        route = route.by_media(head.fields)
     request, response = route.request, route.response
     if request is None or response is None or not request.has_operations:
         rewrite = _rewrite(route, chosen_by)

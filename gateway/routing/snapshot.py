@@ -1,6 +1,6 @@
 """The snapshot: everything that is compiled from one configuration. It is immutable."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
@@ -18,6 +18,7 @@ from gateway.base.headers import FieldLines, FieldNames
 from gateway.base.notify import NO_NOTIFY, Notify
 from gateway.base.overrides import VersionKey
 from gateway.base.path_templates import Router, Segment, Template, parse_template
+from gateway.base.request import HeaderLookup
 from gateway.conversion.chain import Conversion
 from gateway.conversion.version_step import VersionLink
 from gateway.http.client.listener import Listener
@@ -78,6 +79,8 @@ class Route:
         error_type: The Content-Type of JSON errors of the service; None keeps the Content-Type of
             the service.
         tag_key: The key of entity tags; None if responses are not converted.
+        by_media: Returns the route for the header fields of a request, if conversions depend on the
+            media types that a request names; otherwise None.
         overrules: The lower-case names of the service's header fields that the gateway replaces
             with its own fields.
         steady_fields: `fields`, and the fields of the lifecycle if they do not depend on the
@@ -112,6 +115,7 @@ class Route:
     cutover: "CutoverAlternative | None" = None
     check: SchemaCheck | None = None
     access: AccessRule | None = None
+    by_media: "Callable[[HeaderLookup], Route] | None" = field(default=None, compare=False)
     steady_fields: FieldLines = field(init=False, repr=False, compare=False)
     refuses_from: float = field(init=False, repr=False, compare=False)
     tolerates_unfit: bool = field(init=False, repr=False, compare=False)
@@ -159,7 +163,7 @@ class Endpoint:
         methods: The allowed methods, with HEAD if GET implies it; None leaves the decision to the
             service. The gateway responds to OPTIONS itself unless the methods include it.
         max_body: The maximum size of a request body in bytes; None applies the gateway's limit.
-        media_types: The format of converted bodies (`json`, `json_lines`, or `pass` without
+        media_types: The format of converted bodies (`json`, `json_lines`, `yaml`, or `pass` without
             conversion), by media range in lower case or NO_TYPE.
         client_vary: Replaces `vary` for versions whose responses depend on the client.
         cors: Which scripts in browsers may use the API; None if services handle CORS.

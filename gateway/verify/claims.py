@@ -9,6 +9,7 @@ from gateway.conversion.chain import BodyConversion, Conversion, compose
 from gateway.conversion.change import Change
 from gateway.conversion.field_path import pointer, pointers
 from gateway.conversion.formats.body_format import STREAMS, format_of
+from gateway.conversion.media_filter import JSON_MEDIA
 from gateway.conversion.operation import Substitute
 from gateway.conversion.operation_path import OperationPath
 from gateway.conversion.schema import Schema
@@ -115,8 +116,9 @@ def claims(api: Api, client: DocumentedVersion, service: DocumentedVersion) -> I
     other document, or the reason why there is no claim.
     """
     ladder = tuple(api.versions.values())
-    up = compose(ladder, api.links, client[0], service[0])
-    down = compose(ladder, api.links, service[0], client[0])
+    up = compose(ladder, api.links, client[0], service[0]).of_request(JSON_MEDIA)
+    down = compose(ladder, api.links, service[0], client[0]).of_request(JSON_MEDIA)
+    down = down.of_response([(b"Content-Type", b"application/json")])
     theirs = locate(api.endpoints, service[0], service[1])
     own_operations = locate(api.endpoints, client[0], client[1])
     listed: set[object] = set()

@@ -36,6 +36,8 @@ class LinkOverlap:
         # Errors with different statuses are different messages.
         if not (one.on & other.on - {MessageKind.ERROR} or one.statuses & other.statuses):
             return False
+        if not _meet(one, other):
+            return False
         if one.operations is not None:
             return any(self._applies(other, each) for each in one.operations)
         if other.operations is not None:
@@ -114,6 +116,13 @@ class LinkOverlap:
 def _overlap(one: frozenset[str] | None, other: frozenset[str] | None) -> bool:
     """Return whether two sets have a common name. None is the set of all names."""
     return one is None or other is None or bool(one & other)
+
+
+def _meet(one: VersionLink, other: VersionLink) -> bool:
+    if one.media is not None and other.media is not None and not one.media.meets(other.media):
+        return False
+    types = one.response_type, other.response_type
+    return types[0] is None or types[1] is None or types[0].meet(types[1])
 
 
 def _takes(operation: MappedOperation, methods: frozenset[str] | None) -> bool:

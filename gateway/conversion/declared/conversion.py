@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from hashlib import blake2b
 from types import MappingProxyType
 from typing import Annotated, Literal, NamedTuple
@@ -39,6 +40,7 @@ from gateway.conversion.declared.groups import (
     declared_changes,
     listed_changes,
 )
+from gateway.conversion.media_filter import MediaFilter, MediaRanges, parse_media_ranges
 from gateway.conversion.operation import MappedOperation
 from gateway.conversion.parameter_change import ParameterChange
 from gateway.conversion.unfit import UnfitPolicy
@@ -185,6 +187,27 @@ OperationEntry = Annotated[
 ]
 
 
+class OtherMediaConfig(SectionModel):
+    """All media types except some."""
+
+    is_not: OneOrSome[NonEmptyText, NonEmptyText]
+    """The media range that a type must not match, or a list of them."""
+
+
+def _is_except(value: object) -> str:
+    if isinstance(value, str):
+        return "one"
+    return "several" if isinstance(value, list | tuple) else "except"
+
+
+MediaOption = Annotated[
+    Annotated[NonEmptyText, Tag("one")]
+    | Annotated[Some[NonEmptyText], Tag("several")]
+    | Annotated[OtherMediaConfig, Tag("except")],
+    Discriminator(_is_except),
+]
+
+
 class FormsConfig(SectionModel):
     """The conversion of forms, which only one version accepts, to JSON for the other version."""
 
@@ -238,6 +261,15 @@ class ConversionConfig(SectionModel):
     paths: Some[str] | None = None
     """The endpoints that the conversion applies to, by their `path`. Without `paths`, it applies to
     all endpoints."""
+    accept: MediaOption | None = None
+    """The media type that a request prefers in Accept, such as `application/json;as=Table`, or a
+    list of media ranges. `{ is_not: … }` stands for all other types, and `none` for requests that
+    prefer no type. The conversion applies to these requests and their responses. By default, it
+    applies to all media types."""
+    content_type: MediaOption | None = None
+    """The media type of the request's body, such as `application/merge-patch+json`, or a list of
+    media ranges; see `accept`. With `on: responses` or `on: errors`, that of the response. By
+    default, the conversion applies to all media types."""
     unfit: UnfitOption = "refuse"
     """What happens to a value that a change cannot convert: the message is refused (`refuse`), the
     value stays unchanged (`keep`), or the field or list element is removed (`omit`). A mapping with
@@ -275,6 +307,10 @@ class ConversionConfig(SectionModel):
             )
             for index, entry in enumerate(self.changes)
         ]
+        accept = _media_ranges(self.accept, (*at, "accept"), mistakes)
+        content_type = _media_ranges(self.content_type, (*at, "content_type"), mistakes)
+        of_response = self.on in ("responses", "errors")
+        media = MediaFilter(accept, None if of_response else content_type)
         return VersionLink(
             older,
             newer,
@@ -303,6 +339,8 @@ class ConversionConfig(SectionModel):
             events=self.events,
             unfit=policy,
             keeps_malformed=self.malformed == "keep",
+            media=None if media == MediaFilter() else media,
+            response_type=content_type if of_response else None,
         )
 
     def _check(self, at: Location, mistakes: Mistakes) -> None:
@@ -369,6 +407,17 @@ def _parameters(
             own = entry.unfit is not None
             found.append(change if own else replace(change, unfit=named(policy, here)))
     return tuple(found)
+
+
+def _media_ranges(
+    option: str | tuple[str, ...] | OtherMediaConfig | None, at: Location, mistakes: Mistakes
+) -> MediaRanges | None:
+    if option is None:
+        return None
+    negated = isinstance(option, OtherMediaConfig)
+    texts = option.is_not if isinstance(option, OtherMediaConfig) else option
+    several = (texts,) if isinstance(texts, str) else texts
+    return mistakes.attempt(partial(parse_media_ranges, several, negated=negated), *at)
 
 
 def _written(value: object) -> object:

@@ -30,6 +30,7 @@ class BodyFormat(Enum):
     JSON_LINES = "JSON lines"
     JSON_SEQUENCE = "JSON text sequence"
     EVENT_STREAM = "event stream"
+    YAML = "YAML"
     TEXT = "text that may be JSON"
     UNTYPED = "body without a type that may be JSON"
     PASSED = "passed as it is"
@@ -56,6 +57,7 @@ _MARKS = {
     BodyFormat.JSON_LINES: (*_JSON_MARKS, b"\n"),
     BodyFormat.JSON_SEQUENCE: (*_JSON_MARKS, b"\n", b"\x1e"),
     BodyFormat.EVENT_STREAM: (*_JSON_MARKS, b"\n", b"\r"),
+    BodyFormat.YAML: (*_JSON_MARKS, b"\n"),
 }
 # Methods of requests that usually have a body (RFC 9110, section 9.3).
 _WRITING = frozenset({"POST", "PUT", "PATCH"})
@@ -87,12 +89,14 @@ _TYPES = {
     b"application/stream+json": BodyFormat.JSON_LINES,
     b"application/json-seq": BodyFormat.JSON_SEQUENCE,  # RFC 7464
     b"text/event-stream": BodyFormat.EVENT_STREAM,
+    b"application/apply-patch+yaml": BodyFormat.YAML,  # server-side apply of Kubernetes
 }
 
 
 _READINGS = {
     "json": BodyFormat.JSON,
     "json_lines": BodyFormat.JSON_LINES,
+    "yaml": BodyFormat.YAML,
     "pass": BodyFormat.PASSED,
 }
 MAYBE_JSON = (BodyFormat.TEXT, BodyFormat.UNTYPED)

@@ -8,6 +8,7 @@ from gateway.conversion.formats.body_format import BodyFormat
 from gateway.conversion.formats.form_body import convert_form
 from gateway.conversion.formats.json_patch import convert_patch
 from gateway.conversion.formats.text_encoding import TextEncoding
+from gateway.conversion.formats.yaml_body import convert_yaml
 from gateway.conversion.message import Message
 from gateway.http.cooperative import Step
 
@@ -50,4 +51,5 @@ CONVERSIONS: Mapping[BodyFormat, WholeConversion] = {
     BodyFormat.UNTYPED: json_body.convert,
     BodyFormat.JSON_PATCH: _convert_patch,
     BodyFormat.FORM: convert_form,
+    BodyFormat.YAML: convert_yaml,
 }

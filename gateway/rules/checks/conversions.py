@@ -1,10 +1,12 @@
 """Checks of conversions by the command `check`: fields, lost data and examples."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
+from multidict import CIMultiDict
 
 from gateway.base.mistakes import ConfigError, Issue, Location, Mistakes
 from gateway.conversion.chain import BodyConversion, Conversion, compose
@@ -12,6 +14,7 @@ from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.declared.conversion import ExampleConfig, ExampleMessageConfig, Part
 from gateway.conversion.document import MISSING
 from gateway.conversion.formats import json_body
+from gateway.conversion.media_filter import RequestMedia, request_media
 from gateway.conversion.message import Message, QueryWalk
 from gateway.conversion.operation_path import find_operation_path
 from gateway.conversion.parameter_change import (
@@ -108,7 +111,8 @@ def _prove(api: Api, part: Part, example: ExampleConfig, at: Location, mistakes:
                 "status",
             )
             return
-        applied = _Applied(Conversion((link,), Direction.UP), None)
+        bare = replace(link, media=None, response_type=None)
+        applied = _Applied(Conversion((bare,), Direction.UP), None)
     else:
         known = {endpoint.template.text: endpoint for endpoint in api.endpoints}
         path = example.operation.partition(" ")[2]
@@ -154,8 +158,9 @@ def _applied(
     status = example.status or (200 if method in _READING else None)
     ladder = tuple(api.versions.values())
     text = endpoint.template.text
-    up = compose(ladder, api.links, link.older, link.newer).at(text)
-    down = compose(ladder, api.links, link.newer, link.older).at(text)
+    media = _media(example)
+    up = compose(ladder, api.links, link.older, link.newer).at(text).of_request(media)
+    down = compose(ladder, api.links, link.newer, link.older).at(text).of_request(media)
     if up.has_operations:
         captures = {name: f"{{{name}}}" for name in endpoint.template.captures}
 
@@ -177,6 +182,11 @@ def _applied(
     if body is None or all(one.digest != link.digest for one in body.links):
         return None
     return found
+
+
+def _media(example: ExampleConfig) -> RequestMedia:
+    given = example.older_message.headers, example.newer_message.headers
+    return request_media(CIMultiDict(line for fields in given for line in fields.items()))
 
 
 def _complaint(example: ExampleConfig, applied: _Applied, direction: Direction) -> str | None:

@@ -14,6 +14,7 @@ from gateway.conversion.changes.field_use import WHOLE, FieldUse, SoughtField
 from gateway.conversion.declared.conversion import Part
 from gateway.conversion.declared.groups import DeclaredChange
 from gateway.conversion.field_path import FieldPath, parse_path, spell
+from gateway.conversion.media_filter import JSON_MEDIA
 from gateway.conversion.operation import MappedOperation
 from gateway.conversion.schema import Schema
 from gateway.conversion.version_step import MessageKind, VersionLink
@@ -54,6 +55,11 @@ class AskedOperation:
             if self.mapped.isdisjoint(link.operations):
                 return False
             link = replace(link, operations=None)
+        # A document describes the messages with JSON.
+        if link.media is not None and not link.media.matches(JSON_MEDIA):
+            return False
+        if link.response_type is not None and not link.response_type.match(JSON_MEDIA.content_type):
+            return False
         here = link.paths is None or self.path in link.paths
         return here and link.applies(self.operation.method, status)
 
