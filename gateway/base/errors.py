@@ -208,7 +208,7 @@ class Fault:
             does not end or has no successor.
         misfit: For a request that does not fit its version: the `field`, its JSON Pointer
             (`pointer`) if the field is in the body, and the `reason`. None for all other faults.
-        own: Members of the problem detail that the configuration sets for this fault.
+        own: Further members of the problem detail, or other values of its members.
     """
 
     code: FaultCode

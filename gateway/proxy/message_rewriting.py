@@ -8,6 +8,8 @@ field from which the receiver reads the version.
 
 import re
 from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from email.utils import formatdate
 from functools import lru_cache
 from time import time
@@ -67,6 +69,7 @@ _WEBSOCKET: Final = (
     " without conversion"
 )
 _ETAG = frozenset({b"etag"})
+_OUTCOME = frozenset({b"etag", b"location"})
 _PREFIX = b"x-forwarded-prefix"
 _RANGE = frozenset({b"content-range"})
 _ETAG_LENGTH = len(b"etag")
@@ -284,6 +287,31 @@ async def rewrite_response(  # noqa: C901  # one walk in one frame, for speed
     elif body is None and conversion and not bodiless(method, answered):
         fields += [line for line in response.fields if line[0].lower() == b"content-length"]
     return answered, fields, body, altered
+
+
+def with_outcome(exchange: Exchange, plan: Plan, response: UpstreamHead, fault: Fault) -> Fault:
+    """Add the status, Location and ETag of a response to its refusal, after an unsafe method.
+
+    The service has already acted (RFC 9110, section 9.2.1), so a client that repeats the request
+    may act twice.
+    """
+    if exchange.method in SAFE or fault.code is FaultCode.METHOD_NOT_ALLOWED:
+        return fault
+    found = {line[0].lower(): line for line in response.fields if line[0].lower() in _OUTCOME}
+    fields = list(found.values())
+    converting = (plan.operation_path or plan.route).response
+    if converting is not None:
+        given = converting, plan, exchange.method, response
+        _, represented, declared, tag_key = _response_conversion(*given)
+        if tag_key is not None:
+            weak = declared is not None and declared.varies
+            fields = _tagged(exchange, tag_key, fields, response.status, weak=weak)
+        elif represented is not None:
+            fields = headers.end_to_end(fields, _ETAG)
+    with suppress(FaultError):  # too many links
+        fields = links.map_response_fields(exchange, plan, fields)
+    own = {"serviceStatus": response.status, **fault.own}
+    return replace(fault, fields=(*fault.fields, *fields), own=own)
 
 
 _ResponseConversion = tuple[

@@ -50,6 +50,7 @@ from gateway.proxy.message_rewriting import (
     rewrite_request,
     rewrite_response,
     with_common_headers,
+    with_outcome,
 )
 from gateway.proxy.record import Exchange, ResponseCopy
 from gateway.proxy.request_trace import RequestTraces
@@ -245,6 +246,9 @@ class Pipeline:
             if room.held and rewritten[2] is not None:  # a large body
                 response.release()  # a slow client must not keep the service busy
                 await taken(exchange, room.holders)
+        except FaultError as error:
+            error.fault = with_outcome(exchange, planned, response, error.fault)
+            raise
         finally:
             response.abandon()
 

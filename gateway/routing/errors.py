@@ -19,11 +19,12 @@ PROBLEM = "application/problem+json"
 PLACEHOLDERS = (
     *("type", "title", "status", "detail", "instance", "code"),
     *("supportedVersions", "successor", "request_id", "phrase"),
-    *("field", "pointer", "reason"),
+    *("field", "pointer", "reason", "serviceStatus"),
 )
 """The names of placeholders. Their values are the members of a problem detail, the id of the
 request, and the HTTP reason phrase of the status. `field`, `pointer` and `reason` describe why a
-request does not fit its version (see `gateway.base.errors.Fault.misfit`)."""
+request does not fit its version (see `gateway.base.errors.Fault.misfit`). `serviceStatus` is the
+status of a service's response that is refused after an unsafe method."""
 
 _PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([^{}]*)\}")
 _BRACES = {"{{": "{", "}}": "}"}

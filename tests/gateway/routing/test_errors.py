@@ -131,7 +131,7 @@ def test_the_body_is_a_problem_detail_without_a_template() -> None:
 
 
 def test_every_member_of_a_problem_detail_is_a_placeholder() -> None:
-    assert {*GONE, "request_id", "phrase", *MISFIT} == {*PLACEHOLDERS}
+    assert {*GONE, "request_id", "phrase", "serviceStatus", *MISFIT} == {*PLACEHOLDERS}
 
 
 LIST = {
