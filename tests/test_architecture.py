@@ -22,7 +22,17 @@ GATEWAY = [name for name in MODULES if name.startswith("gateway")]
 
 # A package may import only packages before it.
 ORDER = (
-    *("base", "http", "access", "versions", "conversion", "lifecycle", "rollout", "routing"),
+    *(
+        "convert",
+        "base",
+        "http",
+        "access",
+        "versions",
+        "conversion",
+        "lifecycle",
+        "rollout",
+        "routing",
+    ),
     *("usage", "observe", "store", "proxy", "verify", "findings", "rules", "admin", "process"),
     *("app", "cli", "__main__"),
 )

@@ -11,6 +11,8 @@ from os import _exit
 from traceback import walk_tb
 from typing import Any
 
+from gateway.convert import Refused
+
 
 def serve(number: int) -> None:
     """Execute the calls from the socket with this descriptor, then exit the process."""
@@ -36,6 +38,8 @@ def _result(request: bytes) -> bytes:
         # longer exists.
         signal.setitimer(signal.ITIMER_REAL, 2 * seconds + 1)
         return pickle.dumps((True, function(*positional, **keywords)))
+    except Refused as refused:
+        return pickle.dumps((None, (refused.reason, refused.pointer)))
     except BaseException as error:  # foreign code may raise anything, such as SystemExit
         return pickle.dumps((False, f"raised {type(error).__name__} at {_where(error)}"))
     finally:

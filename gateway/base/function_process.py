@@ -19,6 +19,7 @@ from threading import Condition, Thread, get_ident
 from time import monotonic
 
 from gateway.base.errors import FunctionError
+from gateway.convert import Refused
 
 # The maximum number of children per gateway process. Each takes 10 MB, plus the memory for the
 # imports of its functions.
@@ -120,7 +121,7 @@ class FunctionProcess:
     def call(
         self, name: str, seconds: float, positional: tuple[object, ...], keywords: dict[str, object]
     ) -> object:
-        """Return what a function returns; raises FunctionError."""
+        """Return what a function returns; raises FunctionError or Refused."""
         self.calling = name
         try:
             self._link.send_bytes(pickle.dumps((name, seconds, positional, keywords)))
@@ -137,6 +138,8 @@ class FunctionProcess:
             raise FunctionError("the Python function did not return a JSON value", cause) from None
         finally:
             self.calling = ""
+        if succeeded is None:
+            raise Refused(*content)
         if not succeeded:
             raise FunctionError(cause=str(content))
         return content

@@ -8,6 +8,7 @@ from typing import Annotated
 
 from gateway.base.errors import FunctionError
 from gateway.base.function_process import in_process
+from gateway.base.mistakes import printable
 from gateway.base.model import Seconds, matching
 from gateway.conversion.change import Change, DirectedChange, in_arrays, whole_body
 from gateway.conversion.changes.change_section import (
@@ -18,7 +19,7 @@ from gateway.conversion.changes.change_section import (
 )
 from gateway.conversion.conversion_error import ConversionError, one_value
 from gateway.conversion.document import Document, JsonForm, JsonObject, reach, refuse
-from gateway.conversion.field_path import Keys, Scope
+from gateway.conversion.field_path import Keys, Scope, Tokens
 from gateway.conversion.message import Message, MessageView, message_of
 from gateway.conversion.parameter_change import (
     LineStep,
@@ -31,7 +32,10 @@ from gateway.conversion.parameter_change import (
 from gateway.conversion.python_functions import load_function, module_hash
 from gateway.conversion.schema import ANYTHING, WIDE_TYPES, Flat, SchemaImage, wide
 from gateway.conversion.steps import BODY
+from gateway.convert import Refused
 
+# The maximum length of a function's own reason and pointer.
+_MOST_CHARACTERS = 200
 PythonFunction = Callable[..., Document]
 """A function that converts a value. If it has the parameter MESSAGE, it also gets a MessageView."""
 MESSAGE = "message"
@@ -147,7 +151,8 @@ def call_python(
 
     The functions get a copy of the value, parsed completely and with fractions as Decimal. They are
     called for null, except in PATCH requests, but not for an absent field. If a function raises an
-    exception, the document cannot be converted. The log then shows the type and the source line of
+    exception, the document cannot be converted. For `Refused`, the client gets the reason of the
+    function. For any other exception, the log shows the type and the source line of
     the exception, but not its message, which may quote the document.
     """
     patch = None
@@ -240,11 +245,30 @@ def text_function(code: PythonFunction) -> Callable[[str], str]:
 def _called(code: PythonFunction, given: Document, keys: Keys) -> Document:
     try:
         return code(given)
+    except Refused as error:
+        reason = printable(error.reason[:_MOST_CHARACTERS])
+        place = (*keys, *_tokens(error.pointer, given))
+        raise ConversionError(reason, place, f"{_name(code)} refused it: {reason}") from None
     except FunctionError as error:
         raise ConversionError(error.reason, keys, f"{_name(code)} {error.cause}") from None
     except BaseException as error:  # user code may raise anything, such as KeyboardInterrupt
         cause = f"{_name(code)} raised {type(error).__name__} at {_where(error)}"
         raise ConversionError("the Python function rejected the value", keys, cause) from error
+
+
+def _tokens(pointer: str, value: Document) -> Tokens:
+    """Return the location of a pointer in a value; empty if it is not a JSON Pointer."""
+    parts = pointer[:_MOST_CHARACTERS].split("/")
+    found: list[str | int] = []
+    for part in parts[1:] if parts[0] == "" else ():
+        token: str | int = part.replace("~1", "/").replace("~0", "~")
+        if isinstance(value, list) and part.isdecimal():
+            token = int(part)
+            value = value[token] if token < len(value) else None
+        elif isinstance(value, dict):
+            value = value.get(part)
+        found.append(token)
+    return tuple(found)
 
 
 def _made(code: PythonFunction, value: Document, keys: Keys, form: JsonForm) -> Document:

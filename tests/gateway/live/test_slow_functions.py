@@ -17,6 +17,7 @@ CODE = """\
 import os, re, signal, sys, time
 from decimal import Decimal
 from pathlib import Path
+from gateway.convert import Refused
 
 class Odd:
     pass
@@ -51,6 +52,10 @@ def up(value):
             return "closed"
         case "pid":
             return os.getpid()
+        case ["refuse", *_]:
+            raise Refused("the \\n second element is odd", "/1")
+        case "refuse":
+            raise Refused("a text is odd")
         case "slow pid":
             time.sleep(1)
             return os.getpid()
@@ -85,6 +90,10 @@ async def echo(scripted: Scripted, reader: StreamReader, writer: StreamWriter) -
 
 def causes(program: Program) -> str:
     return " ".join(str(line.get("cause", "")) for line in program.log("request"))
+
+
+def detail_of(answer: Answer) -> str:
+    return str(json.loads(answer.body)["detail"])
 
 
 def descriptors(process: int) -> list[Path]:
@@ -125,6 +134,37 @@ async def test_no_failure_of_a_function_ends_a_worker(
         # The function has closed only the standard output of its own process.
         assert (await post(program, "close")).status == 200
         await soon(lambda: "ended its process" in causes(program))
+
+
+async def refused_list(scripted: Scripted, reader: StreamReader, writer: StreamWriter) -> None:
+    body = b'{"a": ["refuse", 1]}'
+    while await scripted.take(reader):
+        head = b"HTTP/1.1 201 Created\r\nContent-Type: application/json\r\n"
+        writer.write(head + b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
+
+
+@pytest.mark.parametrize("limit", [", timeout: 2", ""], ids=["process", "worker"])
+async def test_a_function_refuses_with_a_reason_that_the_client_sees(
+    gateway: StartGateway, upstream: StartUpstream, tmp_path: Path, limit: str
+) -> None:
+    (tmp_path / "slow.py").write_text(CODE)
+    service = await upstream(refused_list)
+    rules = RULES.format(port=service.port, limit=limit).replace("slow:down", "slow:up")
+    query = '        query: [ python: { field: q, up: "slow:up", down: "slow:up" } ]\n'
+    program = gateway(rules + query, PYTHONPATH=f"{ROOT}:{tmp_path}")
+    answer = await post(program, ["refuse", 2])
+    detail = "The request does not fit this version: /a/1: the \\n second element is odd."
+    assert (answer.status, detail_of(answer)) == (400, detail)
+    answer = await post(program, "fine")
+    detail = "The backend's response cannot be converted to this version: /a/1: the \\n second"
+    assert (answer.status, json.loads(answer.body)["serviceStatus"]) == (502, 201)
+    assert detail_of(answer) == f"{detail} element is odd."
+    answer = await post(program, "fine", "/v1/a?q=refuse")
+    assert answer.status == 400
+    assert detail_of(answer).endswith("the query parameter 'q': a text is odd.")
+    answer = await post(program, "exit")
+    assert detail_of(answer).endswith("/a: the Python function rejected the value.")
+    await soon(lambda: causes(program).count("slow:up refused it: the \\n second") == 2)
 
 
 async def test_a_time_limit_ends_a_function_in_c_code(

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 import pytest
 
 from gateway.base.errors import FunctionError
-from gateway.conversion.change import inverse
+from gateway.conversion.change import inverse, omitting_unfit
 from gateway.conversion.changes.python import call_for_parameter, call_python, text_function
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.document import PLAIN, Document, JsonForm
@@ -21,6 +21,7 @@ from gateway.conversion.parameter_change import (
     rewrite_query,
 )
 from gateway.conversion.steps import BODY
+from gateway.convert import Refused
 from tests.gateway.conversion.documents import (
     SEALED,
     down,
@@ -204,3 +205,56 @@ def test_a_function_for_a_parameter_receives_the_message() -> None:
     asked = request_message("GET", "/%37", None, [("X-A", "b")], "/{id}", {"id": "%37"})
     assert (asked.query, asked.headers) == ([], [ParameterLine("x-a", "X-A", "b")])
     assert (asked.operation, asked.captures) == ("/{id}", {"id": "%37"})
+
+
+@pytest.mark.parametrize(
+    ("pointer", "expected"),
+    [
+        ("", "/i/0/f"),
+        ("/a", "/i/0/f/a"),
+        ("/a/1/b~1c", "/i/0/f/a/1/b~1c"),
+        ("/gone/0", "/i/0/f/gone/0"),
+        ("no pointer", "/i/0/f"),
+        (f"/{'x' * 900}", f"/i/0/f/{'x' * 199}"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("reason", "shown"),
+    [
+        ("no lines", "no lines"),
+        ("a\r\n\x1b[31m\0b", "a\\r\\n\\x1b[31m\\x00b"),
+        ("x" * 900, "x" * 200),
+    ],
+)
+def test_the_reason_of_a_function_is_shown_shortened_and_escaped(
+    pointer: str, expected: str, reason: str, shown: str
+) -> None:
+    def refusing(value: Document) -> Document:
+        raise Refused(reason, pointer)
+
+    value = {"a": [1, {"b/c": 2}]}
+    with pytest.raises(ConversionError) as caught:
+        up(call_python((("i",),), ("f",), refusing, refusing), {"i": [{"f": value}]})
+    assert (caught.value.reason, caught.value.pointer) == (shown, expected)
+    assert caught.value.cause.endswith(f"refused it: {shown}")
+
+
+def test_a_list_index_in_a_pointer_is_an_index_of_the_field() -> None:
+    def refusing(value: Document) -> Document:
+        raise Refused("odd", "/a/1")
+
+    with pytest.raises(ConversionError) as caught:
+        up(call_python((), ("f",), refusing, refusing), {"f": {"a": [1, 2], "1": 3}})
+    assert caught.value.misfit == {"field": "f.a[1]", "pointer": "/f/a/1", "reason": "odd"}
+
+
+def test_the_part_that_a_function_refuses_is_omitted() -> None:
+    def refusing(value: Document) -> Document:
+        assert isinstance(value, list)
+        for index, each in enumerate(value):
+            if each == "odd":
+                raise Refused("odd", f"/{index}")
+        return value
+
+    change = omitting_unfit(call_python((), ("f",), refusing, refusing))
+    assert up(change, {"f": ["a", "odd", "b", "odd"]}) == {"f": ["a", "b"]}
