@@ -1,9 +1,11 @@
 """Message: the query and header fields of a message, which are converted together with its body."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import partial
+from types import MappingProxyType
 from typing import NamedTuple, Protocol
 from urllib.parse import unquote
 
@@ -30,7 +32,8 @@ class QueryStep(NamedTuple):
     """The changes of a query between two adjacent versions.
 
     `dropped` names the parameters that only the operation of the source version has. `added` are
-    those that only the operation of the target version has.
+    those that only the operation of the target version has. `captures` has the raw values in the
+    path of the operation.
     """
 
     source: Version
@@ -38,6 +41,7 @@ class QueryStep(NamedTuple):
     rewrites: Sequence[Rewrite] = ()
     dropped: frozenset[str] = frozenset()
     added: Sequence[ParameterLine] = ()
+    captures: Mapping[str, str] = MappingProxyType({})
 
     def without(self, lines: ParameterLines) -> ParameterLines:
         return [line for line in lines if line.key not in self.dropped] if self.dropped else lines
@@ -134,6 +138,18 @@ class Message:
     def given(self) -> "Message":
         headers, query = self._given
         return self._with(headers, query)
+
+    def capture(self, name: str, between: tuple[Version, Version]) -> str | None:
+        """Return the decoded value of a capture of the operation, or else of the endpoint's path.
+
+        Args:
+            between: The versions whose operation has the capture.
+        """
+        steps = (each for each in self.way.version_steps if {*each[:2]} == {*between})
+        for captures in (*(each.captures for each in steps), self.captures):
+            with suppress(KeyError):
+                return unquote(captures[name])
+        return None
 
     def copied(self) -> "Message":
         return self._with([*self.headers], [*self.query])

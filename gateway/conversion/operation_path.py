@@ -8,6 +8,7 @@ from gateway.conversion.chain import Conversion
 from gateway.conversion.conversion_error import ConversionError, ErrorPlace
 from gateway.conversion.message import QueryStep
 from gateway.conversion.operation import (
+    Captures,
     FoundOperation,
     MappedOperation,
     OperationPattern,
@@ -104,13 +105,16 @@ def find_operation_path(
         except ConversionError as error:
             raise error.moved(partial(_sent, query_steps)) from None
         dropped: frozenset[str] = frozenset()
+        captures: Captures = {}
         if found is not None and target is not None:
             dropped = frozenset(line.key for line in before) - {line.key for line in found.rest}
             added = target.written(found.captures, [])
             lines = added + lines
-            asked = partial(target.path, found.captures)
+            asked, captures = partial(target.path, found.captures), found.captures
         query_steps.append(
-            QueryStep(version_step.source, version_step.target, changes, dropped, tuple(added))
+            QueryStep(
+                version_step.source, version_step.target, changes, dropped, tuple(added), captures
+            )
         )
         method, version = after, version_step.target
         choices.append(choice)

@@ -1,6 +1,7 @@
 """Conversions of one part of a message: its body, its query parameters or its header fields."""
 
 import re
+from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -128,7 +129,8 @@ def convert_message(
         assert isinstance(document, dict)
         query = _parameter_lines(document.get("query"), QUERY)
         fields = _parameter_lines(document.get("headers"), FIELDS)
-        message = Message(method, headers=fields, query=query, way=QueryWalk(query, steps))
+        way = QueryWalk(query, steps)
+        message = Message(method, captures=_CAPTURES, headers=fields, query=query, way=way)
         has_body = "body" in document
         is_form, content = form and has_body, document.get("body", {})
         given = urlencode(_lines(content)).encode() if is_form else msgspec.json.encode(content)
@@ -193,11 +195,13 @@ def _parameter_lines(document: object, spelling: Spelling) -> ParameterLines:
     ]
 
 
+# Any capture of the path of a request.
+_CAPTURES = defaultdict[str, str](lambda: "1")
 _SAMPLES = {Type.TEXT: "x", Type.NUMBER: "1", Type.BOOLEAN: "true"}
 
 
 def _sample(conversion: BodyConversion) -> Message:
-    message = Message(status=200)
+    message = Message(status=200, captures=_CAPTURES)
     for link in conversion.links:
         for change in link.changes:
             carried = change.carried

@@ -207,6 +207,11 @@ class ChangeSection(SectionModel):
         return False
 
     @property
+    def read_capture(self) -> str | None:
+        """The capture of a path that the change reads."""
+        return None
+
+    @property
     def linked(self) -> tuple[str, str] | None:
         """The version (`newer` or `older`) of a carried link, and its carried query parameter."""
         return None

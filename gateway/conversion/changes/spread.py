@@ -6,12 +6,14 @@ Instead of elements of an array, the value may also be in a single nested object
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 from pydantic import JsonValue
 
-from gateway.conversion.change import Change, DirectedChange, keep_unfit, sequence
+from gateway.base.model import Name
+from gateway.conversion.change import UNCHANGED, Change, DirectedChange, keep_unfit, sequence
 from gateway.conversion.changes.change_section import BodySection, BuildContext, Loss
-from gateway.conversion.changes.default import default
+from gateway.conversion.changes.default import default, is_blocked
 from gateway.conversion.conversion_error import Beside, ConversionError, ErrorPlace
 from gateway.conversion.document import (
     MISSING,
@@ -30,8 +32,11 @@ from gateway.conversion.field_path import (
     depth_of,
     keys_of,
 )
-from gateway.conversion.schema import Flat, SchemaImage, union
+from gateway.conversion.message import message_of
+from gateway.conversion.scalars import NUMBER_TEXT, TEXT, Type
+from gateway.conversion.schema import Flat, SchemaImage, union, wide
 from gateway.conversion.steps import ConversionStep, ConversionTask, fuse
+from gateway.versions.version import Version
 
 
 class _SpreadSection(BodySection):
@@ -44,6 +49,20 @@ class _SpreadSection(BodySection):
     default: JsonValue = None
     """The JSON value of the field beside the elements if no element has the value, such as for an
     empty list. Without it, the field is then absent."""
+    capture: Name | None = None
+    """The capture in the path of the operation or the endpoint, such as id of
+    `/customers/{id}/cards`, that has the value if no element has it. It has precedence over
+    `default`. By default, the path has no value."""
+    type: Literal["text", "number"] = "text"
+    """The type of the value of `capture`. The default is text."""
+
+    @property
+    def needs_message(self) -> bool:
+        return self.capture is not None
+
+    @property
+    def read_capture(self) -> str | None:
+        return self.capture
 
     def own_losses(self) -> Iterator[Loss]:
         beside, inside = (self.into, self.field) if self.inverse else (self.field, self.into)
@@ -78,6 +97,12 @@ class _SpreadSection(BodySection):
         else:
             way = (Inside(tuple(outer)),)
             change = spread(beside.scopes, beside.keys, way, (last,), keep=self.keep)
+        if self.capture is not None:
+            if context.between is None:
+                context.complain("a group has no path; write the change in changes", "capture")
+                return None
+            path = PathValue(self.capture, context.between, Type(self.type))
+            change = sequence(change, from_path(beside.scopes, beside.keys, path))
         if "default" not in self.model_fields_set:
             return change
         return sequence(change, default(beside.scopes, beside.keys, self.default, keep=True))
@@ -142,6 +167,48 @@ def spread(
         DirectedChange(steps.down, steps.spread_effect, steps.origin_in_element),
         lenient=lenient,
     )
+
+
+class PathValue(NamedTuple):
+    """A value in the path of a request; `between` are the versions whose operation has it."""
+
+    capture: str
+    between: tuple[Version, Version]
+    kind: Type
+
+    def read(self, form: JsonForm) -> Document:
+        """Return the value or MISSING; raises ConversionError if it is not a number as declared."""
+        message = message_of(form)
+        text = None if message is None else message.capture(self.capture, self.between)
+        if text is None:
+            return MISSING
+        if self.kind is TEXT or not form.typed:
+            return text
+        if not NUMBER_TEXT.match(text):
+            raise ConversionError(f"'{self.capture}' is not a number", Beside("path"))
+        return form.number(text)
+
+
+def from_path(scopes: tuple[Scope, ...], field: Keys, path: PathValue) -> Change:
+    """Return a change whose upgrade adds an absent field with a value from the request's path.
+
+    A PATCH request gets no value, because it does not change the fields that it lacks.
+    """
+
+    def up(fields: JsonObject, form: JsonForm) -> None:
+        if get(fields, field, form) is MISSING and not is_blocked(fields, field, form):
+            value = path.read(form)
+            if value is not MISSING:
+                put(fields, field, value, form)
+
+    def effect(flat: Flat, image: SchemaImage) -> object:
+        image.makes(field, True)
+        made = wide({"type": "string" if path.kind is TEXT else "number"})
+        return image.put(flat, field, made, required=False)
+
+    touches = (field[:1],)
+    patch = Change(scopes, touches, UNCHANGED, UNCHANGED)
+    return Change(scopes, touches, DirectedChange(up, effect, adds=field), UNCHANGED, patch=patch)
 
 
 @dataclass(frozen=True, slots=True)

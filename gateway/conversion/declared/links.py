@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from gateway.base.mistakes import Location, Mistakes, place
+from gateway.base.mistakes import Location, Mistakes, place, suggest
 from gateway.base.path_templates import Router, Template
 from gateway.conversion.declared.conflicts import AskedPaths, LinkOverlap, find_conflicts
 from gateway.conversion.declared.conversion import (
@@ -372,7 +372,30 @@ class DeclaredLinks:
         paths = dict.fromkeys(asked)
         self._operations.warn_unreached(path for _, path in paths)
         overlap = LinkOverlap(paths, self.links)
+        for part in (part for parts in self._parts.values() for part in parts):
+            self._check_captures(part, paths)
         for parts in self._parts.values():
             for index, part in enumerate(parts):
                 before = [one for one in parts[:index] if overlap.overlap(one.link, part.link)]
                 find_conflicts(part, before, self._mistakes)
+
+    def _check_captures(self, part: Part, paths: AskedPaths) -> None:
+        named = part.link.paths
+        sides = [one.newer or one.older for one in part.link.operations or ()]
+        shared = [side.captures for side in sides if side is not None]
+        known = {
+            name
+            for public, _ in paths
+            if named is None or public.text in named
+            for name in public.captures
+        }
+        if shared:
+            known |= frozenset.intersection(*shared)
+        for change in part.changes():
+            capture = change.section.read_capture
+            if capture is not None and capture not in known - {"version"}:
+                self._mistakes.add(
+                    f"no path captures '{capture}'; {suggest(capture, known - {'version'})}",
+                    *change.at,
+                    "capture",
+                )

@@ -1,5 +1,7 @@
 """Spread: a value beside a list in the newer version, in each element in the older version."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,8 +9,12 @@ from hypothesis import strategies as st
 from gateway.base.mistakes import Mistakes
 from gateway.conversion.change import Change
 from gateway.conversion.changes.change_section import BuildContext
-from gateway.conversion.changes.spread import Collect, spread
+from gateway.conversion.changes.spread import Collect, PathValue, from_path, spread
+from gateway.conversion.document import PLAIN
 from gateway.conversion.field_path import Inside
+from gateway.conversion.message import Message
+from gateway.conversion.scalars import TEXT
+from gateway.versions.version import Version
 from tests.gateway.conversion.documents import (
     SEALED,
     Json,
@@ -82,3 +88,20 @@ def test_a_value_missing_from_all_elements_is_the_configured_default() -> None:
         assert down(change, {"lines": lines}) == {"lines": lines, "currency": "EUR"}
     assert down(change, {"lines": [{"currency": "USD"}]}) == {"lines": [{}], "currency": "USD"}
     assert down(change.for_patch(), {"lines": []}) == {"lines": []}
+
+
+def test_a_patch_gets_no_value_of_the_path() -> None:
+    path = PathValue("id", (Version(1, "1"), Version(2, "2")), TEXT)
+    change = from_path((), ("owner",), path)
+    form = replace(PLAIN, message=Message(captures={"id": "a%20b"}))
+    for before, made in (({}, {"owner": "a b"}), ({"owner": None}, {"owner": None})):
+        fields: dict[str, object] = {**before}
+        change.up.step(fields, form)
+        assert fields == made
+        change.down.step(fields, form)
+        assert fields == made
+    fields = {}
+    change.for_patch().up.step(fields, form)
+    assert fields == {}
+    change.up.step(fields, PLAIN)
+    assert fields == {}
