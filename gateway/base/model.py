@@ -56,6 +56,7 @@ Date = Annotated[
 # A name of the maximum length, plus the prefix of an unverified name; see gateway.access.clients.
 ClientName = Annotated[str, Field(min_length=1, max_length=LONGEST + len(UNVERIFIED))]
 NonEmptyText = Annotated[str, Field(min_length=1)]
+Reason = Annotated[str, matching(r"\S", "not a reason; write one in words")]
 SECRET = Field(json_schema_extra={"writeOnly": True})
 """Marks a secret; a configuration that contains a literal secret is not exported."""
 Secret = Annotated[str, Field(min_length=1), SECRET]

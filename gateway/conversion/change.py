@@ -95,6 +95,7 @@ class Change:
             skips documents of another shape. None if it equals this change.
         omitting: Returns the variant that omits unfit values. None for the default variant; see
             `omitting_unfit`.
+        allow_loss: The reason why the change may lose data; empty without one.
     """
 
     scopes: tuple[Scope, ...]
@@ -110,14 +111,17 @@ class Change:
     of_documents: "Change | None" = None
     group: "GroupUse | None" = None
     carried: CarriedValue | None = None
+    allow_loss: str = ""
 
     def directed(self, *, upwards: bool) -> DirectedChange:
         return self.up if upwards else self.down
 
     def for_patch(self) -> "Change":
-        if self.patch is None or self.patch.unfit == self.unfit:
-            return self.patch or self
-        return replace(self.patch, unfit=self.unfit)
+        if self.patch is None:
+            return self
+        if (self.patch.unfit, self.patch.allow_loss) == (self.unfit, self.allow_loss):
+            return self.patch
+        return replace(self.patch, unfit=self.unfit, allow_loss=self.allow_loss)
 
     def settled(self) -> "Change":
         if self.unfit.refuses:

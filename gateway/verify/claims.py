@@ -28,6 +28,7 @@ from gateway.verify.part_conversion import (
     message_schema,
     schema_of,
     sendable,
+    without_allowed,
 )
 from gateway.versions.version import Version
 
@@ -55,6 +56,9 @@ class Claim:
         wanted: the schema to which the converted examples must conform, from the recipient's
             document.
         named: the fields that changes name, with `*` for array elements.
+        lossless: the conversion without the changes whose losses are allowed; None without such
+            changes.
+        allowed: the reasons why losses are allowed.
     """
 
     api: str
@@ -67,6 +71,8 @@ class Claim:
     wanted: Schema
     conversion: PartConversion | None
     named: frozenset[str] = frozenset()
+    lossless: PartConversion | None = None
+    allowed: tuple[str, ...] = ()
 
 
 UnprovedKind = Literal["gap", "unchecked", "undocumented", "unmatched"]
@@ -194,8 +200,13 @@ def _round_trip(
         why = "whether its writes keep unseen data: changes need more than the body"
         yield Unproved("unchecked", *about, why)
         return
-    convert = convert_round_trip(down, up, is_patch=other.method == "PATCH")
-    yield Claim(*about, MessagePart.ROUND_TRIP, "", other.request, other.request, convert)
+    is_patch = other.method == "PATCH"
+    convert = convert_round_trip(down, up, is_patch=is_patch)
+    given = *about, MessagePart.ROUND_TRIP, "", other.request, other.request, convert
+    parts = [(None, ()) if each is None else without_allowed(each) for each in (down, up)]
+    allowed = tuple(dict.fromkeys(reason for _, reasons in parts for reason in reasons))
+    lossless = convert_round_trip(parts[0][0], parts[1][0], is_patch=is_patch)
+    yield Claim(*given, lossless=lossless if allowed else None, allowed=allowed)
 
 
 def _alike(located: LocatedOperation) -> object:

@@ -2,14 +2,15 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import parse_qsl, urlencode
 
 import msgspec
 
 from gateway.conversion.chain import BodyConversion, Conversion
+from gateway.conversion.change import Change
 from gateway.conversion.formats import json_body
 from gateway.conversion.formats.form_body import convert_form, json_from
 from gateway.conversion.message import Message, QueryWalk
@@ -71,6 +72,37 @@ def convert_round_trip(
         return _merged(document, made) if is_patch else made
 
     return convert
+
+
+def without_allowed(conversion: BodyConversion) -> tuple[BodyConversion, tuple[str, ...]]:
+    """Return a conversion without the changes that may lose data, and the reasons of `allow_loss`.
+
+    Without such changes, the result is the conversion itself.
+    """
+    reasons: dict[str, None] = {}
+    links = tuple(
+        replace(link, changes=tuple(_strict(link.changes, reasons, {})))
+        for link in conversion.links
+    )
+    if not reasons:
+        return conversion, ()
+    return BodyConversion(links, conversion.direction, conversion.of_request), tuple(reasons)
+
+
+def _strict(
+    changes: Iterable[Change], reasons: dict[str, None], groups: dict[str, tuple[Change, ...]]
+) -> Iterator[Change]:
+    """Yield the changes without `allow_loss`; `groups` has the groups that are already reduced."""
+    for change in changes:
+        if change.allow_loss:
+            reasons[change.allow_loss] = None
+        elif change.group is None:
+            yield change
+        else:
+            for name, inner in change.group.groups.items() if not groups else ():
+                groups[name] = inner
+                groups[name] = tuple(_strict(inner, reasons, groups))
+            yield replace(change.group, groups=groups).compile()
 
 
 def _merged(document: object, patch: object) -> object:

@@ -53,6 +53,7 @@ class ClaimProof:
     """The result of testing a claim.
 
     `more` is the number of omitted findings; `proved` means that no examples were needed.
+    `allowed` has the fields that are lost because of changes with `allow_loss`.
     """
 
     claim: Claim
@@ -61,6 +62,7 @@ class ClaimProof:
     findings: tuple[Finding, ...]
     more: int = 0
     proved: bool = False
+    allowed: tuple[Finding, ...] = ()
 
     @property
     def holds(self) -> bool:
@@ -99,7 +101,8 @@ def prove(claim: Claim, examples: Examples, end: float = inf) -> ClaimProof:
     found = (*shown, *trial.differences())
     if fit.verdict is Verdict.FAILS and not found:  # no generated example fails
         found = (Finding(fit.field, fit.keyword, fit.reason),)
-    return ClaimProof(claim, trial.examples, failed, found, more)
+    allowed = tuple(trial.allowed.values())
+    return ClaimProof(claim, trial.examples, failed, found, more, allowed=allowed)
 
 
 def _fit(claim: Claim) -> Fit:
@@ -151,6 +154,7 @@ class _Trial:
     wanted: Validator = field(init=False)
     examples: int = 0
     failures: dict[tuple[str, str], object] = field(default_factory=dict)
+    allowed: dict[str, Finding] = field(default_factory=dict)
     before: set[str] = field(default_factory=set)
     after: set[str] = field(default_factory=set)
 
@@ -254,8 +258,25 @@ class _Trial:
                 violation = Violation(steps, place, "convert", reason)
                 return _NOTHING, [violation]
         if self.claim.part is MessagePart.ROUND_TRIP:
-            return arrived, list(self._overwritten(document, arrived))
+            return arrived, self._not_allowed(document, [*self._overwritten(document, arrived)])
         return arrived, self.wanted.violations(arrived)
+
+    def _not_allowed(self, document: object, lost: list[Violation]) -> list[Violation]:
+        """Return the losses that also occur without the changes whose losses are allowed."""
+        if self.claim.lossless is None or not lost:
+            return lost
+        try:
+            kept = self.claim.lossless(document)
+        except ConversionError:
+            return lost
+        others = {violation.field for violation in self._overwritten(document, kept)}
+        why = "; ".join(self.claim.allowed)
+        for one in lost:
+            if one.field not in others:
+                self.allowed.setdefault(
+                    one.field, Finding(one.field, "allowed", f"{one.reason} ({why})")
+                )
+        return [one for one in lost if one.field in others]
 
     def _overwritten(self, document: object, arrived: object) -> Iterator[Violation]:
         for path, is_gone in _changed(document, arrived, ()):

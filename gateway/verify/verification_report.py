@@ -53,7 +53,16 @@ def text(results: Iterable[VerificationResult]) -> Iterator[str]:
                     yield from _finding(result.claim, finding)
                 if result.more:
                     yield f"           and {result.more} more"
+                for loss in result.allowed:
+                    yield f"           {printable(loss.field)}: allowed: {printable(loss.reason)}"
+                counts["allowed losses"] += len(result.allowed)
     yield _summary(counts)
+
+
+_COUNTS = (
+    *("fail", "allowed losses", "gaps"),
+    *("not proven", "not checked", "without counterpart"),
+)
 
 
 def _summary(counts: Counter[str]) -> str:
@@ -61,11 +70,10 @@ def _summary(counts: Counter[str]) -> str:
     if tried := counts["hold"] - counts["proved"]:
         ways.append(f"{tried} by {counts['examples']} examples")
     held = f"{counts['hold']} of {counts['claims']} claims hold"
-    others = ("fail", "gaps", "not proven", "not checked", "without counterpart")
     return "; ".join(
         [
             f"{held}: {', '.join(ways)}" if ways else held,
-            *(f"{name}: {counts[name]}" for name in others if counts[name]),
+            *(f"{name}: {counts[name]}" for name in _COUNTS if counts[name]),
         ]
     )
 
@@ -141,6 +149,9 @@ def _object(result: VerificationResult) -> dict[str, object]:
                 "failed": result.failed,
                 "findings": [_described(each) for each in result.findings],
                 "more": result.more,
+                "allowed": [
+                    {"field": each.field, "reason": each.reason} for each in result.allowed
+                ],
             }
 
 

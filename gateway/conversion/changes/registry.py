@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, TypeAdapter
 from pydantic_core import CoreSchema, core_schema
 
 from gateway.base.mistakes import Location, place
-from gateway.base.model import NonEmptyText, SectionModel
+from gateway.base.model import Reason, SectionModel
 from gateway.conversion import changes
 from gateway.conversion.change import Change
 from gateway.conversion.changes.change_section import (
@@ -88,7 +88,7 @@ class ChangeEntry(SectionModel, Generic[S]):
     the value stays unchanged (`keep`), or the field or list element is removed (`omit`). A mapping
     with `requests` and `responses` treats them differently. The default is `unfit` of the
     conversion."""
-    allow_loss: NonEmptyText | None = None
+    allow_loss: Reason | None = None
     """The reason why the change may lose data. `check` lists its losses with this reason instead of
     warning about them. By default, `check` warns about them."""
 
@@ -145,6 +145,8 @@ class ChangeConfig(ChangeEntry[BodySection]):
         change = None if found is None else found[0].body_change(found[1])
         if change is not None and self.when is not None:
             change = self.when.applied(change, context.inside("when"))
+        if change is not None and self.allow_loss is not None:
+            change = replace(change, allow_loss=self.allow_loss)
         policy = self.policy(context.at)
         if change is None or policy is None:
             return change

@@ -25,6 +25,7 @@ from gateway.base.model import (
     NonEmptyText,
     NumberText,
     OneOrSome,
+    Reason,
     SectionModel,
     Some,
     matching,
@@ -277,7 +278,7 @@ class ConversionConfig(SectionModel):
     malformed: Literal["refuse", "keep"] = "refuse"
     """What happens to a body that is not JSON although a change applies to it: the message is
     refused (`refuse`), or the body stays unchanged (`keep`). The default is refuse."""
-    allow_loss: NonEmptyText | None = None
+    allow_loss: Reason | None = None
     """The reason why the conversion may lose data. `check` lists the losses of all its changes with
     this reason instead of warning about them. By default, `check` warns about them."""
     examples: tuple[ExampleConfig, ...] = ()
@@ -315,9 +316,13 @@ class ConversionConfig(SectionModel):
             older,
             newer,
             tuple(
-                change
-                if entry.unfit is not None
-                else replace(change, unfit=named(policy, (*at, "changes", index)))
+                replace(
+                    change,
+                    unfit=named(policy, (*at, "changes", index))
+                    if entry.unfit is None
+                    else change.unfit,
+                    allow_loss=change.allow_loss or self.allow_loss or "",
+                )
                 for index, (entry, change) in enumerate(zip(self.changes, changes, strict=True))
                 if change is not None
             ),

@@ -204,6 +204,7 @@ def test_the_json_report_has_claims_with_findings_and_examples(
                     }
                 ],
                 "more": 0,
+                "allowed": [],
             }
         ],
     }

@@ -119,6 +119,54 @@ def test_a_finding_names_each_field_that_a_put_or_patch_overwrites(
     assert proof.holds == (not proof.findings)
 
 
+REASON = "only the shop writes"
+ALLOWED = f"allow_loss: {REASON}"
+STATE = "default: { field: state, value: x }"
+
+
+@pytest.mark.parametrize(
+    ("conversion", "allowed", "failing"),
+    [
+        (f"changes: [ {{ {DEFAULT}, {ALLOWED} }} ]", ["/channel"], []),
+        (f"{ALLOWED}\n        changes: [ {DEFAULT}, {STATE} ]", ["/channel", "/state"], []),
+        (f"changes: [ {{ {DEFAULT}, {ALLOWED} }}, {STATE} ]", ["/channel"], ["/state"]),
+        (
+            f"changes: [ {{ {DEFAULT}, {ALLOWED} }}, rename: {{ field: id, to: key }} ]",
+            ["/channel"],
+            [],
+        ),
+        (f"changes: [ {{ use: {{ group: order }}, {ALLOWED} }} ]", ["/channel", "/state"], []),
+        ("changes: [ use: { group: allowed } ]", ["/channel"], ["/state"]),
+        (f"changes: [ {DEFAULT} ]", [], ["/channel"]),
+    ],
+)
+def test_a_loss_that_is_allowed_is_listed_with_its_reason_and_does_not_fail(
+    tmp_path: Path, conversion: str, allowed: list[str], failing: list[str]
+) -> None:
+    state = {"state": TEXT} if "state" in conversion or "group" in conversion else {}
+    groups = (
+        f"\n    groups: {{ order: [ {DEFAULT}, {STATE} ],"
+        f" allowed: [ {{ {DEFAULT}, {ALLOWED} }}, {STATE} ] }}"
+    )
+    old = {"key": TEXT} if "rename" in conversion else {"id": TEXT}
+    documents = described("put", **old), described("put", id=TEXT, channel=CHANNEL, **state)
+    found = results(tmp_path, conversion + groups, *documents)
+    (proof,) = [
+        each
+        for each in found
+        if isinstance(each, ClaimProof) and each.claim.part is MessagePart.ROUND_TRIP
+    ]
+    assert sorted(each.field for each in proof.allowed) == allowed
+    assert sorted(each.field for each in proof.findings) == failing
+    assert proof.holds == (not failing)
+    lines = list(text(found))  # type: ignore[arg-type]  # the results of verify
+    for field in allowed:
+        what = "a client of version 1 that writes back what it read"
+        line = next(each for each in lines if f"{field}: allowed: {what}" in each)
+        assert line.endswith(f"({REASON})")
+    assert (f"allowed losses: {len(allowed)}" in lines[-1]) == bool(allowed)
+
+
 def test_the_report_shows_an_example_before_and_after_the_overwriting(tmp_path: Path) -> None:
     documents = described("put", id=WORD), described("put", id=WORD, channel=CHANNEL)
     found = results(tmp_path, f"changes: [ {DEFAULT} ]", *documents)

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from gateway.base.mistakes import ConfigError
 from gateway.conversion.changes.registry import ChangeConfig
 from gateway.conversion.declared.groups import declared_changes, endless, listed_changes
 from gateway.rules.load import check
@@ -141,3 +142,10 @@ def test_a_loss_is_a_warning_if_one_use_of_the_group_does_not_allow_it() -> None
         "warning: lossy towards version 1: 'a' is left out",
         "allowed: lossy towards version 1: 'a' is left out (no use)",
     ]
+
+
+@pytest.mark.parametrize("reason", ['""', '"  "', "true", "[]"])
+def test_allow_loss_needs_a_reason(reason: str) -> None:
+    text = GROUPED.replace("group: item, at", f"group: item }}, allow_loss: {reason} }} ]#")
+    with pytest.raises(ConfigError, match="allow_loss"):
+        check(text.encode(), "gateway.yaml", {})
