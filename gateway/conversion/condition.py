@@ -1,5 +1,6 @@
 """Conditions: changes that apply only where a field has a certain value or type."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -7,7 +8,7 @@ from gateway.conversion.change import Change, DirectedChange, in_arrays, keeping
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.document import PLAIN, Document, JsonForm, JsonObject, Number, reach
 from gateway.conversion.field_path import Keys, Scope, keys_of
-from gateway.conversion.scalars import Scalar, exact, spelt
+from gateway.conversion.scalars import NUMBER_TEXT, Scalar, exact, spelt
 from gateway.conversion.schema import (
     Flat,
     SchemaImage,
@@ -107,6 +108,8 @@ class Condition:
                 isinstance(one, Number) and exact(one.digits) == number for one in self.values
             )
         if isinstance(value, str) and not typed:
+            if NUMBER_TEXT.match(value) and self._accepts(Number(value), typed=True):
+                return True
             return any(spelt(one) == value for one in self.values if one is not None)
         return any(type(one) is type(value) and one == value for one in self.values)
 
@@ -149,7 +152,8 @@ def conditional(change: Change, conditions: Conditions, *, in_patch: bool = Fals
             holds = checked.holds(fields, form)
             if holds is None:
                 if (in_patch or form.of_places) and _alters(call, fields, form):
-                    raise ConversionError(f"expected {condition.text} beside it", touches[0])
+                    place = _first_of(fields, touches, form)
+                    raise ConversionError(f"expected {condition.text} beside it", place)
                 holds = condition.negated
             if holds:
                 call(fields, form)
@@ -178,6 +182,14 @@ def conditional(change: Change, conditions: Conditions, *, in_patch: bool = Fals
         lenient=lambda: conditional(keeping_unfit(change), conditions, in_patch=in_patch),
         of_documents=None if documents is None else conditional(documents, conditions),
     )
+
+
+def _first_of(fields: JsonObject, touches: Sequence[Keys], form: JsonForm) -> Keys:
+    for keys in touches:
+        holder = reach(fields, keys, form, keeps=True) if keys else None
+        if holder is not None and keys[-1] in holder:
+            return keys
+    return touches[0]
 
 
 def _alters(call: ConversionStep, fields: JsonObject, form: JsonForm) -> bool:

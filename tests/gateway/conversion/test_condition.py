@@ -13,6 +13,7 @@ from gateway.conversion.changes.registry import ChangeConfig
 from gateway.conversion.changes.rename import rename
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.formats import json_body
+from gateway.conversion.formats.form_body import convert_form
 from gateway.conversion.formats.json_patch import convert_patch
 from gateway.conversion.version_step import Direction, VersionLink
 from gateway.versions.version import Version
@@ -59,8 +60,9 @@ def test_a_merge_patch_with_the_field_of_the_condition_is_converted(
 
 def test_a_merge_patch_that_cannot_decide_the_condition_is_refused() -> None:
     """Otherwise `total` would reach a charge under the name of the older version."""
-    with pytest.raises(ConversionError, match="expected 'kind' that is charge beside it"):
+    with pytest.raises(ConversionError, match="expected 'kind' that is charge beside it") as caught:
         json_body.convert(b'{"total": 5}', upgrade(CHARGE, patch=True))
+    assert caught.value.place == ("total",)
 
 
 ITEM = {"use": {"group": "item"}, "when": {"field": "kind", "is": "charge"}}
@@ -155,3 +157,22 @@ def test_a_condition_that_cannot_be_checked_is_a_mistake(
     (mistake,) = mistakes.found
     assert mistake.location == ("changes", 0, *at)
     assert text in mistake.text
+
+
+@pytest.mark.parametrize(
+    ("value", "form", "is_converted"),
+    [
+        (5, "n=5", True),
+        (5, "n=5.0", True),
+        (5, "n=6", False),
+        ("5", "n=5", True),
+        (True, "n=true", True),
+        (True, "n=1", False),
+    ],
+)
+def test_a_text_of_a_form_that_contains_a_number_counts_as_a_number(
+    value: object, form: str, is_converted: bool
+) -> None:
+    change = {"rename": {"field": "sum", "to": "total"}, "when": {"field": "n", "is": value}}
+    made = convert_form(f"{form}&total=1".encode(), upgrade(change))
+    assert made == (f"{form}&sum=1" if is_converted else f"{form}&total=1").encode()
