@@ -85,6 +85,8 @@ class UnixTime:
         return Moment(second, str(rest).zfill(digits) if digits else "")
 
     def write(self, moment: Moment) -> str:
+        if not _FIRST <= moment.second <= _LAST:
+            raise ValueError("expected a time in the years 1 to 9999, found another")
         fraction = moment.fraction.ljust(self.places, "0")
         if self.digits is not None:
             fraction = fraction[: self.places + self.digits]
@@ -218,14 +220,16 @@ class TimePattern:
             self._add_half(parts, found["half"])
         year, month, day = parts.get("year", 1970), parts.get("month", 1), parts.get("day", 1)
         hour, minute, second = (parts.get(part, 0) for part in ("hour", "minute", "second"))
-        leap = int(second == _LEAP_SECOND)
+        leap, reason = int(second == _LEAP_SECOND), "a day or hour that does not exist"
         try:
             local = datetime(year, month, day, hour, minute, second - leap, tzinfo=zone)
             passed = local - _EPOCH
             if leap and passed.seconds != _LAST_OF_DAY:
+                reason = "a second 60 that is not at the end of a day in UTC"
                 raise ValueError
             weekday = found.get("weekday")
             if weekday and not _DAYS[local.weekday()].lower().startswith(weekday.lower()):
+                reason = "another day of the week than that of the date"
                 raise ValueError
             # An hour that the clocks skip when they are put forward does not exist.
             if (
@@ -235,9 +239,7 @@ class TimePattern:
             ):
                 raise ValueError
         except (ValueError, OverflowError):
-            raise ValueError(
-                f"expected a time written as {self.name}, found a day or hour that does not exist"
-            ) from None
+            raise ValueError(f"expected a time written as {self.name}, found {reason}") from None
         passed_seconds = passed.days * 86_400 + passed.seconds + leap
         if offset is not None and self.only_zone and offset != self._minutes(passed_seconds):
             name = self.place or offset_text(self.zone)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from gateway.conversion.change import Change
 from gateway.conversion.changes.change_section import FormWays
 from gateway.conversion.changes.time import (
+    Moment,
     MomentForm,
     UnixTime,
     parse_pattern,
@@ -85,6 +86,74 @@ def test_a_value_in_another_notation_is_refused() -> None:
         down(time(RFC, SECONDS), {"f": "2023-11-14_22:13:20Z"})
     with fails("/f", "expected unix time in milliseconds, found something else"):
         spelt(time(RFC, MILLIS), "1e9", upwards=True)
+
+
+NOTATIONS: dict[str, MomentForm] = {
+    "unix": UnixTime(),
+    "unix_ms": UnixTime(3),
+    "rfc3339": RFC,
+    **{
+        pattern: parse_pattern(pattern)
+        for pattern in (
+            "yyyy-MM-dd'T'HH:mm:ss.SSSXX",
+            "EEE, dd MMM yyyy HH:mm:ss 'GMT'",
+            "EEEE, d. MMMM yyyy h:mm a",
+            "dd/MMM/yyyy:HH:mm:ss Z",
+            "M/d/yyyy H:mm",
+            "yyyyMMddHHmmss",
+            "yyyy-MM-dd",
+            "MM/yyyy",
+        )
+    },
+}
+
+
+@LAW
+@given(
+    st.sampled_from([*NOTATIONS]),
+    st.sampled_from([*NOTATIONS]),
+    st.integers(-62135596800, 253402300799),
+    st.from_regex(r"[0-9]{0,6}", fullmatch=True),
+)
+def test_a_time_keeps_what_both_notations_have(
+    source: str, target: str, second: int, digits: str
+) -> None:
+    one, other = NOTATIONS[source], NOTATIONS[target]
+    moment = one.read(one.write(Moment(second, digits)))
+    there = other.write(moment)
+    back = one.read(one.write(other.read(there)))
+    assert other.write(back) == there or one.precision < other.precision
+    if other.precision >= one.precision:
+        assert back.second == moment.second
+        assert back.fraction.rstrip("0") == moment.fraction.rstrip("0")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2024-01-01T00:00:00Z",
+        "2024-01-01t00:00:00z",
+        "2024-01-01 00:00:00Z",
+        "2024-01-01T00:00Z",
+        "2024-01-01T00:00:00.000Z",
+        "2024-01-01T00:00:00-00:00",
+        "2024-01-01T00:00:00+0000",
+        "2024-01-01T00:00:00+00",
+        "2024-01-01T05:30:00+05:30",
+        "2023-12-31T20:30-0330",
+        "2023-12-31T23:59:60Z",
+        "2023-12-31T18:59:60.0-05:00",
+    ],
+)
+def test_each_writing_of_a_moment_is_the_same_unix_time(text: str) -> None:
+    made = down(time(RFC, UnixTime()), {"f": text})
+    assert made == {"f": 1704067200}
+
+
+def test_a_moment_that_unix_time_could_not_return_is_refused() -> None:
+    for text in ("9999-12-31T23:59:60Z", "0001-01-01T00:00:00+00:01"):
+        with fails("/f", "expected a time in the years 1 to 9999, found another"):
+            down(time(RFC, UnixTime()), {"f": text})
 
 
 moments = st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30), timezones=st.just(UTC))

@@ -108,13 +108,45 @@ def test_a_time_with_names_or_few_digits_is_written_as_it_was_read(
     [
         ("yyyy-MM-dd hh:mm a", "2024-01-01 13:00 PM"),
         ("yyyy-MM-dd hh:mm a", "2024-01-01 00:00 AM"),
-        ("EEE, dd MMM yyyy", "Tue, 01 Jan 2024"),
-        ("yyyy-MM-dd HH:mm:ss", "2024-01-01 22:59:60"),
+        ("h:mm a", "0:30 AM"),
+        ("yyyy-MM-dd HH:mm", "2024-01-01 24:00"),
+        ("yyyy-MM-dd HH:mm:ss", "2024-01-01 00:00:61"),
     ],
 )
-def test_a_time_that_contradicts_itself_is_refused(pattern: str, text: str) -> None:
+def test_a_time_that_does_not_exist_is_refused(pattern: str, text: str) -> None:
     with pytest.raises(ValueError, match=r"found a day or hour that does not exist$"):
         parse_pattern(pattern).read(text)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "found"),
+    [
+        ("EEE, dd MMM yyyy", "Tue, 01 Jan 2024", "another day of the week than that of the date"),
+        ("yyyy-MM-dd HH:mm:ss", "2024-01-01 22:59:60", "a second 60 that is not at the end of a"),
+    ],
+)
+def test_a_time_that_contradicts_itself_is_refused(pattern: str, text: str, found: str) -> None:
+    with pytest.raises(ValueError, match=f"^expected a time written as {pattern}, found {found}"):
+        parse_pattern(pattern).read(text)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "written"),
+    [
+        ("h:mm a", "12:30 am", "12:30 AM"),
+        ("hh:mm a", "12:00 pm", "12:00 PM"),
+        ("h:mm a", "01:05 Pm", "1:05 PM"),
+        ("EEEE, d MMMM yyyy", "MONDAY, 01 JANUARY 2024", "Monday, 1 January 2024"),
+        ("EEE, dd MMM yyyy", "mon, 01 jan 2024", "Mon, 01 Jan 2024"),
+        ("yyyy-MM-dd HH:mm:ss xx", "2024-01-01 00:00:00 -0000", "2024-01-01 00:00:00 +0000"),
+        ("yyyy-MM-dd HH:mm:ssXXX", "2016-12-31 23:59:60Z", "2017-01-01 00:00:00Z"),
+        ("yyyy-MM-dd HH:mm:ssXXX", "2017-01-01 05:29:60+05:30", "2017-01-01 05:30:00+05:30"),
+        ("yyyy-MM-dd HH:mm:ss", "2016-12-31 23:59:60", "2017-01-01 00:00:00"),
+    ],
+)
+def test_other_writings_of_a_time_are_read(pattern: str, text: str, written: str) -> None:
+    form = parse_pattern(pattern)
+    assert form.write(form.read(text)) == written
 
 
 def test_a_two_digit_year_is_not_written_for_another_century() -> None:
