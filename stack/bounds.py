@@ -354,6 +354,15 @@ CLIENTS: Mapping[str, Sequence[Bound]] = {
             "as above",
         ),
         Bound(
+            "bytes, values and levels of a YAML body",
+            "fixed",
+            "{size conversion.formats.yaml_body:_MOST_BYTES}; "
+            "{count conversion.formats.yaml_body:_MOST_VALUES}; "
+            "{count conversion.formats.yaml_body:_DEEPEST}",
+            "400 `unconvertible_request`; 502 of a response",
+            "as above",
+        ),
+        Bound(
             "names and indexes of a path in a JSON Patch",
             "fixed",
             "{count conversion.formats.json_patch:_DEEPEST}",

@@ -18,6 +18,8 @@ from gateway.base.request import RequestHead
 from gateway.base.urls import parameters
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.formats import json_body
+from gateway.conversion.formats.json_body import NotJsonError
+from gateway.conversion.formats.yaml_body import json_of
 from gateway.http import content_coding
 from gateway.routing.plan import Options, Plan, plan
 from gateway.routing.snapshot import Route
@@ -218,6 +220,15 @@ def _refuse(word: str) -> None:
     raise AssertionError(f"{word} is not JSON")
 
 
+def read_yaml(data: bytes) -> None:
+    """A YAML document becomes JSON, or is refused."""
+    try:
+        made = json_of(data)
+    except NotJsonError:
+        return
+    _parsed(made)
+
+
 def undo_codings(data: bytes) -> None:
     """The first line is Content-Encoding; the decoded rest stays within the limit."""
     value, _, body = data.partition(b"\n")
@@ -286,6 +297,14 @@ TARGETS = {
             b'{"name": "A B", "place": "C,D", "items": [{"price": 1e400}, {}], "x": -0.0}',
             b'[{"name": {"first": "A", "last": null}, "where": {"city": "C", "zip": "1"}}]',
             b'{"name": "\\ud83d\\ude00 \\u0000", "name": 1}',
+        ),
+    ),
+    "yaml": Target(
+        read_yaml,
+        (
+            b"a: [0644, 0x1F, 1_0, .5, 1e3, ~, yes]\nb: {c: 'd', e: \"\\u00e9\"}\nf: |\n  g\n",
+            b"- a\n- - b\n  - c: d\n- ? e\n  : f\n--- \n",
+            b"a: &x 1\nb: *x\nc: !!int 3\n",
         ),
     ),
     "coding": Target(
