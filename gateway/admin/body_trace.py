@@ -252,9 +252,12 @@ def _beside(message: Message) -> list[str]:
 
 
 def _is_of(declared: VersionLink, used: VersionLink) -> bool:
-    bare = replace(declared, methods=None, operations=None)
-    known = (declared, declared.for_patch(), bare, bare.for_patch())
-    return used in known or used in map(carrying, known)
+    bare, found = (
+        replace(link, methods=None, operations=None, media=None, response_type=None)
+        for link in (declared, used)
+    )
+    known = (bare, bare.for_patch())
+    return found in known or found in map(carrying, known)
 
 
 def _each(

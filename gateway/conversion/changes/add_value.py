@@ -7,8 +7,9 @@ ways: `a[]=x&a[]=y`, `a[0]=x&a[1]=y`, `a=x&a=y`, or with a separator, `a=x,y`.
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 from urllib.parse import quote
 
 from gateway.base.model import NonEmptyText
@@ -80,8 +81,8 @@ class _ListSection(ChangeSection):
             return (Loss(True, text, overwrites=False),)
         return (Loss(False, f"'{self.value}' in '{self.field}' is left out"),)
 
-    def spelled(self, name: str, suffix: str, *, is_header: bool = False) -> "SpelledList":
-        return SpelledList(name, suffix, self.value, self.separator, is_header)
+    def spelled(self, name: str, suffix: str) -> "SpelledList":
+        return SpelledList(name, suffix, self.value, self.separator)
 
 
 class AddValue(_ListSection, BodySection):
@@ -118,7 +119,7 @@ class AddValueParameter(_ListSection, ParameterSection):
     def compile_parameter(self, context: BuildContext) -> ParameterChange:
         field = context.name(self.field, "field")
         context.text(self.value, "value")
-        spelled = self.spelled(*_parts(field), is_header=context.header)
+        spelled = self.spelled(*_parts(field))
         names = (MovedNames((field,), (field,) if self.keep else ()),)
         return ParameterChange(names, spelled.added, _same if self.keep else spelled.removed)
 
@@ -140,85 +141,81 @@ def _same(lines: ParameterLines, _: Spelling) -> ParameterLines:
     return lines
 
 
-@dataclass(frozen=True, slots=True)
-class SpelledList:
+class SpelledList(NamedTuple):
     """A list of strings in a query, in header fields or in a form.
 
     Attributes:
         suffix: The end of the name if the list has no other value: `[]`, `[0]` or empty.
         separator: The string between the values of one line; None if each line is one value.
-        is_header: Whether the lines are header fields, whose values may always be separated by
-            commas (RFC 9110, section 5.6.1).
     """
 
     name: str
     suffix: str
     value: str
     separator: str | None = None
-    is_header: bool = False
 
     def added(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
         """Return the lines with the value. It is written like the last value of the list.
 
         A URL in a response gets no value: the request with this URL gets it.
         """
-        places = [index for index, line in enumerate(lines) if self.is_name(line.key)]
-        if spelling.message == LINK or any(
-            self.value in self._values(lines[index], spelling) for index in places
-        ):
+        places = [index for index, line in enumerate(lines) if self.is_name(line.key, spelling)]
+        known = (value for index in places for value in self._values(lines[index], spelling))
+        if spelling.message == LINK or self.value in known:
             return lines
-        written = spelling.write(self.value)
         if not places:
-            name = spelling.name(f"{self.name}{self.suffix}")
-            return [*lines, ParameterLine(spelling.key(name), name, written)]
+            name = f"{self.name}{self.suffix}"
+            line = ParameterLine(spelling.key(name), spelling.name(name), None)
+            return [*lines, self._with(line, [self.value], spelling)]
         last = lines[places[-1]]
+        index = max(self._index(lines[index]) for index in places) + 1
+        alone = self._with(self._moved(last, index, spelling), [self.value], spelling)
+        made = [last, alone]
         if self.separator is not None:
-            joint = self._joint(last.value or "", spelling)
-            value = f"{last.value}{joint}{written}" if last.value else written
-            made = [last._replace(value=value)]
-        else:
-            number = max(self._index(lines[index]) for index in places) + 1
-            made = [last, self._numbered(last, number, spelling)._replace(value=written)]
+            both = (
+                f"{last.value}{self._joint(spelling)}{alone.value}" if last.value else alone.value
+            )
+            made = [last._replace(value=both)]
         return [*lines[: places[-1]], *made, *lines[places[-1] + 1 :]]
 
     def removed(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
         """Return the lines without the value. The indexes of later values decrease."""
         made, gone = ParameterLines(), 0
         for line in lines:
-            if not self.is_name(line.key):
-                made.append(line)
-                continue
-            values = self._values(line, spelling)
-            if self.value in values:
-                line = line._replace(value=self._without(line.value or "", spelling))
-                if all(value == self.value for value in values):
+            if self.is_name(line.key, spelling):
+                values = self._values(line, spelling)
+                others = [value for value in values if value != self.value]
+                if not others:
                     gone += self._index(line) >= 0
                     continue
-            number = self._index(line)
-            made.append(self._numbered(line, number - gone, spelling) if gone else line)
+                if len(others) < len(values):
+                    line = self._with(line, others, spelling)
+                if gone:
+                    line = self._moved(line, self._index(line) - gone, spelling)
+            made.append(line)
         return made
 
-    def is_name(self, key: str) -> bool:
+    def is_name(self, key: str, spelling: Spelling) -> bool:
         """Return whether the decoded name of a parameter or form field belongs to the list."""
-        name = self.name.lower() if self.is_header else self.name
+        name = spelling.key(self.name)
         return key.startswith(name) and _SUFFIX.fullmatch(key, len(name)) is not None
 
     def _index(self, line: ParameterLine) -> int:
         match = _SUFFIX.fullmatch(line.key, len(self.name))
         return int(match[1]) if match is not None and match[1] else -1
 
-    @property
-    def _between(self) -> str | None:
-        return "," if self.is_header else self.separator
-
     def _values(self, line: ParameterLine, spelling: Spelling) -> list[str]:
         text = spelling.read(line.value or "")
-        if self._between is None:
-            return [text]
-        values = text.split(self._between)
-        return [value.strip(" \t") for value in values] if self.is_header else values
+        return [text] if self.separator is None else text.split(self.separator)
 
-    def _numbered(self, line: ParameterLine, index: int, spelling: Spelling) -> ParameterLine:
+    def _with(self, line: ParameterLine, values: list[str], spelling: Spelling) -> ParameterLine:
+        return line._replace(value=self._joint(spelling).join(map(spelling.write, values)))
+
+    def _joint(self, spelling: Spelling) -> str:
+        joint = self.separator or ""
+        return quote(joint, safe=_SAFE) if spelling.what == QUERY.what else joint
+
+    def _moved(self, line: ParameterLine, index: int, spelling: Spelling) -> ParameterLine:
         """Return the line with another index; a name that has no index, such as `a[]`, stays."""
         if self._index(line) < 0:
             return line
@@ -226,26 +223,6 @@ class SpelledList:
         if not count:  # the client has escaped the digits
             name = spelling.name(f"{self.name}[{index}]")
         return line._replace(key=spelling.key(name), name=name)
-
-    def _joint(self, raw: str, spelling: Spelling) -> str:
-        """Return the separator as the client writes it, or as it is if a URL may contain it."""
-        assert self.separator is not None
-        coded = spelling.write(self.separator)
-        if coded in raw or spelling is not QUERY.of(spelling.message):
-            return coded
-        return quote(self.separator, safe=_SAFE)
-
-    def _without(self, raw: str, spelling: Spelling) -> str:
-        if self._between is None:
-            return raw
-        spellings = {self._between, spelling.write(self._between)}
-        joints = "|".join(map(re.escape, sorted(spellings)))
-        pieces = re.split(f"({joints})", raw, flags=re.IGNORECASE)
-        pairs = zip(["", *pieces[1::2]], pieces[::2], strict=True)
-        kept = [pair for pair in pairs if spelling.read(pair[1]).strip(" \t") != self.value]
-        made = "".join(text for pair in kept for text in pair)
-        made = made[len(kept[0][0]) if kept else 0 :]
-        return made.strip(" \t") if self.is_header else made
 
 
 def add_value(
@@ -365,7 +342,7 @@ def _change_form(
     known = {
         key: value if isinstance(value, list) else [value]
         for key, value in fields.items()
-        if spelled.is_name(key)
+        if spelled.is_name(key, _FORM)
     }
     lines = [ParameterLine(key, key, str(one)) for key, some in known.items() for one in some]
     if not lines and not creates:

@@ -1,10 +1,13 @@
 """Conversions for certain media types of requests and responses, over sockets."""
 
 import json
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gateway.__main__ import main
 from tests.gateway.kit import StartGateway
 from tests.gateway.live.conftest import House
 from tests.gateway.live.raw import answer, ask, get
@@ -168,3 +171,20 @@ def test_yaml_that_is_not_safe_is_refused_unless_malformed_bodies_are_kept(
     kept = rules.replace("+yaml\n", "+yaml\n        malformed: keep\n")
     assert ask(reloaded(kept), "PATCH", "/apis/v1/pods/a", APPLY, body=body).status == 200
     assert house.service.last.body == body
+
+
+def test_convert_and_explain_use_the_media_type_of_the_message(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules, body = tmp_path / "gateway.yaml", tmp_path / "body.json"
+    rules.write_text(RULES.format(port=9))
+    body.write_text('{"value":1}')
+    request = ["PATCH /apis/v1/pods/a", "-H", "Content-Type: application/merge-patch+json"]
+    explain = ["explain", str(rules), *request, "--body", str(body)]
+    convert = ["convert", "k8s", "--from", "1", "--to", "2", "--request", *request]
+    for line in (explain, [*convert, "--body", str(body), "--file", str(rules)]):
+        monkeypatch.setattr(sys, "argv", ["gateway", *line])
+        assert main() == 0
+    printed = capsys.readouterr().out
+    assert "apis.k8s.conversions[1].changes[0].rename, to version 2" in printed
+    assert printed.count('{"merged":1}\n') == 2
