@@ -21,6 +21,7 @@ Schema = dict[str, object]
 Flat = dict[str, Any]
 """A flat schema: it has exactly one type, and no $ref, anyOf or oneOf. Members of `allOf` are
 constraints that are not analysed."""
+Words = Iterable[object] | None
 Effect = Callable[[Flat], object]
 """A function that maps the flat schema before a change to the schema after the change."""
 
@@ -521,13 +522,7 @@ class SchemaImage(Schemas):
         finally:
             self._keeps_way, self._keeps_values = before
 
-    def refused(
-        self,
-        flat: object,
-        reason: str,
-        made: object = False,
-        words: Iterable[object] | None = (),
-    ) -> object:
+    def refused(self, flat: object, reason: str, made: object = False, words: Words = ()) -> object:
         """Record that a change may refuse values, and return the schema after the change.
 
         Args:

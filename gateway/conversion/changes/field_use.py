@@ -23,6 +23,7 @@ from gateway.conversion.schema import (
     Flat,
     SchemaImage,
     Taken,
+    Words,
     union,
 )
 
@@ -269,13 +270,7 @@ class _Trace(SchemaImage):
         name = schema.get(_NAME) if isinstance(schema, dict) else None
         return found if name is None else [{**flat, _NAME: name} for flat in found]
 
-    def refused(
-        self,
-        flat: object,
-        reason: str,
-        made: object = False,
-        words: Iterable[object] | None = (),
-    ) -> object:
+    def refused(self, flat: object, reason: str, made: object = False, words: Words = ()) -> object:
         if isinstance(flat, dict) and _NAME in flat:
             types = self.refused_types.setdefault(flat[_NAME], {})
             types[flat["type"]] = made is not False

@@ -188,11 +188,11 @@ def _mapping(words: Mapping[Scalar, Scalar], unknown: Otherwise) -> ValueRewrite
         if flat["type"] == "null":
             return listed([_value(words[None])]) if None in words else flat
         if flat["type"] in ("object", "array"):
-            return (
-                flat
-                if unknown is Unknown.KEEP
-                else image.refused(flat, f"{flat['type']} values are not in the map")
-            )
+            if unknown is Unknown.KEEP:
+                return flat
+            # A map with a default converts every scalar, which is what such a field has.
+            refused = () if unknown is Unknown.REFUSE else None
+            return image.refused(flat, f"{flat['type']} values are not in the map", False, refused)
         known = [_value(word) for word in words.values()]
         if unknown is Unknown.KEEP:
             return union((listed(known), flat))

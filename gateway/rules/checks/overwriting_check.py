@@ -63,6 +63,17 @@ def converted_pairs(endpoint: Endpoint) -> Iterable[tuple[Version, Version]]:
     return (pair for pair in found if pair[0] != pair[1])
 
 
+def parts_between(parts: Iterable[Part], client: Version, service: Version) -> list[Part]:
+    """Return the parts of the conversions to a client's version, in the order of an upgrade.
+
+    If the client's version is older than that of the service, the order is that of a downgrade.
+    """
+    low, high = sorted((client, service))
+    found = [part for part in parts if low <= part.link.older < high]
+    found.sort(key=lambda part: part.link.older)
+    return found if client > service else found[::-1]
+
+
 class _Check(NamedTuple):
     api: Api
     endpoint: Endpoint
@@ -84,7 +95,8 @@ class _Check(NamedTuple):
         )
         if client_bodies is not None and not client_bodies:
             return {}
-        sent = ((part, self._sent(part.link, method)) for part in self._between)
+        between = parts_between(self.parts, self.client, self.service)
+        sent = ((part, self._sent(part.link, method)) for part in between)
         parts = [(part, by) for part, by in sent if by]
         if service_bodies is None or any(part.link.operations for part in self.parts):
             service_bodies = [(here.text, None)]
@@ -97,13 +109,6 @@ class _Check(NamedTuple):
                 if text not in lost:
                     lost.append(text)
         return found
-
-    @property
-    def _between(self) -> list[Part]:
-        low, high = sorted((self.client, self.service))
-        found = [part for part in self.parts if low <= part.link.older < high]
-        found.sort(key=lambda part: part.link.older)
-        return found if self._upwards else found[::-1]
 
     @property
     def _upwards(self) -> bool:

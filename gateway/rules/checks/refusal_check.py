@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from gateway.base.mistakes import Location, Mistakes
-from gateway.conversion.changes.change_section import BuildContext, ParameterSection
 from gateway.conversion.changes.unfit_option import policy_of
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.declared.conversion import Part
@@ -19,7 +18,7 @@ from gateway.conversion.unfit import Unfit
 from gateway.conversion.version_step import MessageKind
 from gateway.routing.snapshot import Api, Endpoint
 from gateway.rules.checks.fields import asked_operations, path_of
-from gateway.rules.checks.overwriting_check import converted_pairs
+from gateway.rules.checks.overwriting_check import converted_pairs, parts_between
 from gateway.verify.located_operation import LocatedOperation
 from gateway.verify.openapi.body_fields import BodyFields
 from gateway.verify.openapi.openapi import statuses_of
@@ -46,17 +45,22 @@ class _Refusals:
     keyword: str
     fields: str
     at: Location
-    misfits: list[Misfit]
     remedy: str
+    misfits: list[Misfit]
     operations: dict[str, None] = field(default_factory=dict)
 
     @property
-    def reason(self) -> str:
-        words = dict.fromkeys(str(word) for one in self.misfits for word in one.words)
+    def text(self) -> tuple[str, str]:
+        """The parts of the warning before and after the fields."""
+        words = list(dict.fromkeys(str(word) for one in self.misfits for word in one.words))
         if words and all(one.words for one in self.misfits):
-            return f"a value may be {_listed(list(words), _VALUES)}"
-        found = sorted(self.misfits, key=lambda one: not one.partial)
-        return found[0].reason.partition(", found")[0]
+            reason = f"a value may be {_listed(words, _VALUES)}"
+        else:
+            found = sorted(self.misfits, key=lambda one: not one.partial)
+            reason = found[0].reason.partition(", found")[0]
+        operations = _listed(list(self.operations), _OPERATIONS)
+        rest = f"can refuse the whole response of {operations}: {reason}; {self.remedy}"
+        return f"warning: {self.keyword} of", rest
 
 
 def warn_of_refusals(
@@ -66,16 +70,20 @@ def warn_of_refusals(
     mistakes: Mistakes,
 ) -> None:
     """Warn of changes without `unfit` that can refuse responses, and check `unfit: omit`."""
-    found: dict[tuple[Location, str], _Refusals] = {}
-    for (client, service), endpoints in _pairs(api).items():
-        upwards = client > service
-        between = _between(parts, client, service)
-        if client in described:
-            own = _bodies(api, described[client], client, service, between[::-1])
-            for one in own:
-                _check_omissions(one, client, mistakes, upwards=upwards)
+    found: dict[Location, _Refusals] = {}
+    for (service, upwards), ends in _ends(api).items():
+        for client in ends:
+            between = _responding(parts_between(parts, client, service))
+            if client in described and any(map(_omits, between)):
+                own = _bodies(api, described[client], client, service, between[::-1])
+                for one in own:
+                    _check_omissions(one, client, mistakes, upwards=upwards)
+        # The parts for the most distant client include those for all others.
+        client = (max if upwards else min)(ends)
+        between = _responding(parts_between(parts, client, service))
         bodies = _bodies(api, described.get(service, ()), service, client, between)
         known = {part.at for one in bodies for part in one.parts}
+        endpoints = [endpoint for some in ends.values() for endpoint in some]
         bodies += [
             _Bodies({}, (part,), _operations(part, endpoints, upwards=upwards))
             for part in between
@@ -83,42 +91,31 @@ def warn_of_refusals(
         ]
         for one in bodies:
             for refusals in _refusals(one, upwards=upwards):
-                first = found.setdefault((refusals.at, refusals.fields), refusals)
+                first = found.setdefault(refusals.at, refusals)
                 first.misfits += refusals.misfits if first is not refusals else []
                 first.operations |= one.operations
-    grouped: dict[tuple[str, str, str, str], dict[str, Location]] = {}
-    for each in sorted(found.values(), key=lambda refusals: refusals.at):
-        operations = _listed(list(each.operations), _OPERATIONS)
-        key = each.keyword, each.reason, operations, each.remedy
-        grouped.setdefault(key, {}).setdefault(each.fields, each.at)
-    for (keyword, reason, operations, remedy), fields in grouped.items():
+    grouped: dict[tuple[str, str], dict[str, Location]] = {}
+    for at in sorted(found):
+        grouped.setdefault(found[at].text, {}).setdefault(found[at].fields, at)
+    for (begin, rest), fields in grouped.items():
         names = list(fields)
         for index in range(0, len(names), _FIELDS):
             listed = ", ".join(names[index : index + _FIELDS])
-            mistakes.warn(
-                f"warning: {keyword} of {listed} can refuse the whole response of"
-                f" {operations}: {reason}; {remedy}",
-                *fields[names[index]],
-            )
+            mistakes.warn(f"{begin} {listed} {rest}", *fields[names[index]])
 
 
-def _pairs(api: Api) -> dict[tuple[Version, Version], list[Endpoint]]:
-    found: dict[tuple[Version, Version], list[Endpoint]] = {}
+def _ends(api: Api) -> dict[tuple[Version, bool], dict[Version, list[Endpoint]]]:
+    """Return the clients of each service's version, older or newer (True), with the endpoints."""
+    found: dict[tuple[Version, bool], dict[Version, list[Endpoint]]] = {}
     for endpoint in api.endpoints:
-        for pair in converted_pairs(endpoint):
-            found.setdefault(pair, []).append(endpoint)
+        for client, service in converted_pairs(endpoint):
+            ends = found.setdefault((service, client > service), {})
+            ends.setdefault(client, []).append(endpoint)
     return found
 
 
-def _between(parts: Sequence[Part], client: Version, service: Version) -> list[Part]:
-    low, high = sorted((client, service))
-    found = [
-        part
-        for part in parts
-        if low <= part.link.older < high and part.link.on - {MessageKind.REQUEST}
-    ]
-    found.sort(key=lambda part: part.link.older)
-    return found if client > service else found[::-1]
+def _responding(parts: Iterable[Part]) -> list[Part]:
+    return [part for part in parts if part.link.on - {MessageKind.REQUEST}]
 
 
 def _bodies(
@@ -134,8 +131,7 @@ def _bodies(
         for key, schema in operation.responses.items():
             for status in () if schema is None else statuses_of(key):
                 applied = tuple(part for part in parts if asked.is_changed_by(part.link, status))
-                if applied and operation.key(status) == key:
-                    assert schema is not None
+                if schema is not None and applied and operation.key(status) == key:
                     same = (id(schema), *(part.at for part in applied))
                     bodies = found.setdefault(same, _Bodies(schema, applied, {}))
                     bodies.operations[f"{operation.method} {operation.path}"] = None
@@ -143,16 +139,14 @@ def _bodies(
 
 
 def _operations(part: Part, endpoints: Iterable[Endpoint], *, upwards: bool) -> dict[str, None]:
-    link = part.link
+    link, found = part.link, dict[str, None]()
     if link.operations is not None:
         sides = (operation.side(newer=upwards) for operation in link.operations)
         return {side.text: None for side in sides if side is not None}
-    found: dict[str, None] = {}
     for endpoint in endpoints:
         path = endpoint.template.text
         if link.paths is None or path in link.paths:
-            methods = link.methods or endpoint.methods
-            named = [] if methods is None else sorted({*methods} - {"HEAD", "OPTIONS"})
+            named = sorted({*(link.methods or endpoint.methods or ())} - {"HEAD", "OPTIONS"})
             found |= dict.fromkeys([f"{method} {path}" for method in named] or [path])
     return found
 
@@ -160,50 +154,52 @@ def _operations(part: Part, endpoints: Iterable[Endpoint], *, upwards: bool) -> 
 def _refusals(bodies: _Bodies, *, upwards: bool) -> Iterator[_Refusals]:
     fields = BodyFields(bodies.schema)
     for part in bodies.parts:
+        is_open = "unfit" not in part.config.model_fields_set
         changes = list(part.changes())
         for change in changes if upwards else reversed(changes):
             compiled = change.change(part.link)
             misfits = fields.apply(compiled, change.place, upwards=upwards)
-            if misfits and change.unfit is None and "unfit" not in part.config.model_fields_set:
-                keyword, label = change.section.keyword, _label(change, upwards=upwards)
+            if misfits and is_open and change.unfit is None:
                 remedy = _INTENDED if compiled is not None and compiled.whole else _REMEDY
-                yield _Refusals(keyword, label, change.at, misfits, remedy)
-        if "unfit" not in part.config.model_fields_set:
-            yield from _of_headers(part, upwards=upwards)
+                label = _label(change, upwards=upwards)
+                yield _Refusals(change.section.keyword, label, change.at, remedy, misfits)
+        yield from _of_headers(part, upwards=upwards) if is_open else ()
 
 
 def _of_headers(part: Part, *, upwards: bool) -> Iterator[_Refusals]:
     for index, entry in enumerate(part.config.headers):
-        for keyword, section in entry.named().items() if entry.unfit is None else ():
-            reason = _header_refusal(section, upwards=upwards)
-            if reason:
-                names = ", ".join(f"'{name}'" for name in section.parameter_use.makes)
-                at = (*part.at, "headers", index, keyword)
-                yield _Refusals(keyword, f"the header {names}", at, [Misfit(reason)], _REMEDY)
-
-
-def _header_refusal(section: ParameterSection, *, upwards: bool) -> str:
-    use = section.parameter_use
-    names = use.takes if upwards else use.makes
-    change = section.parameter_change(BuildContext((), Mistakes(), header=True))
-    if change is None:
-        return ""
-    lines = [ParameterLine(name.lower(), name, _UNUSUAL) for name in names]
-    try:
-        (change.up if upwards else change.down)(lines, FIELDS)
-    except ConversionError as error:
-        return error.reason
-    return ""
+        ((keyword, section),) = entry.named().items()
+        change, use = part.link.headers[index], section.parameter_use
+        names = use.takes if upwards else use.makes
+        lines = [ParameterLine(name.lower(), name, _UNUSUAL) for name in names]
+        try:
+            (change.up if upwards else change.down)(lines, FIELDS)
+        except ConversionError as error:
+            label, at = f"the header {_quoted(names)}", (*part.at, "headers", index, keyword)
+            if entry.unfit is None:
+                yield _Refusals(keyword, label, at, _REMEDY, [Misfit(error.reason)])
 
 
 def _label(change: DeclaredChange, *, upwards: bool) -> str:
-    names = [name for name in _names(change, upwards=upwards) if name]
-    holders = tuple(f"{name}{sign}" for name in names for sign in ".[")
-    return ", ".join(f"'{name}'" for name in names if not name.startswith(holders)) or "the body"
+    """Return the fields of a change, relative to the object that it applies to."""
+    own = getattr(change.section, "field", None)
+    if isinstance(own, str) and not upwards:
+        return _quoted((own,))
+    names = [name for name in _names(change._replace(place=""), upwards=upwards) if name]
+    return _quoted(names) or ("the object" if change.place else "the body")
+
+
+def _quoted(names: Iterable[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names)
 
 
 def _names(change: DeclaredChange, *, upwards: bool) -> tuple[str, ...]:
     return change.field_use.takes if upwards else change.field_use.makes
+
+
+def _omits(part: Part) -> bool:
+    unfits = [part.config.unfit, *(change.unfit for change in part.changes())]
+    return any(one and policy_of(one, "").responses is Unfit.OMIT for one in unfits)
 
 
 def _check_omissions(

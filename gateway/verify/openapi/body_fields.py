@@ -26,6 +26,7 @@ from gateway.conversion.schema import (
     Schema,
     SchemaImage,
     UndecidedError,
+    Words,
     definitions,
     elements_of,
     field_of,
@@ -74,13 +75,7 @@ class DescribedSchemas(SchemaImage):
             return [flat for flat in found if flat["type"] == "object"] or found
         return found
 
-    def refused(
-        self,
-        flat: object,
-        reason: str,
-        made: object = False,
-        words: Iterable[object] | None = (),
-    ) -> object:
+    def refused(self, flat: object, reason: str, made: object = False, words: Words = ()) -> object:
         super().refused(flat, reason, made, words)
         return flat if made is False else made
 

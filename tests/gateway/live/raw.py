@@ -64,6 +64,7 @@ class Answer(Message):
         assert problem["detail"].endswith(".")
         assert problem["instance"].isascii()
         known = {"type", "title", "status", "detail", "instance", "code", "supportedVersions"}
+        known |= {"serviceStatus"}
         assert set(problem) <= known
         return problem
 

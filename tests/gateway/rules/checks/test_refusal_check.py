@@ -31,6 +31,7 @@ apis:
 """
 STATE = "map: { field: state, values: { OPEN: open, DONE: closed } }"
 TIME = "time: { field: created, newer: rfc3339, older: unix }"
+SOMETIMES = "{ invert: { field: n }, when: { field: k, is: 1 } }"
 REMEDY = "; set unfit to keep, omit or refuse such values"
 OF_ORDERS = "can refuse the whole response of GET /v{version}/orders: "
 
@@ -76,6 +77,11 @@ def warned(folder: Path, conversion: str, newer: str | None = None) -> list[str]
         (f"changes: [ {STATE} ]", ["map of 'state' - a value may be none of OPEN, DONE"]),
         ("changes: [ rename: { field: a, to: b } ]", []),
         ("changes: [ map: { field: s, values: { A: b }, unknown: keep } ]", []),
+        ("changes: [ map: { field: s, values: { A: b }, default: { older: c } } ]", []),
+        (
+            f"changes: [ pick: {{ field: p, to: q }}, {SOMETIMES} ]",
+            ["pick of 'p' - expected an array", "invert of 'n' - expected a boolean"],
+        ),
         (
             f"changes: [ {TIME}, {{ {TIME.replace('created', 'paid')} }} ]",
             ["time of 'created', 'paid' - expected a time written as 2026-12-31T18:00:00Z"],
@@ -83,7 +89,7 @@ def warned(folder: Path, conversion: str, newer: str | None = None) -> list[str]
         ("changes: [ split: { field: n, into: [a, b] } ]", ["split of 'n' - expected a string"]),
         (
             "changes: [ use: { group: item, at: ['lines[]'] } ]",
-            ["map of 'lines[].state' - a value may be none of OPEN, DONE"],
+            ["map of 'state' - a value may be none of OPEN, DONE"],
         ),
         (
             'headers: [ map: { field: X-Mode, values: { fast: "1" } } ]',
