@@ -132,7 +132,10 @@ def presence_of(one: SoughtField, fields: BodyFields) -> Presence | None:
     if path is None:
         return None
     if one.prefix is None:
-        return fields.look_up(path)
+        # A form may have the brackets of a list in its name.
+        listed = path._replace(keys=(*path.keys[:-1], f"{path.keys[-1]}[]"))
+        found = fields.look_up(path), fields.look_up(listed)
+        return Presence.DECLARED if Presence.DECLARED in found else found[0]
     return fields.look_up_prefixed(path, one.prefix, one.but)
 
 

@@ -804,3 +804,42 @@ def test_a_document_may_name_a_list_without_its_brackets(tmp_path: Path) -> None
     for name in ("expand", "expand[]"):
         newer = {"/payments": {"post": written_operation("query", **{name: 1, "max": 1})}}
         assert checked(tmp_path, older, newer, configuration) == []
+
+
+EXPANDED = """\
+services: { new: { targets: ["http://127.0.0.1:9002"] } }
+apis:
+  pay:
+    versions: { "1": { via: "2", schema: v1.json }, "2": { service: new, schema: v2.json } }
+    endpoints: [ { path: "/{rest*}", version: { in: header, name: V } } ]
+    conversions:
+      - between: ["1", "2"]
+        on: requests
+        allow_loss: each version has its own lists
+        changes: [ { add_value: { field: "expand[]", value: owner } } ]
+"""
+
+
+def form_with_list(name: str, style: str) -> dict[str, object]:
+    form = {
+        "encoding": {name: {"style": style, "explode": True}},
+        "schema": {**CLOSED, "properties": {name: {"type": "array", "items": TEXT}}},
+    }
+    content = {"content": {"application/x-www-form-urlencoded": form}}
+    return {"/pay": {"post": {"requestBody": content, "responses": {}}}}
+
+
+@pytest.mark.parametrize(
+    ("name", "style"), [("expand", "deepObject"), ("expand", "form"), ("expand[]", "form")]
+)
+def test_a_list_of_a_form_is_found_with_and_without_brackets(
+    tmp_path: Path, name: str, style: str
+) -> None:
+    pay = form_with_list(name, style)
+    assert checked(tmp_path, pay, pay, EXPANDED) == []
+
+
+def test_a_list_that_no_form_has_is_reported(tmp_path: Path) -> None:
+    pay = form_with_list("extend", "form")
+    with pytest.raises(ConfigError, match="no body of version 2 has 'expand'"):
+        checked(tmp_path, pay, pay, EXPANDED)
