@@ -380,3 +380,41 @@ def test_a_document_without_operations_at_the_endpoints_is_refused(tmp_path: Pat
     elsewhere = {"openapi": "3.1.0", "paths": {"/other": {"get": {}}}}
     with pytest.raises(VerifyError, match=r"v1.json has none of the operations"):
         outcomes(tmp_path, elsewhere, elsewhere)
+
+
+def form_document(properties: dict[str, Any], *nested: str) -> dict[str, object]:
+    form = {
+        "encoding": {name: {"style": "deepObject", "explode": True} for name in nested},
+        "schema": {"type": "object", "properties": properties},
+    }
+    content = {"content": {"application/x-www-form-urlencoded": form}}
+    operation = {"requestBody": content, "responses": {"200": body(thing())}}
+    return {"openapi": "3.1.0", "paths": {"/thing": {"put": operation}}}
+
+
+PROMOTION = thing(("type",), coupon=TEXT, type={"enum": ["coupon"]})
+FREE = {"type": "object", "additionalProperties": TEXT}
+
+
+@pytest.mark.parametrize(
+    ("names", "holds"),
+    [
+        (("promotion[coupon]", "promotion[type]"), True),
+        ((r"promotion\\[coupon\\]", r"promotion\\[type\\]"), True),
+        (("promotion.coupon", "promotion.type"), False),
+    ],
+)
+def test_a_nested_field_of_a_form_has_the_name_that_clients_write(
+    tmp_path: Path, names: tuple[str, str], holds: bool
+) -> None:
+    older = form_document({"coupon": TEXT, "metadata": FREE}, "metadata")
+    newer = form_document({"promotion": PROMOTION, "metadata": FREE}, "promotion", "metadata")
+    changes = (
+        f'{{ rename: {{ field: "{names[0]}", to: coupon }} }},'
+        f' {{ default: {{ field: "{names[1]}", value: coupon }} }}'
+    )
+    (form, *_) = outcomes(tmp_path, older, newer, changes)
+    assert isinstance(form, ClaimProof)
+    assert form.holds is holds
+    reasons = [finding.reason for finding in form.findings]
+    assert all("changes name its nested field as 'promotion[" in reason for reason in reasons)
