@@ -246,7 +246,7 @@ def _called(code: PythonFunction, given: Document, keys: Keys) -> Document:
     try:
         return code(given)
     except Refused as error:
-        reason = printable(error.reason[:_MOST_CHARACTERS])
+        reason = printable(error.reason[:_MOST_CHARACTERS]).strip() or FunctionError().reason
         place = (*keys, *_tokens(error.pointer, given))
         raise ConversionError(reason, place, f"{_name(code)} refused it: {reason}") from None
     except FunctionError as error:
@@ -258,7 +258,7 @@ def _called(code: PythonFunction, given: Document, keys: Keys) -> Document:
 
 def _tokens(pointer: str, value: Document) -> Tokens:
     """Return the location of a pointer in a value; empty if it is not a JSON Pointer."""
-    parts = pointer[:_MOST_CHARACTERS].split("/")
+    parts = printable(pointer[:_MOST_CHARACTERS]).split("/")
     found: list[str | int] = []
     for part in parts[1:] if parts[0] == "" else ():
         token: str | int = part.replace("~1", "/").replace("~0", "~")

@@ -226,3 +226,16 @@ def test_the_only_api_of_a_file_has_its_format_for_every_error(
     assert get(program, "/nowhere").json["error"]["type"] == 40
     malformed = get(program, "/shop/orders", "Content-Length: x")
     assert (malformed.status, malformed.json["error"]["type"]) == (400, 4)
+
+
+def test_an_api_without_versions_has_its_own_error_format(
+    reloaded: StartGateway, house: House
+) -> None:
+    errors = '{ body: { own: "{code}" }, codes: { method_not_allowed: 5, default: 6 } }'
+    program = reloaded(
+        f"services: {{ told: {{ targets: ['http://127.0.0.1:{house.service.port}'] }} }}\n"
+        f"apis: {{ a: {{ service: told, errors: {errors}, endpoints: [ {{ path: /a,"
+        " methods: [GET] } ] } }"
+    )
+    assert ask(program, "DELETE", "/a").json == {"own": 5}
+    assert get(program, "/b").json == {"own": 6}

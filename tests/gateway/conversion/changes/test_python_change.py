@@ -216,6 +216,7 @@ def test_a_function_for_a_parameter_receives_the_message() -> None:
         ("/gone/0", "/i/0/f/gone/0"),
         ("no pointer", "/i/0/f"),
         (f"/{'x' * 900}", f"/i/0/f/{'x' * 199}"),
+        ("/a\ud800\n", "/i/0/f/a\\ud800\\n"),
     ],
 )
 @pytest.mark.parametrize(
@@ -224,6 +225,8 @@ def test_a_function_for_a_parameter_receives_the_message() -> None:
         ("no lines", "no lines"),
         ("a\r\n\x1b[31m\0b", "a\\r\\n\\x1b[31m\\x00b"),
         ("x" * 900, "x" * 200),
+        (" \ud800", "\\ud800"),
+        (" ", "the Python function rejected the value"),
     ],
 )
 def test_the_reason_of_a_function_is_shown_shortened_and_escaped(
