@@ -301,6 +301,8 @@ def with_outcome(exchange: Exchange, plan: Plan, response: UpstreamHead, fault: 
     fields = list(found.values())
     converting = (plan.operation_path or plan.route).response
     if converting is not None:
+        if converting.filters_responses:
+            converting = converting.of_response(response.fields)
         given = converting, plan, exchange.method, response
         _, represented, declared, tag_key = _response_conversion(*given)
         if tag_key is not None:

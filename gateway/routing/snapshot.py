@@ -485,8 +485,8 @@ class Snapshot:
     def errors_at(self, path: str) -> ErrorTemplate | None:
         """Return the format of errors for a path without endpoint; None for problem details.
 
-        It is that of the API whose endpoints have the longest common beginning with the path, or of
-        the only API. Endpoints of several APIs with the same beginning leave the API undecided.
+        It is that of the only API, or of the API whose endpoints share most segments with the
+        beginning of the path. If several APIs share them, errors are problem details.
         """
         if self.errors is None:
             return None

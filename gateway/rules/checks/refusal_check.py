@@ -105,7 +105,10 @@ def warn_of_refusals(
 
 
 def _ends(api: Api) -> dict[tuple[Version, bool], dict[Version, list[Endpoint]]]:
-    """Return the clients of each service's version, older or newer (True), with the endpoints."""
+    """Return the versions of clients and their endpoints, by the version of the service.
+
+    The second part of the key is true for clients of newer versions than the service.
+    """
     found: dict[tuple[Version, bool], dict[Version, list[Endpoint]]] = {}
     for endpoint in api.endpoints:
         for client, service in converted_pairs(endpoint):
