@@ -1,5 +1,6 @@
 """Message: the query and header fields of a message, which are converted together with its body."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
@@ -188,6 +189,10 @@ def request_message(
 
 def message_of(form: JsonForm) -> Message | None:
     return form.message if isinstance(form.message, Message) else None
+
+
+SAMPLE_CAPTURES: Mapping[str, str] = defaultdict(lambda: "1")
+"""The captures of an example without a path: each of them has the value 1."""
 
 
 class Place(Protocol):

@@ -1,7 +1,6 @@
 """Conversions of one part of a message: its body, its query parameters or its header fields."""
 
 import re
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -13,7 +12,7 @@ from gateway.conversion.chain import BodyConversion, Conversion
 from gateway.conversion.change import Change
 from gateway.conversion.formats import json_body
 from gateway.conversion.formats.form_body import convert_form, json_from
-from gateway.conversion.message import Message, QueryWalk
+from gateway.conversion.message import SAMPLE_CAPTURES, Message, QueryWalk
 from gateway.conversion.parameter_change import (
     FIELDS,
     QUERY,
@@ -162,7 +161,7 @@ def convert_message(
         query = _parameter_lines(document.get("query"), QUERY)
         fields = _parameter_lines(document.get("headers"), FIELDS)
         way = QueryWalk(query, steps)
-        message = Message(method, captures=_CAPTURES, headers=fields, query=query, way=way)
+        message = Message(method, captures=SAMPLE_CAPTURES, headers=fields, query=query, way=way)
         has_body = "body" in document
         is_form, content = form and has_body, document.get("body", {})
         given = urlencode(_lines(content)).encode() if is_form else msgspec.json.encode(content)
@@ -227,13 +226,11 @@ def _parameter_lines(document: object, spelling: Spelling) -> ParameterLines:
     ]
 
 
-# Any capture of the path of a request.
-_CAPTURES = defaultdict[str, str](lambda: "1")
 _SAMPLES = {Type.TEXT: "x", Type.NUMBER: "1", Type.BOOLEAN: "true"}
 
 
 def _sample(conversion: BodyConversion) -> Message:
-    message = Message(status=200, captures=_CAPTURES)
+    message = Message(status=200, captures=SAMPLE_CAPTURES)
     for link in conversion.links:
         for change in link.changes:
             carried = change.carried

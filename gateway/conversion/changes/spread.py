@@ -52,7 +52,7 @@ class _SpreadSection(BodySection):
     capture: Name | None = None
     """The capture in the path of the operation or the endpoint, such as id of
     `/customers/{id}/cards`, that has the value if no element has it. It has precedence over
-    `default`. By default, the path has no value."""
+    `default`. In `examples`, the value is 1. By default, the path has no value."""
     type: Literal["text", "number"] = "text"
     """The type of the value of `capture`. The default is text."""
 

@@ -15,7 +15,7 @@ from gateway.conversion.declared.conversion import ExampleConfig, ExampleMessage
 from gateway.conversion.document import MISSING
 from gateway.conversion.formats import json_body
 from gateway.conversion.media_filter import RequestMedia, request_media
-from gateway.conversion.message import Message, QueryWalk
+from gateway.conversion.message import SAMPLE_CAPTURES, Message, QueryWalk
 from gateway.conversion.operation_path import find_operation_path
 from gateway.conversion.parameter_change import (
     ParameterLine,
@@ -198,7 +198,12 @@ def _complaint(example: ExampleConfig, applied: _Applied, direction: Direction) 
     steps = applied.conversion.query_steps(applied.method or "POST")
     way = QueryWalk(parse_query(example.older_message.query), steps)
     message = Message(
-        applied.method or "POST", status=applied.status, headers=fields, query=query, way=way
+        applied.method or "POST",
+        captures=SAMPLE_CAPTURES,
+        status=applied.status,
+        headers=fields,
+        query=query,
+        way=way,
     )
     body = msgspec.json.encode(given[0])
     if conversion is not None:

@@ -209,3 +209,27 @@ def test_an_example_fails_if_a_python_function_is_too_slow(tmp_path: Path) -> No
         check_conversions(path, {}, load_file(path, {}))
     (issue,) = caught.value.issues
     assert "it does not fit: the body: the Python functions took longer than 0.05 s" in issue.text
+
+
+CARDS = """\
+services: { new: { targets: ["http://127.0.0.1:9002"] } }
+apis:
+  shop:
+    versions: { "1": { via: "2" }, "2": { service: new } }
+    endpoints: [ { path: "/v{version}/customers/{id}/cards", version: { in: path } } ]
+    conversions:
+      - between: ["1", "2"]
+        changes:
+          - collect: { field: "data[].owner", into: owner, keep: false, capture: id, type: number }
+            allow_loss: the owner is in the path
+        examples: [ { older: { data: [], owner: OWNER }, newer: { data: [] } } ]
+"""
+
+
+def test_a_value_of_the_path_is_1_in_an_example(tmp_path: Path) -> None:
+    path = tmp_path / "gateway.yaml"
+    path.write_text(CARDS.replace("OWNER", "1"))
+    check_conversions(path, {}, load_file(path, {}))
+    path.write_text(CARDS.replace("OWNER", "2"))
+    with pytest.raises(ConfigError, match=r"converted to version 1, .*owner"):
+        check_conversions(path, {}, load_file(path, {}))
