@@ -15,6 +15,7 @@ from gateway.conversion.document import PLAIN
 from gateway.conversion.parameter_change import in_direction, rewrite_query
 from gateway.routing.plan import Plan, plan
 from gateway.routing.snapshot import Snapshot
+from gateway.rules.document import read
 from gateway.rules.load import load
 from tests.gateway.kit import ROOT
 from tests.transcript import section
@@ -26,11 +27,14 @@ CHANGES = re.findall(r"^\| `(\w+: \{.*\})` \| `(.*?)` \| `(.*?)` \|$", QUERIES, 
 ROWS = re.findall(r"^\| `([A-Z]+ .+)` \| `([A-Z]+ .+)` \|$", SECTION, re.MULTILINE)
 
 
-def rules(served: str, via: str) -> Snapshot:
+OF_MEDIA = re.findall(r"```yaml\n([^`]+)```", PAGE.partition("### Media types\n")[2])[0]
+
+
+def rules(served: str, via: str, written: str = WRITTEN) -> Snapshot:
     api = {
         "upstream_path": "/{rest}",
         "versions": {served: {"via": via}, via: {"service": "new"}},
-        "conversions": yaml.safe_load(WRITTEN),
+        "conversions": read(written.encode(), "example", {}).data,
         "endpoints": [{"path": "/v{version}/{rest*}", "version": {"in": "path"}}],
     }
     services = {name: {"targets": ["http://127.0.0.1:8002"]} for name in ("new", "statistics")}
@@ -55,6 +59,30 @@ def test_an_operation_is_converted_as_in_the_example(older: str, newer: str) -> 
     for source, target, given, wanted in (("1", "2", older, newer), ("2", "1", newer, older)):
         found = asked(rules(source, target), source, given)
         assert f"{found.method(given.split()[0])} {found.target}" == wanted
+
+
+@pytest.mark.parametrize(
+    ("field", "body", "response"),
+    [
+        ("Content-Type: application/strategic-merge-patch+json", {"spec": {"size": 1}}, "replicas"),
+        ("Content-Type: application/json", {"spec": {"replicas": 1}}, "replicas"),
+        ("Accept: application/json;as=Table;g=meta.k8s.io", {"spec": {"replicas": 1}}, "size"),
+    ],
+)
+def test_the_media_types_of_a_request_choose_the_changes_of_the_example(
+    field: str, body: object, response: str
+) -> None:
+    name, _, value = field.partition(": ")
+    head = RequestHead("PATCH", "/v1/pods", None, CIMultiDict([(name, value)]))
+    found = plan(rules("1", "2", OF_MEDIA), head)
+    assert isinstance(found, Plan)
+    assert found.request is not None
+    assert found.response is not None
+    up, down = found.request.for_request("PATCH"), found.response.for_response("PATCH", 200)
+    given = {"spec": {"replicas": 1}}
+    assert (given if up is None else up.convert(given, PLAIN)) == body
+    assert down is not None
+    assert down.convert({"spec": {"size": 1}}, PLAIN) == {"spec": {response: 1}}
 
 
 def test_bodies_and_statuses_of_an_operation_are_converted() -> None:
