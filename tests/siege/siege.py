@@ -176,9 +176,7 @@ class Siege:
 
     def _answers(self) -> list[str]:
         load = self.house.load
-        return [f"wrong: {each}" for each in load.wrong] + [
-            f"no kill explains: {each}" for each in load.unexplained
-        ]
+        return [f"wrong: {each}" for each in load.wrong] + self.house.unexplained()
 
     def _writes(self) -> list[str]:
         """Return the writes that were lost, or done more often than a client sent them."""

@@ -40,10 +40,16 @@ def run(name: str, make: MakeTrial, praise: str) -> int:
     parser = argparse.ArgumentParser(prog=f"python -m {name}")
     parser.add_argument("--minutes", type=float, default=10.0, help="how long; 10 by default")
     parser.add_argument("--seed", type=int, default=1, help="of what happens when")
+    parser.add_argument(
+        "--pace",
+        type=float,
+        default=1.0,
+        help="the factor of all pauses; 200 needs 20 %% of a core",
+    )
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         failures = asyncio.run(
-            _run(make, Path(folder), arguments.minutes * 60, Random(arguments.seed))
+            _run(make, Path(folder), arguments.minutes * 60, Random(arguments.seed), arguments.pace)
         )
     for failure in failures[:_MOST_SHOWN]:
         _say(failure)
@@ -51,11 +57,14 @@ def run(name: str, make: MakeTrial, praise: str) -> int:
     return 1 if failures else 0
 
 
-async def _run(make: MakeTrial, folder: Path, seconds: float, random: Random) -> list[str]:
+async def _run(
+    make: MakeTrial, folder: Path, seconds: float, random: Random, pace: float
+) -> list[str]:
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     with open_house(folder, **CENSUS) as house:
+        house.load.pace = pace
         return await make(house, random, _say, stop).run(seconds)
 
 

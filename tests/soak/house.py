@@ -8,8 +8,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from math import inf
 from pathlib import Path
-from random import randint
+from random import Random, randint
 from time import monotonic
 from typing import Any
 
@@ -17,11 +18,16 @@ import msgspec
 import psutil
 
 from tests.gateway.authority import Authority
+from tests.gateway.dns import NameServer
 from tests.gateway.kit import DEADLINE, Program, start_program
 from tests.gateway.talk import soon
 from tests.soak.load import Kill, Load
 
 WORKERS = 2
+VAULT = "vault.test"
+ADDRESSES = tuple(f"127.0.3.{number}" for number in range(1, 7))
+# The records of the name server have a time to live of 1 s. The rest is for a loaded machine.
+RESOLVED_WITHIN = 5.0
 
 RULES = """
 workers: {workers}
@@ -30,7 +36,7 @@ listen:
   - address: "127.0.0.2:0"
     tls: {{ certificates: [ {{ certificate: ../tls/gateway.pem, key: ../tls/gateway.key }} ] }}
 services:
-  vault: {{ targets: ["https://localhost:{vault}"], tls: {{ ca: ../tls/ca.pem }} }}
+  vault: {{ targets: ["https://{vault_host}:{vault}"], tls: {{ ca: ../tls/ca.pem }} }}
   person_v1: {{ targets: ["http://127.0.0.1:{person_v1}"] }}
   person_v2:
     targets: [{person_v2}]
@@ -81,22 +87,30 @@ class Rules:
     ports: dict[str, int]
     via: bool = False
     targets: tuple[str, ...] = ("person_v2_a", "person_v2_b")
+    vault_host: str = "localhost"
 
     def __str__(self) -> str:
         ports = {name: self.ports[name] for name in ("person_v1", "users", "mirror", "vault")}
         second = ", ".join(f'"http://127.0.0.1:{self.ports[name]}"' for name in self.targets)
         first = '{ via: "2" }' if self.via else "{ service: person_v1 }"
-        return RULES.format(workers=WORKERS, person_v2=second, first=first, **ports)
+        return RULES.format(
+            workers=WORKERS, person_v2=second, first=first, vault_host=self.vault_host, **ports
+        )
 
 
 class Journal:
-    """The gateway's log, read while it grows; request lines are counted and not stored."""
+    """The gateway's log, read while it grows; request lines are counted and not stored.
+
+    Attributes:
+        causes: why a service did not respond, by the id of the request.
+    """
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("rb")
         self._rest = b""
         self.counts: Counter[str] = Counter()
         self.others: list[dict[str, Any]] = []
+        self.causes: dict[str, str] = {}
 
     def read(self) -> Counter[str]:
         """Read the new lines; return the number of lines of each event, `log` for failures."""
@@ -104,6 +118,9 @@ class Journal:
         for line in lines:
             if b'"event":"request"' in line and b'"status":500' not in line:
                 self.counts["request"] += 1
+                if b'"status":50' in line:
+                    entry = msgspec.json.decode(line)
+                    self.causes[entry["request_id"]] = entry.get("cause", "")
                 continue
             entry = msgspec.json.decode(line)
             self.counts[entry["event"]] += 1
@@ -121,6 +138,7 @@ class House:
 
     Attributes:
         backends: the backends by their names in `Rules`; a restart replaces the program.
+        names: the socket of the name server that the gateway uses, if it runs with CENSUS.
     """
 
     folder: Path
@@ -129,7 +147,9 @@ class House:
     gateway: Program
     journal: Journal
     rules: Rules
+    names: socket.socket
     load: Load = field(init=False)
+    server: NameServer = field(init=False)
 
     def __post_init__(self) -> None:
         (entry,) = self.gateway.log("listening")
@@ -171,6 +191,22 @@ class House:
 
     async def toggle(self) -> None:
         await self.reload(via=not self.rules.via)
+
+    async def resolve_names(self) -> None:
+        """Start the name server, and configure the vault by its name."""
+        loop, self.server = asyncio.get_running_loop(), NameServer()
+        await loop.create_datagram_endpoint(lambda: self.server, sock=self.names)
+        await self.readdress(Random(1))
+        self.rules = replace(self.rules, vault_host=VAULT)
+        await self.reload()
+
+    async def readdress(self, random: Random) -> None:
+        """Change the addresses of the vault; former ones may get requests for a moment."""
+        addresses = random.sample(ADDRESSES, random.randint(1, len(ADDRESSES)))
+        self.server.addresses[VAULT] = tuple(addresses)
+        latest = monotonic() + RESOLVED_WITHIN
+        former = {each: min(until, latest) for each, until in self.load.seen.items()}
+        self.load.seen = former | dict.fromkeys(addresses, inf)
 
     async def kill_worker(self) -> None:
         """Kill the newer worker, and wait until another one serves in its place."""
@@ -223,6 +259,14 @@ class House:
             program.process.kill()
             program.process.wait()
 
+    def unexplained(self) -> list[str]:
+        """Return the responses that are missing without a kill, with causes from the log."""
+        causes = self.journal.causes
+        return [
+            f"no kill explains: {text}; {request_id} {causes.get(request_id, 'not logged')}"
+            for text, request_id in self.load.unexplained
+        ]
+
     def end_gateway(self) -> int:
         self.gateway.process.terminate()
         return self.gateway.process.wait(DEADLINE)
@@ -254,6 +298,7 @@ def start_backend(stack: ExitStack, folder: Path, name: str, port: int = 0) -> P
     variables = {variable: str(port or _port())}
     if name == "vault":  # a service with TLS
         variables["MIRROR_CERTIFICATE"] = str(folder / "tls" / "vault")
+        variables["MIRROR_HOST"] = "0.0.0.0"  # noqa: S104  # it has many loopback addresses
     return start_program(stack, folder / name, program, **variables)
 
 
@@ -271,7 +316,7 @@ def _port() -> int:
 def open_house(folder: Path, **variables: str) -> Iterator[House]:
     authority = Authority(folder / "tls")
     authority.write("gateway", "localhost")
-    authority.write("vault", "localhost")
+    authority.write("vault", "localhost", VAULT)
     with ExitStack() as stack:
         backends = {name: start_backend(stack, folder, name) for name in PROGRAMS}
         yield _house(stack, folder, backends, **variables)
@@ -285,8 +330,11 @@ def _house(stack: ExitStack, folder: Path, backends: dict[str, Program], **varia
     config = folder / "gateway" / "gateway.yaml"
     config.parent.mkdir(parents=True)
     config.write_text(str(rules))
+    names = stack.enter_context(socket.socket(type=socket.SOCK_DGRAM))
+    names.bind(("127.0.0.1", 0))
+    variables["SOAK_NAME_SERVER"] = str(names.getsockname()[1])
     gateway = start_program(stack, config.parent, "gateway", GATEWAY_WORKERS="", **variables)
     gateway.config = config
     journal = Journal(gateway.output)
     stack.callback(journal.close)
-    return House(folder, stack, backends, gateway, journal, rules)
+    return House(folder, stack, backends, gateway, journal, rules, names)

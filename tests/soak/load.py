@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from math import inf
 from time import monotonic
-from typing import Any
+from typing import Any, NamedTuple
 
 from tests.gateway.kit import Program
 from tests.gateway.talk import Answer, Client, ask, connect
@@ -62,6 +62,13 @@ def is_refusal(answer: Answer) -> bool:
     return answer.status in (502, 503, 504) and "problem+json" in answer["content-type"]
 
 
+class Failure(NamedTuple):
+    """A missing response; the request id is empty if the gateway may have read no request."""
+
+    text: str
+    request_id: str = ""
+
+
 @dataclass(slots=True)
 class Kill:
     """A period in which requests to some services may fail; both ends in seconds of `monotonic`."""
@@ -80,19 +87,23 @@ class Load:
         unexplained: errors that no kill explains.
         cut: clients' ports whose connections ended with their worker, and the time.
         created: the names of the users that the service said it stored, by id.
+        pace: the factor of the pauses between requests; a large one saves CPU time.
+        seen: the monotonic time until which each IP address of `vault.test` may get requests.
     """
 
     gateway: Program
     secure_place: tuple[str, int] = ("", 0)
     tls: ssl.SSLContext | None = None
     over: bool = False
+    pace: float = 1.0
     right: int = 0
     wrong: list[str] = field(default_factory=list)
     explained: Counter[str] = field(default_factory=Counter)
-    unexplained: list[str] = field(default_factory=list)
+    unexplained: list[Failure] = field(default_factory=list)
     kills: list[Kill] = field(default_factory=list)
     cut: dict[int, float] = field(default_factory=dict)
     created: dict[int, str] = field(default_factory=dict)
+    seen: dict[str, float] = field(default_factory=dict)
     serial: Iterator[int] = field(default_factory=count)
 
     @asynccontextmanager
@@ -127,7 +138,7 @@ class Load:
                     client = await stack.enter_async_context(connection)
                 except FAILURES as error:
                     if all(time < visit.opened for time in self.cut.values()):
-                        self.unexplained.append(f"TLS handshake: {error!r}")
+                        self.unexplained.append(Failure(f"TLS handshake: {error!r}"))
                     await asyncio.sleep(0.01)
                 else:
                     break
@@ -138,7 +149,7 @@ class Load:
             async with self.visit("") as visit:
                 while not self.over and not visit.ended:
                     await visit.ask(questions())
-                    await asyncio.sleep(pause)
+                    await asyncio.sleep(pause * self.pace)
 
     @asynccontextmanager
     async def running(
@@ -170,7 +181,7 @@ class Visit:
     client: Client = field(init=False)
 
     def __post_init__(self) -> None:
-        self.since = self.opened
+        self.since, self.request_id = self.opened, ""
 
     @property
     def ended(self) -> bool:
@@ -185,7 +196,7 @@ class Visit:
         return self.judge(question, request_id, await self.client.final())
 
     def begin(self, question: Question) -> None:
-        self.service, self.since = question.service, monotonic()
+        self.service, self.since, self.request_id = question.service, monotonic(), ""
 
     def judge(self, question: Question, request_id: str, answer: Answer) -> Answer | None:
         """Return the response if it is right, None if a kill explains it.
@@ -193,6 +204,7 @@ class Visit:
         Raises:
             WrongAnswerError: the response is neither right nor explained.
         """
+        self.request_id = request_id
         if is_refusal(answer):
             code = json.loads(answer.body)["code"]
             if question.key and code == "upstream_unreachable":
@@ -212,4 +224,5 @@ class Visit:
             self.load.explained[what] += 1
         else:
             after = monotonic() - self.since
-            self.load.unexplained.append(f"{self.service or 'gateway'}: {what} after {after:.3f} s")
+            text = f"{self.service or 'gateway'}: {what} after {after:.3f} s"
+            self.load.unexplained.append(Failure(text, self.request_id))

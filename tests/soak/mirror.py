@@ -3,7 +3,8 @@
 python -m tests.soak.mirror
 
 Runs as a separate process, as services do. The port is MIRROR_PORT, or any free port. With
-MIRROR_CERTIFICATE, the service uses TLS with the files of this name that end in .pem and .key.
+MIRROR_CERTIFICATE, the service uses TLS with the files of this name that end in .pem and .key. The
+address is MIRROR_HOST, or 127.0.0.1.
 """
 
 import asyncio
@@ -37,6 +38,10 @@ def catalog(size: int) -> list[dict[str, object]]:
 
 async def echo(request: web.Request) -> web.Response:
     told = {"path": request.path_qs, "request_id": request.headers.get("X-Request-Id")}
+    if "MIRROR_CERTIFICATE" in os.environ:  # the vault, which has several addresses
+        transport = request.transport
+        assert transport is not None
+        told["address"] = transport.get_extra_info("sockname")[0]
     return web.json_response(told)
 
 
@@ -119,7 +124,8 @@ async def main() -> None:
         tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         tls.load_cert_chain(f"{certificate}.pem", f"{certificate}.key")
     port = int(os.environ.get("MIRROR_PORT", "0"))
-    await web.TCPSite(runner, "127.0.0.1", port, ssl_context=tls).start()
+    host = os.environ.get("MIRROR_HOST", "127.0.0.1")
+    await web.TCPSite(runner, host, port, ssl_context=tls).start()
     url = "http://{}:{}".format(*runner.addresses[0][:2])
     sys.stdout.write(json.dumps({"event": "listening", "url": url}) + "\n")
     sys.stdout.flush()

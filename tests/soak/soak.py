@@ -53,6 +53,7 @@ class Soak:
     async def run(self, seconds: float, least: int = 0) -> list[str]:
         """Run for some seconds and until there were enough right responses; return the errors."""
         house, load = self.house, self.house.load
+        await house.resolve_names()
         before = await asyncio.to_thread(self._idle)
         # The oldest worker is never killed, so these connections last for the whole run.
         self.memories = [Memory(house.supervisor), Memory(house.workers[0])]
@@ -98,7 +99,7 @@ class Soak:
     async def _keep(self, visit: Callable[[Load, Random], Awaitable[None]]) -> None:
         while not self.house.load.over:
             await visit(self.house.load, self.random)
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0.01 * self.house.load.pace)
 
     async def _operate(self) -> None:
         house = self.house
@@ -108,11 +109,13 @@ class Soak:
             ("targets rolled", partial(house.roll, "person_v2_b")),
             *((f"{name} restarted", partial(house.restart, name)) for name in house.backends),
             *[("reloads", house.toggle)] * 5,
+            *[("DNS changes", partial(house.readdress, self.random))] * 5,
         ]
+        pace = house.load.pace**0.5  # an action costs far more than a request
         while True:
             self.random.shuffle(deeds)
             for what, deed in deeds:
-                await asyncio.sleep(self.random.uniform(0.1, 0.6))
+                await asyncio.sleep(self.random.uniform(0.1, 0.6) * pace)
                 if house.load.over:
                     return
                 await deed()
@@ -124,9 +127,7 @@ class Soak:
 
     def _answers(self) -> list[str]:
         load = self.house.load
-        return [f"wrong: {each}" for each in load.wrong] + [
-            f"no kill explains: {each}" for each in load.unexplained
-        ]
+        return [f"wrong: {each}" for each in load.wrong] + self.house.unexplained()
 
     def _idle(self) -> dict[str, Held]:
         house = self.house

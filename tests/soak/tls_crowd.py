@@ -1,15 +1,17 @@
 """Clients that use TLS, close only their sending side, or fail in the handshake."""
 
 import asyncio
+import json
 import socket
 import ssl
 from contextlib import suppress
 from random import Random
+from time import monotonic
 
-from tests.gateway.talk import Client, ask, connect, reset
+from tests.gateway.talk import Answer, Client, ask, connect, reset
 from tests.soak.load import FAILURES, Load, Question
 from tests.soak.mirror import pattern
-from tests.soak.questions import any_of, echo, is_json
+from tests.soak.questions import any_of, echo
 
 _strangers = ssl.create_default_context()  # trusts no authority that signed the certificate
 
@@ -17,7 +19,7 @@ _strangers = ssl.create_default_context()  # trusts no authority that signed the
 async def secure(load: Load, random: Random) -> None:
     async with load.visit("", secure=True) as visit:
         for _ in range(random.randint(1, 20)):
-            await visit.ask(_vault(random) if random.random() < 0.7 else any_of(random))
+            await visit.ask(_vault(load, random) if random.random() < 0.7 else any_of(random))
             await asyncio.sleep(0.005)
         match random.randrange(3):
             case 0:
@@ -35,7 +37,7 @@ def _end_sending(client: Client) -> None:
     own.shutdown(socket.SHUT_WR)
 
 
-def _vault(random: Random) -> Question:
+def _vault(load: Load, random: Random) -> Question:
     if random.random() < 0.2:
         size = random.randint(1, 200_000)
         expected = b"".join(pattern(min(65536, size - at), at) for at in range(0, size, 65536))
@@ -43,9 +45,14 @@ def _vault(random: Random) -> Question:
         return Question("vault", line, lambda answer: answer.body == expected)
     token = echo(random).line.partition("/echo/")[2]
 
-    def right(answer: object) -> bool:
-        told = {"path": f"/echo/{token}", "request_id": answer["x-request-id"]}  # type: ignore[index]
-        return is_json(answer, told)  # type: ignore[arg-type]
+    began = monotonic()
+
+    def right(answer: Answer) -> bool:
+        told = json.loads(answer.body)
+        expected = {"path": f"/echo/{token}", "request_id": answer["x-request-id"]}
+        address = told.pop("address")
+        allowed = not load.seen or load.seen.get(address, 0.0) > began
+        return answer.status == 200 and told == expected and allowed
 
     return Question("vault", f"GET /vault/echo/{token}", right)
 

@@ -1,11 +1,14 @@
 """Reports the numbers of tasks and memory blocks of a process. Python runs this at its start.
 
-So the gateway itself needs no interface for it. The garbage collector knows all tasks.
+So the gateway itself needs no interface for it. The garbage collector knows all tasks. DNS lookups
+of the process use the name server at port SOAK_NAME_SERVER.
 """
 
+import os
 import socket
 import sys
 import threading
+from functools import partial
 from os import getpid
 
 
@@ -28,3 +31,8 @@ _listener = socket.socket(socket.AF_UNIX)
 _listener.bind(f"\0gateway-census-{getpid()}")  # abstract, so no file remains (unix(7))
 _listener.listen()
 threading.Thread(target=_tell, args=(_listener,), daemon=True).start()
+
+if port := os.environ.get("SOAK_NAME_SERVER"):
+    import aiodns
+
+    aiodns.DNSResolver = partial(aiodns.DNSResolver, nameservers=["127.0.0.1"], udp_port=int(port))
