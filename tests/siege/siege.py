@@ -176,7 +176,7 @@ class Siege:
 
     def _answers(self) -> list[str]:
         load = self.house.load
-        return [f"wrong: {each}" for each in load.wrong] + self.house.unexplained()
+        return self.house.unexplained() + [f"wrong: {each}" for each in load.wrong]
 
     def _writes(self) -> list[str]:
         """Return the writes that were lost, or done more often than a client sent them."""

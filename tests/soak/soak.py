@@ -127,7 +127,7 @@ class Soak:
 
     def _answers(self) -> list[str]:
         load = self.house.load
-        return [f"wrong: {each}" for each in load.wrong] + self.house.unexplained()
+        return self.house.unexplained() + [f"wrong: {each}" for each in load.wrong]
 
     def _idle(self) -> dict[str, Held]:
         house = self.house

@@ -73,6 +73,8 @@ class HealthChecks:
             if in_a_row >= (health.up_after if down else health.down_after):
                 address.down, address.down_cause = not down, failure or ""
                 in_a_row = 0
+                if not down:
+                    address.connections.dismiss()
                 self._report(service, address, failure)
             await asyncio.sleep(health.interval)
 

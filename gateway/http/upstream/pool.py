@@ -25,6 +25,7 @@ from gateway.http.upstream.connection import StreamedResponse
 from gateway.http.upstream.resolver import Lookup, Resolver, resolve
 from gateway.http.upstream.service import Ejection, RetryCause, Service, Target, Timeouts
 from gateway.http.upstream.target_connections import (
+    AddressLeftError,
     ConnectError,
     TargetConnections,
     address_label,
@@ -252,6 +253,7 @@ class ServicePool:
         if any(other is not address and other.available(now) for other in self.addresses):
             address.seconds = min(max(ejection.seconds, address.seconds * 2), ejection.longest)
             address.ejected_until = now + address.seconds
+            address.connections.dismiss()
 
 
 class Pool:
@@ -315,6 +317,11 @@ class Pool:
                 address.trial = address.ejected_until > 0
                 try:
                     response = await address.connections.send(request, timeouts)
+                except AddressLeftError:
+                    pool.ended(address, monotonic(), None, "")
+                    timeouts = service.timeouts.after(monotonic() - began)
+                    tried = tried[:-1]
+                    address = await self._another(pool, tried)
                 except FaultError as error:
                     now = monotonic()
                     pool.ended(address, now, _is_failure(error), error.cause)
@@ -370,6 +377,16 @@ class Pool:
             for each in lookups:
                 each.cancel()
         raise failure(FaultCode.UPSTREAM_UNREACHABLE, name, reason or "it has no address")
+
+    async def _another(self, pool: ServicePool, tried: tuple[TargetAddress, ...]) -> TargetAddress:
+        """Return an address for a request that left its address before anything was sent."""
+        if not pool.addresses:
+            await self._find_addresses(pool)
+        now = monotonic()
+        address = pool.choose(now, tried) or pool.choose(now) or pool.readmit(now)
+        if address is None:
+            raise _unavailable(pool.service)
+        return address
 
     async def _enter_busy(
         self, pool: ServicePool, request: UpstreamRequest

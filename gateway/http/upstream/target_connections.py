@@ -56,6 +56,10 @@ class ConnectError(FaultError):
     """No connection could be opened, so nothing was sent."""
 
 
+class AddressLeftError(ConnectError):
+    """The address gets no requests any more, so a waiting request needs another address."""
+
+
 class TargetConnections:
     """Opens, keeps and reuses the connections to one address of a target.
 
@@ -147,6 +151,12 @@ class TargetConnections:
         self.retired = True
         for connection in tuple(self._free):
             connection.close()
+        self.dismiss()
+
+    def dismiss(self) -> None:
+        """End the waits for a connection with AddressLeftError, so requests go elsewhere."""
+        while (place := self._waiting.pop()) is not None:
+            place.set_exception(AddressLeftError(_LEFT, f"{self._name}: the address is not used"))
 
     def _take(self) -> UpstreamConnection | None:
         while self._free:
@@ -303,6 +313,9 @@ _EXHAUSTED: Final = Fault(
     "The gateway cannot open a connection at the moment; try again.",
     fields=((b"Retry-After", b"1"),),
 )
+
+
+_LEFT: Final = Fault(FaultCode.OVERLOADED, "The backend's address is not used any more; try again.")
 
 
 def _local_reason(error: OSError) -> str | None:

@@ -35,4 +35,6 @@ threading.Thread(target=_tell, args=(_listener,), daemon=True).start()
 if port := os.environ.get("SOAK_NAME_SERVER"):
     import aiodns
 
-    aiodns.DNSResolver = partial(aiodns.DNSResolver, nameservers=["127.0.0.1"], udp_port=int(port))
+    vars(aiodns)["DNSResolver"] = partial(
+        aiodns.DNSResolver, nameservers=["127.0.0.1"], udp_port=int(port)
+    )

@@ -7,8 +7,9 @@ import ssl
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 
 import aiodns
@@ -16,11 +17,13 @@ import pytest
 
 from gateway.base.errors import FaultCode, FaultError
 from gateway.http.upstream import resolver
+from gateway.http.upstream.health_checks import HealthChecks
 from gateway.http.upstream.pool import Pool
 from gateway.http.upstream.resolver import Resolution, ResolveError, needs_no_lookup, resolve
-from gateway.http.upstream.service import Health, Service, Target, Timeouts
+from gateway.http.upstream.service import Ejection, Health, Retries, Service, Target, Timeouts
 from gateway.http.upstream.upstream import UpstreamRequest
 from tests.gateway.dns import name_server
+from tests.gateway.http.upstream.test_health_checks import start
 from tests.gateway.kit import Scripted, StartUpstream
 from tests.gateway.talk import OK, Reader, Writer
 
@@ -148,6 +151,53 @@ async def test_several_dead_addresses_cost_no_request(
         found = await asyncio.gather(*(get(names.pool, service, request_) for _ in range(4)))
         assert found == [200] * 4
     assert names.counted["retries", "s", "connect"] > 10
+    names.pool.close()
+
+
+@contextmanager
+def full_backlog(host: str, port: int) -> Iterator[None]:
+    """Listen without accepting, so that opening further connections takes forever."""
+    with ExitStack() as stack:
+        listener = stack.enter_context(socket.socket())
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(0)
+        for _ in range(3):
+            end = stack.enter_context(socket.socket())
+            end.setblocking(False)
+            end.connect_ex((host, port))
+        yield
+
+
+@pytest.mark.parametrize("request_", [GET, POST], ids=["GET", "POST"])
+@pytest.mark.parametrize("reason", ["removed", "ejected", "down"])
+async def test_a_request_leaves_an_address_that_goes_out_of_use_while_it_waits(
+    upstream: StartUpstream, reason: str, request_: UpstreamRequest
+) -> None:
+    """It goes to another address long before its time to connect is over, as no retry."""
+    good, names = await upstream(OK), Names("127.0.0.9")
+    target, none = Target("orders.test", good.port), Retries(attempts=0)
+    service = Service("s", (target,), timeouts=Timeouts(connect=60), retries=none)
+    checks = HealthChecks(names.pool, lambda *_: None, start)
+    with full_backlog("127.0.0.9", good.port):
+        waiting = [asyncio.create_task(get(names.pool, service, request_)) for _ in range(20)]
+        await until(lambda: names.pool.addresses(service)[:1] != ())
+        (full,) = names.pool.addresses(service)
+        await until(lambda: full.in_flight == 20)
+        names.addresses = ("127.0.0.1",) if reason == "removed" else ("127.0.0.9", "127.0.0.1")
+        await until(lambda: names.pool.addresses(service)[-1] is not full)
+        if reason == "down":
+            health = Health("/", interval=0.05, timeout=0.05, down_after=1)
+            checks.follow([replace(service, health=health)])
+        elif reason == "ejected":
+            hurried = replace(service, timeouts=Timeouts(connect=0.05), ejection=Ejection(1))
+            names.pool.addresses(hurried)[-1].in_flight = 100  # so the full address is selected
+            with pytest.raises(FaultError):
+                await names.pool.send(hurried, GET)
+        assert await asyncio.gather(*waiting) == [200] * 20
+        assert full.in_flight == 0
+    assert not names.counted["retries", "s", "connect"]
+    checks.stop()
     names.pool.close()
 
 
