@@ -129,6 +129,9 @@ class ApiKey(SectionModel):
         owners: dict[bytes, _OwnedKey] = {}
         for keys, here in listed:
             for owner, key in _owned_keys(keys, shown, here):
+                if key.expires <= time():
+                    name, end = f"an API key of {key.identity.name}", format_date(key.expires)
+                    files.expired_keys.append((name, f"it expired at {end}; remove it"))
                 other = owners.setdefault(key.digest, key)
                 if other is not key:
                     text = f"has the same key as {other.owner}; one key has one owner"

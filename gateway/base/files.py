@@ -50,6 +50,7 @@ class ConfigFiles:
     Attributes:
         stamps: the stamp of each file, taken before the file was read.
         names: what each of these files contains, as in messages, such as `ca`.
+        expired_keys: pairs of an expired API key, by its owner, and what to do.
     """
 
     def __init__(self, folder: Path = Path(), given: Mapping[str, bytes] | None = None) -> None:
@@ -58,6 +59,7 @@ class ConfigFiles:
         self.stamps: dict[Path, Stamp] = {}
         self.contents: dict[str, bytes] = {}
         self.names: dict[str, str] = {}
+        self.expired_keys: list[tuple[str, str]] = []
 
     def read(self, written: str, name: str) -> bytes:
         """Return the content of a file; raises ValueError if it cannot be read.

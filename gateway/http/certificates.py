@@ -7,13 +7,15 @@ import os
 import re
 import ssl
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from tempfile import NamedTemporaryFile
+from time import time
 from typing import Final, NamedTuple, ParamSpec
 from weakref import WeakValueDictionary
 
+from gateway.base.dates import format_date
 from gateway.base.files import ConfigFiles
 
 _P = ParamSpec("_P")
@@ -32,17 +34,21 @@ def read_pair(files: ConfigFiles, certificate: str, key: str) -> KeyPair:
 
 
 class CertificateDetails(NamedTuple):
-    """The host names and the expiry of a certificate.
+    """The host names and the validity of a certificate; times are in seconds since 1970.
 
     Attributes:
         names: the host names, in lower case; a name may begin with `*.`. Without a subjectAltName
             extension, this is the common name (RFC 6125, section 6.4.4).
-        expires: the earliest expiry of the certificate and its chain, in seconds since 1970.
-        last: the latest one.
+        begins: when all certificates of the chain are valid.
+        expires: the earliest expiry of the certificate and its chain.
+        first: when the first certificate is valid.
+        last: the latest expiry.
     """
 
     names: tuple[str, ...]
+    begins: float
     expires: float
+    first: float
     last: float
 
 
@@ -64,12 +70,21 @@ def certificate_details(pem: bytes) -> CertificateDetails:
         names = [str(each.value) for each in common]
     else:
         names = extension.value.get_values_for_type(x509.DNSName)
+    begins = [each.not_valid_before_utc.timestamp() for each in chain]
     ends = [each.not_valid_after_utc.timestamp() for each in chain]
-    return CertificateDetails(tuple(name.lower() for name in names), min(ends), max(ends))
+    lower = tuple(name.lower() for name in names)
+    return CertificateDetails(lower, max(begins), min(ends), min(begins), max(ends))
 
 
-def expiries(files: ConfigFiles) -> dict[str, float]:
-    """Return the expiry of each file of certificates, in seconds since 1970, by path.
+class Validity(NamedTuple):
+    """The period in which a file of certificates can be used, in seconds since 1970."""
+
+    begins: float
+    ends: float
+
+
+def validities(files: ConfigFiles) -> dict[str, Validity]:
+    """Return the validity of each file of certificates, by path.
 
     A file of authorities expires with its last certificate: bundles contain expired ones.
     """
@@ -79,9 +94,23 @@ def expiries(files: ConfigFiles) -> dict[str, float]:
         if _PEM.search(content)
     }
     return {
-        path: each.last if files.names[path] == "ca" else each.expires
+        path: Validity(each.first, each.last)
+        if files.names[path] == "ca"
+        else Validity(each.begins, each.expires)
         for path, each in found.items()
     }
+
+
+def outdated(files: ConfigFiles, found: Mapping[str, Validity]) -> Iterator[tuple[str, str]]:
+    """Yield each API key and file that is expired or not valid yet, and the reason."""
+    yield from files.expired_keys
+    now = time()
+    for path, validity in found.items():
+        if validity.ends <= now:
+            yield path, f"it expired at {format_date(validity.ends)}; replace the file"
+        elif validity.begins > now:
+            begin = format_date(validity.begins)
+            yield path, f"it is not valid before {begin}; check the clock, or replace the file"
 
 
 def _shared(make: Callable[_P, ssl.SSLContext]) -> Callable[_P, ssl.SSLContext]:

@@ -17,7 +17,7 @@ from gateway.base.daemon_thread import in_daemon_thread
 from gateway.base.files import Stamp, stamp
 from gateway.base.mistakes import ConfigError, Issue
 from gateway.findings.refused_rules import RefusedRules
-from gateway.http.certificates import expiries
+from gateway.http.certificates import outdated, validities
 from gateway.observe import log
 from gateway.routing.snapshot import Snapshot
 from gateway.rules.load import load, read_rules
@@ -170,7 +170,12 @@ class Reloader:
         if (
             given is None
         ):  # here, in a thread: the library for it takes a tenth of a second to import
-            rules.derived["certificate_expiries"] = expiries(rules.files)
+            found = validities(rules.files)
+            rules.derived["certificate_expiries"] = {
+                path: each.ends for path, each in found.items()
+            }
+            for name, reason in outdated(rules.files, found):
+                log.event("credential_outdated", "warning", credential=name, reason=reason)
             _warn_of_unchecked(rules)
         return rules
 

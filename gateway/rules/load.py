@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from gateway.base.files import ConfigFiles, read_regular
 from gateway.base.mistakes import ConfigError, Issue, Mistakes, in_order
 from gateway.conversion.python_functions import look_in
+from gateway.http.certificates import outdated, validities
 from gateway.routing.snapshot import Snapshot
 from gateway.rules.document import YamlDocument, read
 from gateway.rules.root import Config
@@ -63,7 +64,9 @@ def check(
     content: bytes, source: str, environment: Mapping[str, str], folder: Path | None = None
 ) -> tuple[Snapshot, list[Issue]]:
     snapshot, document, mistakes = _compile(content, source, environment, folder)
-    warnings = (document.issue(warning.location, warning.text) for warning in mistakes.warnings)
+    warnings = [document.issue(warning.location, warning.text) for warning in mistakes.warnings]
+    for name, reason in outdated(snapshot.files, validities(snapshot.files)):
+        warnings.append(Issue(0, 0, name, f"warning: {reason}"))
     return snapshot, in_order(warnings)
 
 

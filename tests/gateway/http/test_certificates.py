@@ -14,9 +14,9 @@ from gateway.http.certificates import (
     certificate_details,
     choose_by_name,
     client_context,
-    expiries,
     listener_context,
     server_context,
+    validities,
 )
 from tests.gateway.admin.access.certificates import write_certificate
 from tests.gateway.authority import Authority
@@ -109,9 +109,9 @@ def test_a_file_of_authorities_expires_with_its_last_certificate(
     files.read("bundle.pem", "ca")
     files.read("chain.pem", "certificate")
     files.read("key.pem", "key")
-    now, found = time.time(), expiries(files)
-    assert [Path(path).name for path, end in found.items() if end > now] == ["bundle.pem"]
-    assert [Path(path).name for path, end in found.items() if end < now] == ["chain.pem"]
+    now, found = time.time(), validities(files)
+    assert [Path(path).name for path, each in found.items() if each.ends > now] == ["bundle.pem"]
+    assert [Path(path).name for path, each in found.items() if each.ends < now] == ["chain.pem"]
 
 
 def test_a_negative_serial_number_causes_no_warning(

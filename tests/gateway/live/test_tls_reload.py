@@ -10,7 +10,15 @@ import pytest
 
 from gateway.http.certificates import server_context
 from tests.gateway.authority import Authority
-from tests.gateway.kit import DEADLINE, Program, StartGateway, StartUpstream, assert_sound, rules
+from tests.gateway.kit import (
+    DEADLINE,
+    Program,
+    StartGateway,
+    StartUpstream,
+    assert_sound,
+    rules,
+    run_command,
+)
 from tests.gateway.live.bounds import metric
 from tests.gateway.talk import OK, ask, connect, soon
 
@@ -121,3 +129,40 @@ async def test_an_invalid_file_leaves_the_previous_one_in_force(
     await soon(lambda: metric(program, 'gateway_reloads_total{result="loaded"}'))
     assert "cannot be used" not in await asyncio.to_thread(page)
     assert_sound(program)
+
+
+def test_the_start_and_check_name_what_is_not_valid_now(
+    gateway: StartGateway, authority: Authority
+) -> None:
+    """A bundle of authorities with one valid certificate is not named."""
+    folder = authority.folder
+    early = authority.write("gateway", "gateway.example.com", early=True)
+    expired = authority.write("api", "localhost", expired=True)
+    authority.file.write_bytes(authority.pem + early.certificate + expired.certificate)
+    text = (
+        configuration(authority, 1)
+        + """
+clients:
+  by:
+    - api_key:
+        header: X-Api-Key
+        keys: { acme: [ { key: old-secret, expires: 2020-01-31 }, { key: new-secret } ] }
+access: {}
+"""
+    )
+    program = gateway(text)
+    logged = {each["credential"]: each["reason"] for each in program.log("credential_outdated")}
+    assert logged == {
+        "an API key of acme": "it expired at 2020-01-31; remove it",
+        f"{folder}/api.pem": logged[f"{folder}/api.pem"],
+        f"{folder}/gateway.pem": logged[f"{folder}/gateway.pem"],
+    }
+    assert logged[f"{folder}/api.pem"].startswith("it expired at ")
+    assert logged[f"{folder}/gateway.pem"].startswith("it is not valid before ")
+    status, output = run_command(program, f"check {program.config}")
+    for name, reason in logged.items():
+        assert f"{program.config}: {name}: warning: {reason}\n" in output
+    assert status == 0
+    assert run_command(program, f"check --strict {program.config}")[0] == 1
+    assert "secret" not in output
+    assert "secret" not in program.output.read_text()
