@@ -61,6 +61,9 @@ class NameServer(asyncio.DatagramProtocol):
         )
         self._transport.sendto(head + question + records, address)
 
+    def close(self) -> None:
+        self._transport.close()
+
     def error(self) -> int:
         return socket.EAI_AGAIN if self.failing else socket.EAI_NONAME
 
@@ -94,4 +97,4 @@ async def name_server(
     try:
         yield server
     finally:
-        transport.close()
+        server.close()

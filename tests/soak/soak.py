@@ -72,8 +72,9 @@ class Soak:
         self.say(f"{monotonic() - began:6.0f} s  {self}")
         failures = [*self._answers(), *await asyncio.to_thread(self._left, before)]
         status = await asyncio.to_thread(house.end_gateway)
+        house.server.close()
         failures += [f"the gateway ended with {status}"] if status else []
-        return [*failures, *self._memory(), *self._users(), *self._log()]
+        return [*self._log(), *failures, *self._memory(), *self._users()]
 
     def __str__(self) -> str:
         load = self.house.load

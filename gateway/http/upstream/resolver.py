@@ -5,6 +5,7 @@ A name may have several addresses, as of the pods of a headless Service; each is
 
 import asyncio
 import errno
+import logging
 import socket
 from collections.abc import Awaitable, Callable, Mapping
 from ipaddress import ip_address
@@ -13,6 +14,8 @@ from typing import Final, NamedTuple
 # aiodns: c-ares returns the time to live of addresses, which getaddrinfo does not. It also reads
 # the hosts file and the search domains.
 import aiodns
+
+_log = logging.getLogger(__name__)
 
 # The seconds after which a failed lookup is repeated; the known addresses stay in use.
 _AGAIN: Final = 1.0
@@ -206,7 +209,11 @@ class Resolver:
 
     async def _repeat(self, host: str, name: _Name) -> None:
         while True:
-            wait = await self._look(host, name)
+            try:
+                wait = await self._look(host, name)
+            except Exception:  # after any error in a callback, later changes are still followed
+                _log.exception("the addresses of %s could not be followed", host)
+                wait = _AGAIN
             name.done.set()
             await asyncio.sleep(wait)
 

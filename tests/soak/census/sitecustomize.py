@@ -1,7 +1,8 @@
 """Reports the numbers of tasks and memory blocks of a process. Python runs this at its start.
 
-So the gateway itself needs no interface for it. The garbage collector knows all tasks. DNS lookups
-of the process use the name server at port SOAK_NAME_SERVER.
+So the gateway itself needs no interface for it. asyncio knows all tasks, also those that a reload
+hid from the garbage collector (gc.freeze). DNS lookups of the process use the name server at port
+SOAK_NAME_SERVER.
 """
 
 import os
@@ -20,11 +21,15 @@ def _tell(listener: socket.socket) -> None:
 
 
 def _tasks() -> int:
-    import asyncio
-    import gc
+    from asyncio import tasks
 
-    tasks = [each for each in gc.get_objects() if issubclass(type(each), asyncio.Task)]
-    return sum(not task.done() for task in tasks)
+    names = vars(tasks)  # the second name is that of Python 3.12 and later
+    known = names["_all_tasks" if "_all_tasks" in names else "_scheduled_tasks"]
+    while True:
+        try:
+            return sum(not task.done() for task in [*known])
+        except RuntimeError:  # another thread has just created a task
+            continue
 
 
 _listener = socket.socket(socket.AF_UNIX)

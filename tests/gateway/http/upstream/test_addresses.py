@@ -187,7 +187,7 @@ async def test_a_request_leaves_an_address_that_goes_out_of_use_while_it_waits(
         names.addresses = ("127.0.0.1",) if reason == "removed" else ("127.0.0.9", "127.0.0.1")
         await until(lambda: names.pool.addresses(service)[-1] is not full)
         if reason == "down":
-            health = Health("/", interval=0.05, timeout=0.05, down_after=1)
+            health = Health("/", interval=0.05, timeout=1, down_after=1)
             checks.follow([replace(service, health=health)])
         elif reason == "ejected":
             hurried = replace(service, timeouts=Timeouts(connect=0.05), ejection=Ejection(1))
