@@ -140,7 +140,7 @@ class Jwt(SectionModel):
             check_url(url)
         except ValueError as error:
             raise ValueError(f"{'issuer' if self.discover else 'jwks'} {error}") from None
-        return shared_key_set(library, url, self.algorithms, discover=self.discover)
+        return shared_key_set(library, url, get_args(_Public), discover=self.discover)
 
 
 class TokenVerifier:

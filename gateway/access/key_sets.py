@@ -1,7 +1,7 @@
 """Key sets (JWKS, RFC 7517): the public keys that verify tokens, from a file or from their issuer.
 
-A key set is fetched by each process when a request first needs it. Its keys stay in use while the
-issuer is unreachable, also across a reload of the configuration.
+A key set is fetched when a request first needs it, and shared by the workers of a gateway. Its
+keys stay in use while the issuer is unreachable, also across a reload of the configuration.
 """
 
 import asyncio
@@ -102,18 +102,19 @@ class KeySet:
     Attributes:
         keys: the keys of the last successful fetch; empty before it.
         failure: why the last fetch failed; empty after a successful fetch.
-        report: a function that is called after each fetch.
+        report: called after each fetch with the JWKS document and the seconds until the next fetch,
+            or with an empty document after a failure.
     """
 
     def __init__(
         self, library: ModuleType, url: str, algorithms: tuple[str, ...], *, discover: bool
     ) -> None:
-        self.url = url
+        self.url, self.discover = url, discover
         self.keys: KeysById = {}
         self.changes = 0
         self.failure = ""
-        self.report: Callable[[KeySet], None] = lambda _: None
-        self._library, self._algorithms, self._discover = library, algorithms, discover
+        self.report: Callable[[KeySet, bytes, float], None] = lambda *_: None
+        self._library, self._algorithms = library, algorithms
         self._due = self._floor = -inf
         self._task: asyncio.Task[None] | None = None
 
@@ -141,41 +142,55 @@ class KeySet:
         assert self._task is not None
         await asyncio.shield(self._task)
 
+    def adopt(self, document: bytes, seconds: float) -> None:
+        """Use a JWKS document that another worker has fetched, for these seconds.
+
+        With 0 seconds, for a worker that starts, the keys are in use and due to be fetched again.
+        """
+        now = monotonic()
+        self._use(document, seconds)
+        if seconds:
+            self._floor = max(self._floor, now + _FLOOR)
+
+    def _use(self, document: bytes, seconds: float) -> None:
+        self.keys = read_key_set(self._library, document, self._algorithms)
+        self.failure, self._due = "", monotonic() + seconds
+        self.changes += 1
+
     def _start(self, loop: asyncio.AbstractEventLoop) -> None:
         self._floor = monotonic() + _FLOOR
         self._task = loop.create_task(self._run())
 
     async def _run(self) -> None:
+        document, seconds = b"", 0.0
         try:
             async with asyncio.timeout(_SECONDS):
-                self.keys, seconds = await self._download()
+                document, seconds = await self._download()
+            self._use(document, seconds)
         except TimeoutError:
             self.failure = f"no complete response arrived within {_SECONDS:g} seconds"
         except ClientError as error:
             self.failure = f"the connection failed: {error}"
         except (ValueError, OSError) as error:
-            self.failure = str(error)
-        else:
-            self.failure, self._due = "", monotonic() + seconds
-            self.changes += 1
+            self.failure, document = str(error), b""
         finally:
             self._task = None
-        self.report(self)
+        self.report(self, document, seconds)
 
-    async def _download(self) -> tuple[KeysById, float]:
+    async def _download(self) -> tuple[bytes, float]:
+        """Return the JWKS document, and the seconds until it is fetched again."""
         # A new context: aiohttp creates its default one without certificate authorities.
         connector = TCPConnector(ssl=ssl.create_default_context())
         async with ClientSession(
             connector=connector, cookie_jar=DummyCookieJar(), timeout=ClientTimeout(_SECONDS)
         ) as session:
             url = self.url
-            if self._discover:
+            if self.discover:
                 document, _ = await _get(session, url.rstrip("/") + _DISCOVERY)
                 url = _key_set_url(document, self.url)
             content, control = await _get(session, url)
-        keys = read_key_set(self._library, content, self._algorithms)
         given = _MAX_AGE.search(control)
-        return keys, _USUAL if given is None else min(max(int(given[1]), _LEAST), _MOST)
+        return content, _USUAL if given is None else min(max(int(given[1]), _LEAST), _MOST)
 
 
 async def _get(session: ClientSession, url: str) -> tuple[bytes, str]:
@@ -228,8 +243,15 @@ def shared_key_set(
     library: ModuleType, url: str, algorithms: tuple[str, ...], *, discover: bool
 ) -> KeySet:
     """Return the key set of a URL; the same as long as a configuration in use contains it."""
-    key = url, algorithms, discover
+    key = url, discover
     found = _shared.get(key)
     if found is None:
         found = _shared[key] = KeySet(library, url, algorithms, discover=discover)
     return found
+
+
+def adopt_keys(url: str, discover: bool, document: bytes, seconds: float) -> None:
+    """Use the keys that another worker has fetched, if the configuration needs them here."""
+    found = _shared.get((url, discover))
+    if found is not None:
+        found.adopt(document, seconds)

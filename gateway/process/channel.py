@@ -81,6 +81,18 @@ class SetClock(msgspec.Struct, tag=True, frozen=True):
     seconds: float
 
 
+class KeysFetched(msgspec.Struct, tag=True, frozen=True):
+    """A JWKS document that a worker has fetched, sent to the supervisor and on to all workers.
+
+    The fields are the arguments of `key_sets.adopt_keys`.
+    """
+
+    url: str
+    discover: bool
+    document: bytes
+    seconds: float
+
+
 class OrphanedListeners(msgspec.Struct, tag=True, frozen=True):
     """To the worker: the descriptors of the listening sockets whose worker is not running."""
 
@@ -97,6 +109,7 @@ ChannelMessage = (
     | LoadRules
     | ApplyOverrides
     | SetClock
+    | KeysFetched
     | OrphanedListeners
 )
 _encode = msgspec.msgpack.Encoder().encode

@@ -48,6 +48,9 @@ class Serving:
     Args:
         export: exports spans; returns False if it has no room.
         shadow_load: the processor load, from 0 to 1, above which no shadow comparison begins.
+
+    Attributes:
+        share_keys: called with the arguments of `KeySet.report` after keys are fetched.
     """
 
     def __init__(
@@ -86,6 +89,7 @@ class Serving:
             batch,
             self._refused_handshake,
         )
+        self.share_keys: Callable[[KeySet, bytes, float], None] = lambda *_: None
         self._logged = 0.0  # the time of the last logged handshake failure
         self._server.listeners = {each.address: each for each in self._pipeline.snapshot.listen}
         self._other_listeners: dict[int, tuple[str, socket.socket]] = {}
@@ -181,8 +185,9 @@ class Serving:
         for key_set in () if naming is None else naming.key_sets:
             key_set.report = self._fetched_keys
 
-    def _fetched_keys(self, keys: KeySet) -> None:
+    def _fetched_keys(self, keys: KeySet, document: bytes, seconds: float) -> None:
         if not keys.failure:
+            self.share_keys(keys, document, seconds)
             self._recorder.count("key_fetches", keys.url, "fetched")
             return
         self._recorder.count("key_fetches", keys.url, "failed")

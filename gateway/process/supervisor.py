@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from gateway.base.overrides import Overrides
 from gateway.base.span import Span
 from gateway.observe import log
@@ -26,6 +28,7 @@ from gateway.process.channel import (
     ChannelMessage,
     Counted,
     FailingTargets,
+    KeysFetched,
     LoadRules,
     OrphanedListeners,
     Ready,
@@ -106,6 +109,7 @@ class Supervisor:
         self._rules = LoadRules(*rules)
         self._overrides = ApplyOverrides(0, overrides)
         self._clock = SetClock(0.0)
+        self._keys: dict[tuple[str, bool], KeysFetched] = {}  # for workers that start
         self._running: dict[int, _RunningWorker] = {}
         self._ready: set[int] = set()
         self._orphaned: set[int] = set()
@@ -214,7 +218,7 @@ class Supervisor:
                 raise
         worker = self._running[index] = _RunningWorker(process, channel)
         try:
-            _send([worker], self._rules, self._overrides, self._clock)
+            _send([worker], self._rules, self._overrides, self._clock, *self._keys.values())
             await self._listen(worker, index, first)
             return await process.wait()
         finally:
@@ -248,6 +252,10 @@ class Supervisor:
                     worker.failing = targets
                 case Applied(number=number):
                     await worker.set_applied(number)
+                case KeysFetched(url=url, discover=discover):
+                    # A worker that starts uses these keys, and fetches them again at once.
+                    self._keys[url, discover] = replace(message, seconds=0.0)
+                    _send((each for each in self._running.values() if each is not worker), message)
                 case LoadRules() | ApplyOverrides() | SetClock() | OrphanedListeners():
                     raise AssertionError("a message of the supervisor came up")
         # No change has to wait for a worker that has ended; its replacement gets the current

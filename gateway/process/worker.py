@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from gateway.access.key_sets import KeySet, adopt_keys
 from gateway.access.token_buckets import TokenBuckets
 from gateway.base.overrides import Overrides
 from gateway.base.span import Span
@@ -22,6 +23,7 @@ from gateway.process.channel import (
     Channel,
     Counted,
     FailingTargets,
+    KeysFetched,
     LoadRules,
     OrphanedListeners,
     Ready,
@@ -134,6 +136,9 @@ class Worker:
     def report_targets(self, failing: list[FailingTarget]) -> None:
         self._channel.send(FailingTargets(failing))
 
+    def share_keys(self, keys: KeySet, document: bytes, seconds: float) -> None:
+        self._channel.send(KeysFetched(keys.url, keys.discover, document, seconds))
+
     async def listen(
         self,
         load: Callable[[Loaded], None],
@@ -158,6 +163,8 @@ class Worker:
                     self._channel.send(Applied(number))
                 case SetClock(seconds=seconds):
                     set_ahead(seconds)
+                case KeysFetched(url, discover, document, seconds):
+                    adopt_keys(url, discover, document, seconds)
                 case OrphanedListeners(listeners=listeners):
                     await stand_in(listeners)
                 case Alive():
@@ -190,6 +197,7 @@ async def work(settings: Settings) -> None:
     serving = Serving(
         reloader, in_force, worker.deliver, worker.trace, tasks, load, report, buckets
     )
+    serving.share_keys = worker.share_keys
     serving.set_ahead(ahead)
 
     async def listen() -> None:

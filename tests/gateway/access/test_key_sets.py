@@ -5,6 +5,7 @@ import base64
 import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -67,9 +68,8 @@ class Issuer:
         return web.json_response({"keys": self.keys}, headers=self.headers)
 
 
-@pytest.fixture
-async def issuer() -> AsyncIterator[Issuer]:
-    issuer = Issuer()
+@asynccontextmanager
+async def serving(issuer: Issuer) -> AsyncIterator[Issuer]:
     runner = web.ServerRunner(web.Server(issuer.answer), shutdown_timeout=0)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
@@ -77,6 +77,12 @@ async def issuer() -> AsyncIterator[Issuer]:
     issuer.port = runner.addresses[0][1]
     yield issuer
     await runner.cleanup()
+
+
+@pytest.fixture
+async def issuer() -> AsyncIterator[Issuer]:
+    async with serving(Issuer()) as issuer:
+        yield issuer
 
 
 class Clock:
@@ -166,7 +172,7 @@ async def test_a_discovery_document_that_cannot_be_used_gives_no_keys(
     names = naming(by)
     found = await identify(names, token(RSA))
     assert found.rejection is not None
-    assert found.rejection.retry_after == 30
+    assert found.rejection.retry_after in range(1, 31)
     assert failure in names.key_sets[0].failure or document.get("issuer", True) is not None
 
 
@@ -288,7 +294,7 @@ async def test_known_keys_stay_in_use_while_the_issuer_is_down(
         return web.Response(status=500)
 
     names = by_keys(issuer)
-    names.key_sets[0].report = lambda keys: reported.append(keys.failure)
+    names.key_sets[0].report = lambda keys, *_: reported.append(keys.failure)
     known = token(RSA)
     assert (await identify(names, known)).name == "bob"
     issuer.serve = down

@@ -170,7 +170,8 @@ async def test_a_client_certificate_is_required_or_optional(
 async def test_changed_certificates_take_effect_at_once_unless_they_are_invalid(
     gateway: StartGateway, upstream: StartUpstream, authority: Authority
 ) -> None:
-    program = gateway("workers: 2\n" + listen(authority) + rules((await upstream(OK)).port))
+    text = listen(authority) + rules((await upstream(OK)).port)
+    program = gateway(text, GATEWAY_WORKERS="2")
 
     def certificate() -> set[str]:
         plain = socket.create_connection(("127.0.0.1", program.port), DEADLINE)

@@ -38,7 +38,7 @@ def configuration(authority: Authority, port: int) -> str:
     text = rules(port, extra=f", tls: {{ ca: {authority.file}, {own} }}")
     section = f'listen: [ {{ address: "127.0.0.1:0", tls: {{ certificates: [{{ {pair} }}] }} }} ]'
     text = text.replace("http://127.0.0.1", "https://localhost")
-    return f"workers: 2\n{section}\n{text}"
+    return f"{section}\n{text}"
 
 
 class Clients:
@@ -85,7 +85,7 @@ async def test_no_request_fails_while_certificates_and_rules_are_reloaded(
         authority.issue("localhost"), client_ca=authority.pem, client_required=True
     )
     text = configuration(authority, (await upstream(OK, tls=server)).port)
-    program = gateway(text)
+    program = gateway(text, GATEWAY_WORKERS="2")
     context = ssl.create_default_context(cafile=authority.file)
     clients = Clients(program, context)
     async with asyncio.TaskGroup() as group:
@@ -94,7 +94,7 @@ async def test_no_request_fails_while_certificates_and_rules_are_reloaded(
         for number in range(1, times + 1):
             authority.write("api", "localhost", f"{number}.example.com")
             authority.write("gateway", f"gateway-{number}.example.com")
-            changed = text.replace("workers: 2", f"workers: 2 # {number}")
+            changed = f"# {number}\n{text}"
             await asyncio.to_thread(program.reload, changed)
             assert await names(program, context) == {f"{number}.example.com"}
         clients.over = True
@@ -108,7 +108,8 @@ async def test_an_invalid_file_leaves_the_previous_one_in_force(
     gateway: StartGateway, upstream: StartUpstream, authority: Authority, broken: str
 ) -> None:
     server = server_context(authority.issue("localhost"))
-    program = gateway(configuration(authority, (await upstream(OK, tls=server)).port))
+    text = configuration(authority, (await upstream(OK, tls=server)).port)
+    program = gateway(text, GATEWAY_WORKERS="2")
     context = ssl.create_default_context(cafile=authority.file)
     valid = (authority.folder / broken).read_bytes()
     (authority.folder / broken).write_bytes(valid[:100])
