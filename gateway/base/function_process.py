@@ -201,13 +201,12 @@ def release() -> None:
     _release(get_ident(), process if is_usable else None)
 
 
-def kill_reserved(thread: Thread) -> bool:
-    """Kill the child that a thread has reserved; return whether there was one."""
+def kill_reserved(thread: Thread) -> None:
+    """Kill the child that a thread has reserved, if any."""
     with _change:  # the lock prevents that another thread reserves the child in between
         process = _reserved.get(thread.ident or 0)
         if process is not None:
             process.kill()
-        return process is not None
 
 
 def _new_or_idle() -> FunctionProcess:

@@ -2,14 +2,13 @@
 
 Each conversion runs in its own thread, in parallel with the event loop. Its Python functions run in
 a process that the thread has reserved (see `base.function_process`). At the time limit, the process
-is killed, and an exception is raised in the thread at its next step in Python code. A function that
-never ends therefore blocks neither other requests nor the shutdown of the gateway. If the client
-disconnects before the time limit, the process finishes its call and is reused, because the start of
-a process takes longer than most functions.
+is killed, and the thread ends at the next step of its conversion. A function that never ends
+therefore blocks neither other requests nor the shutdown of the gateway. If the client disconnects
+before the time limit, the process finishes its call and is reused, because the start of a process
+takes longer than most functions.
 """
 
 import asyncio
-import ctypes
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -83,7 +82,7 @@ async def _limit(
         if not future.done() or future.cancelled():
             future.cancel()
             abandoned.set()
-            _end(thread)
+            function_process.kill_reserved(thread)
         del future
 
 
@@ -115,7 +114,7 @@ def run_now(convert: Callable[[], T], seconds: float | None) -> T:
     thread.join(seconds)
     if thread.is_alive():
         late = _late(thread, seconds, *held)
-        _end(thread)
+        function_process.kill_reserved(thread)
         raise late
     for error in raised:
         raise error
@@ -146,8 +145,6 @@ def _call(
         begin(function_process.reserve(abandoned.is_set))
         step()
         settle = partial(future.set_result, convert(step))
-    except SystemExit:
-        return  # the thread was interrupted, and its result is not needed
     except NoProcessError as error:
         settle = partial(future.set_exception, _no_process(error))
         begin(None)
@@ -176,19 +173,6 @@ def _settle(
 
     with suppress(RuntimeError):  # the event loop is closed
         loop.call_soon_threadsafe(settle_once)
-
-
-def _end(thread: Thread) -> None:
-    if function_process.kill_reserved(thread):  # otherwise, the thread is already ending
-        _interrupt(thread)
-
-
-def _interrupt(thread: Thread) -> None:
-    """Raise SystemExit in a thread, at its next step in Python code."""
-    assert thread.ident is not None  # the thread has been started
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(
-        ctypes.c_ulong(thread.ident), ctypes.py_object(SystemExit)
-    )
 
 
 def _where(thread: Thread) -> str:

@@ -5,6 +5,8 @@ import json
 import subprocess
 import sys
 import time
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from threading import Event
 
@@ -51,16 +53,31 @@ async def ended() -> None:
         assert not thread.is_alive()
 
 
-async def test_a_function_that_never_ends_is_stopped_at_the_time_limit() -> None:
-    def forever(_: Step) -> bytes:
+async def test_a_conversion_that_never_ends_is_stopped_at_the_time_limit() -> None:
+    def forever(step: Step) -> bytes:
         while True:
             time.sleep(0)
+            step()
 
     with pytest.raises(ConversionError) as caught:
         await timed_conversion.run(forever, 0.05)
     assert caught.value.reason == "the Python functions took longer than 0.05 s"
     assert "s, at test_slow_thread.py:" in caught.value.cause
     await ended()
+
+
+async def test_conversions_that_end_near_the_time_limit_do_not_block_later_ones() -> None:
+    def takes(seconds: float, step: Step) -> bytes:
+        end = time.perf_counter() + seconds
+        while time.perf_counter() < end:
+            step()
+        return b"done"
+
+    async with asyncio.timeout(DEADLINE):
+        for number in range(300):
+            with suppress(ConversionError):
+                await timed_conversion.run(partial(takes, 0.0005 + number % 20 / 10_000), 0.0015)
+        assert await timed_conversion.run(lambda _: b"again", DEADLINE) == b"again"
 
 
 async def test_a_cancelled_conversion_stops_its_thread() -> None:
@@ -84,7 +101,6 @@ async def test_the_number_of_threads_that_cannot_be_stopped_is_limited(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(timed_conversion, "_MOST", 2)
-    monkeypatch.setattr(timed_conversion, "_interrupt", lambda _: None)
     release = Event()
     for _ in range(2):
         with pytest.raises(ConversionError):
