@@ -20,6 +20,7 @@ MEGABYTES ?= 512
 
 # How long the soak and the siege run, and the fuzzer at each target.
 MINUTES ?= 10
+SEEDS ?= 200
 fuzz: SECONDS ?= 60
 
 # Where the compiled modules are, and which tests are run there.
@@ -31,7 +32,7 @@ ENVIRONMENTS = test compile bench page clients $(if $(shell command -v npm),node
 # Whether the benchmark goes without the compiled gateway, and so without a compiler: PLAIN=yes.
 PLAIN ?=
 
-.PHONY: help run verify test lint types tests test-slow test-compose test-fleet test-telemetry test-page test-clients test-front environments chaos soak siege audit fuzz compiled test-compiled bench generate lock clean
+.PHONY: help run verify test lint types tests test-slow test-compose test-fleet test-telemetry test-page test-clients test-front environments chaos soak simulate siege audit fuzz compiled test-compiled bench generate lock clean
 
 help: ## list what make can do here
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -91,6 +92,9 @@ chaos: $(VENV)/test.stamp ## kill, suspend and cut off replicas and their databa
 
 soak: $(VENV)/test.stamp ## load, kill, restart and reload for MINUTES (10); Ctrl-C ends it early
 	@exec $(PY) -m tests.soak --minutes $(MINUTES)
+
+simulate: $(VENV)/test.stamp ## simulate cutovers of healthy and faulty services with SEEDS (200) each
+	@exec $(PY) -m tests.gateway.rollout.simulate --seeds $(SEEDS)
 
 siege: $(VENV)/test.stamp ## attack in every known way beside honest clients for MINUTES (10)
 	@exec $(PY) -m tests.siege --minutes $(MINUTES)

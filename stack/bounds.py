@@ -455,18 +455,26 @@ CLIENTS: Mapping[str, Sequence[Bound]] = {
             "`gateway_usage_clients`",
         ),
         Bound(
-            "operations that the gates of a version judge separately",
+            "operations and clients that the gates of a version judge separately",
             "fixed",
-            "{count rollout.failing_operations:MAX_OPERATIONS}",
-            "judged together",
+            "{count rollout.evidence:MAX_OPERATIONS} operations, "
+            "{count rollout.evidence:MAX_CLIENTS} clients",
+            "further operations: judged together; further clients: judged in groups",
             "none: all requests still count",
         ),
         Bound(
-            "operations with a sample of a hundredth of the clients, between two deltas",
+            "clients and operations that are counted separately for the gates, between two deltas",
             "fixed, for each process",
-            "{count proxy.cutover_counts:_MOST_OPERATIONS}",
-            "not judged by operation",
+            "{count proxy.cutover_counts:_MOST_ROWS}",
+            "further clients: counted in groups",
             "none: all requests still count",
+        ),
+        Bound(
+            "counts of clients and operations that wait for the gates",
+            "fixed, for each version and route",
+            "{count usage.totals:_MOST_ROWS}",
+            "the oldest ones are not judged",
+            "none: the totals still contain them",
         ),
         Bound(
             "clients, endings and labels counted between two deltas",

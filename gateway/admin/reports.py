@@ -19,7 +19,7 @@ from gateway.findings.formatting import (
 from gateway.findings.uncompared import listed
 from gateway.observe.failing_targets import FailingService
 from gateway.rollout.cutover import CutoverRoute
-from gateway.rollout.cutovers import SETTLE_SECONDS, CurrentCutover, next_change
+from gateway.rollout.cutovers import CurrentCutover, next_change
 from gateway.rollout.decisions import AuditEntry
 from gateway.rollout.gates import GateResult
 from gateway.rollout.route_outcomes import OUTCOMES, RouteOutcomes
@@ -404,10 +404,6 @@ def audit_table(found: list[AuditReport]) -> str:
     return "\n".join(columns([("WHEN", "WHO", "WHAT", "WHERE", "CHANGE", "WHY"), *rows]))
 
 
-# The maximum delay of counts, in seconds. Processes send their counts once a second.
-_LATE = 1.5
-
-
 class RouteReport(msgspec.Struct):
     """`outcomes` has the number of requests by outcome; see `OUTCOMES`."""
 
@@ -429,7 +425,6 @@ class CutoverReport(msgspec.Struct):
         then: the action if a gate is exceeded; None without gates or if the gates are a dry run.
         gates_at: the time of the rollback if `gates` are the results that caused it, otherwise
             None.
-        counted_from: when counting for comparisons and gates begins; None if counts are available.
     """
 
     api: str
@@ -448,14 +443,12 @@ class CutoverReport(msgspec.Struct):
     then: str | None
     uncompared: list[str] = []
     gates_at: str | None = None
-    counted_from: str | None = None
 
 
 def cutover_report(current: CurrentCutover, uncompared: list[str]) -> CutoverReport:
     """`uncompared` lists the operations that were never compared."""
     cutover, state, evidence, results, now = current
     gates = cutover.gates
-    counted_from = state.since + SETTLE_SECONDS
     return CutoverReport(
         *cutover.key,
         via=cutover.via,
@@ -464,15 +457,14 @@ def cutover_report(current: CurrentCutover, uncompared: list[str]) -> CutoverRep
         why=state.why,
         since=format_time(state.since),
         next=next_change(cutover, state, evidence, now),
-        old=_route(evidence.served_old),
-        new=_route(evidence.served_new),
+        old=_route(evidence.old),
+        new=_route(evidence.new),
         compared=evidence.compared,
         differing=evidence.differing,
         gates=list(results),
         then=None if gates is None or gates.dry_run else gates.then,
         uncompared=uncompared,
         gates_at=format_time(state.since) if state.results else None,
-        counted_from=format_time(counted_from) if now < counted_from + _LATE else None,
     )
 
 
@@ -495,9 +487,7 @@ def cutover_table(found: CutoverReport) -> str:
         "next": found.next,
         "old route": _outcomes(found.old),
         "new route": _outcomes(found.new),
-        "shadow": compared_text(found.compared, found.differing)
-        if found.counted_from is None
-        else f"not known yet: responses are counted from {found.counted_from} on",
+        "shadow": compared_text(found.compared, found.differing),
     }
     if found.uncompared:
         facts["missing"] = f"never compared: {listed(found.uncompared)}"
@@ -506,9 +496,9 @@ def cutover_table(found: CutoverReport) -> str:
     if found.gates:
         shown = [gate for gate in found.gates if is_shown(gate)]
         effect = " (dry run: without effect)" if found.then is None else ""
-        window = f"within {found.gates[0].window:g} s"
-        when = "" if found.gates_at is None else f" before {found.gates_at}"
-        lines.append(f"  gates{effect}, {window}{when}")
+        seconds = f"{found.gates[0].window:.0f} s"
+        when = f"last {seconds}" if found.gates_at is None else f"{seconds} before {found.gates_at}"
+        lines.append(f"  gates{effect}, over the {when}")
         rows = [("", "gate", "old route", "new route", "limit", "outcome"), *map(_row, shown)]
         lines += (f"  {line}" for line in columns(rows, {2, 3, 4}))
     return "\n".join(lines)

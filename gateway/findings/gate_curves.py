@@ -12,8 +12,8 @@ from gateway.rollout.gates import GateLimits
 from gateway.routing.snapshot import Snapshot
 from gateway.store.state import State
 
-# A curve has at most POINTS points and covers _WINDOWS windows of its gate. Points are at least
-# _INTERVAL seconds apart.
+# A curve has at most POINTS points and covers _WINDOWS times the window of the gates. Points are at
+# least _INTERVAL seconds apart.
 POINTS = 60
 _WINDOWS = 2
 _INTERVAL = 1.0
@@ -27,6 +27,11 @@ class GatePoint(NamedTuple):
     at: float
     new: float | None
     old: float | None
+
+
+def curve_seconds(gates: GateLimits) -> float:
+    """Return the time in seconds that a curve covers."""
+    return max(gates.window * _WINDOWS, POINTS * _INTERVAL)
 
 
 class GateCurves:
@@ -72,6 +77,6 @@ class GateCurves:
             await asyncio.sleep(0)  # let the event loop serve requests
 
     def _is_due(self, key: VersionKey, gates: GateLimits, now: float) -> bool:
-        apart = max(gates.window * _WINDOWS / POINTS, _INTERVAL)
+        apart = curve_seconds(gates) / POINTS
         latest = max((curve[-1].at for curve in self._curves.get(key, {}).values()), default=None)
         return latest is None or now - latest >= apart

@@ -93,17 +93,17 @@ METRICS = (
     ),
     MetricRow(
         *("gateway_gate_requests", "gauge", (*_GATE, "route")),
-        "Requests that a gate compares within its window.",
+        "Requests that a gate compares.",
         ("old", "new"),
     ),
     MetricRow(
         *("gateway_gate_matching_requests", "gauge", (*_GATE, "route")),
-        "Requests within the window of a gate that match its measure, such as those with a 4xx.",
+        "Requests that a gate compares and that match its measure, such as those with a 404.",
         ("old", "new"),
     ),
     MetricRow(
         *("gateway_gate_window_seconds", "gauge", _GATE),
-        "Length of the window of a gate in seconds.",
+        "Time since which a gate counts requests, in seconds.",
     ),
     MetricRow(
         *("gateway_gate_limit", "gauge", _GATE),

@@ -2,33 +2,35 @@
 
 from bisect import bisect_left
 from collections.abc import Collection
-from math import inf
+from itertools import count
+from math import inf, log
 from typing import Protocol
 
 from gateway.base.errors import FaultCode
 from gateway.base.overrides import VersionKey
 from gateway.rollout.cutover import CutoverRoute
+from gateway.rollout.evidence import DIFFERS, SHADOW, EvidenceRow, unnamed
 from gateway.rollout.gates import GateLimits
-from gateway.rollout.route_outcomes import FAILED, outcome_of
-from gateway.rollout.shadow import WRITES
+from gateway.rollout.route_outcomes import measure_of, outcome_of
 from gateway.routing.snapshot import Endpoint, Snapshot
 from gateway.usage.delta import (
     BOUNDS,
     METHODS,
     OTHER,
     CutoverDelta,
-    OperationDelta,
     OperationName,
 )
 from gateway.versions.version import Version
 
 _OVERDUE = GateLimits().overdue
-# The maximum number of counts by operation in one delta, over all versions, routes and cells.
-# Requests of further operations are counted only in the sums.
-_MOST_OPERATIONS = 256
+# The maximum number of rows of evidence in one delta, over all versions and routes. Beyond it,
+# clients are counted in groups.
+_MOST_ROWS = 2048
+# Shorter durations are treated as this one, in seconds.
+_SHORTEST = 0.0001
 
-CutoverPlace = tuple[str, str, str, int]
-"""The key of the counts of a cutover: the API, the version, the route and the cell."""
+CutoverPlace = tuple[str, str, str, str]
+"""The key of the counts of a cutover: the API, the version, the route and the client."""
 
 
 class CutoverRequest(Protocol):
@@ -53,8 +55,9 @@ class CutoverCounts:
     """
 
     def __init__(self) -> None:
-        self._sums: dict[CutoverPlace, CutoverDelta] = {}
-        self._room = _MOST_OPERATIONS
+        self._sums: dict[tuple[str, str, str], CutoverDelta] = {}
+        self._rows: dict[tuple[CutoverPlace, str], EvidenceRow] = {}
+        self._unnamed = count()
         # The requests in progress that are not overdue, by cutover and in the order in which they
         # began, and then the overdue requests of all cutovers.
         self._waiting: dict[VersionKey, dict[CutoverRequest, None]] = {}
@@ -87,34 +90,37 @@ class CutoverCounts:
         self._waiting.get(_key(exchange), {}).pop(exchange, None)
         if self._is_past(exchange) or exchange.code == FaultCode.GATEWAY_EXHAUSTED:
             return  # the request is not evidence about the route
-        sums, operation = self._of(exchange)
+        sums, row = self._of(exchange)
         if not was_overdue:
-            limit = _limit(exchange)
-            _count(sums, seconds, limit)
-            operation.requests += 1
-            operation.overdue += seconds >= limit
+            _count(sums, row, seconds, _limit(exchange))
         outcome = outcome_of(exchange.status, exchange.code, aborted=exchange.aborted)
         sums.ends[outcome] += 1
-        operation.ends[outcome] += 1
-        if exchange.method in WRITES:
-            sums.writes += 1
-            sums.failed_writes += outcome in FAILED
+        measure = measure_of(outcome)
+        if measure is not None:
+            _increment(row, measure)
+        row.timed += 1
+        row.log_seconds += log(max(seconds, _SHORTEST))
         sums.buckets[bisect_left(BOUNDS, seconds)] += 1
         sums.whole += seconds
 
     def check(self, place: CutoverPlace, operation: OperationName, fields: Collection[str]) -> None:
         """Count a validated response, whose `fields` violate the OpenAPI document."""
-        sums, of_it = self._at(place, operation)
-        write = operation[0] in WRITES
+        sums, row = self._at(place, operation)
         sums.checked += 1
-        sums.checked_writes += write
-        of_it.checked += 1
+        row.checked += 1
         if fields:
             sums.violating += 1
-            sums.violating_writes += write
-            of_it.violating += 1
+            _increment(row, "answers")
         for name in fields:
             sums.fields[name] = sums.fields.get(name, 0) + 1
+
+    def compare(self, exchange: CutoverRequest, *, differs: bool) -> None:
+        """Count a response that a shadow compared."""
+        place, operation = place_of(exchange, SHADOW), operation_of(exchange)
+        _, row = self._at(place, operation)
+        row.compared += 1
+        if differs:
+            _increment(row, DIFFERS)
 
     def take(self, now: float) -> list[CutoverDelta]:
         """Return and reset the counts; `now` is a time by the clock of `Exchange.began`."""
@@ -126,54 +132,63 @@ class CutoverCounts:
                 del waiting[exchange]
                 self._overdue.add(exchange)
                 if not self._is_past(exchange):
-                    sums, operation = self._of(exchange)
-                    _count(sums, limit, limit)
-                    operation.requests += 1
-                    operation.overdue += 1
+                    _count(*self._of(exchange), limit, limit)
         self._waiting = {key: waiting for key, waiting in self._waiting.items() if waiting}
         taken, self._sums = self._sums, {}
-        self._room = _MOST_OPERATIONS
+        self._rows.clear()
         return [*taken.values()]
 
     def _is_past(self, exchange: CutoverRequest) -> bool:
         is_new = exchange.cutover_route is CutoverRoute.NEW
         return is_new and exchange.began < self._fell.get(_key(exchange), -inf)
 
-    def _of(self, exchange: CutoverRequest) -> tuple[CutoverDelta, OperationDelta]:
-        assert exchange.endpoint is not None  # a request of a cutover has an endpoint
-        operation = exchange.method, exchange.endpoint.template.text
-        return self._at(place_of(exchange), operation)
+    def _of(self, exchange: CutoverRequest) -> tuple[CutoverDelta, EvidenceRow]:
+        return self._at(place_of(exchange), operation_of(exchange))
 
     def _at(
         self, place: CutoverPlace, operation: OperationName
-    ) -> tuple[CutoverDelta, OperationDelta]:
-        sums = self._sums.get(place)
+    ) -> tuple[CutoverDelta, EvidenceRow]:
+        api, version, route, client = place
+        sums = self._sums.get((api, version, route))
         if sums is None:
-            sums = self._sums[place] = CutoverDelta(*place)
+            sums = self._sums[api, version, route] = CutoverDelta(api, version, route)
+        if not client:
+            client = unnamed(next(self._unnamed))
         method, path = operation
         name = f"{method if method in METHODS else OTHER} {path}"
-        of_it = sums.operations.get(name)
-        if of_it is None:
-            of_it = OperationDelta()
-            if self._room:
-                sums.operations[name] = of_it
-                self._room -= 1
-        return sums, of_it
+        row = self._rows.get(((api, version, route, client), name))
+        if row is None:
+            if len(self._rows) >= _MOST_ROWS:
+                client = unnamed(hash(client))
+            key = (api, version, route, client), name
+            row = self._rows.get(key)
+            if row is None:
+                row = self._rows[key] = EvidenceRow(client, name)
+                sums.rows.append(row)
+        return sums, row
 
 
-def _count(sums: CutoverDelta, seconds: float, limit: float) -> None:
+def _count(sums: CutoverDelta, row: EvidenceRow, seconds: float, limit: float) -> None:
     if seconds >= limit:
         seconds = limit
         sums.overdue += 1
+        _increment(row, "overdue")
     sums.requests += 1
     sums.seconds += seconds
-    sums.squares += seconds * seconds
+    row.requests += 1
 
 
-def place_of(exchange: CutoverRequest) -> CutoverPlace:
-    key, route = _key(exchange), exchange.cutover_route
-    assert route is not None  # the caller passes only requests of cutovers
-    return *key, route.value, exchange.snapshot.cutovers[key].cell_of(exchange.client)
+def _increment(row: EvidenceRow, measure: str) -> None:
+    row.counts[measure] = row.counts.get(measure, 0) + 1
+
+
+def place_of(exchange: CutoverRequest, route: str = "") -> CutoverPlace:
+    return *_key(exchange), route or str(exchange.cutover_route), exchange.client
+
+
+def operation_of(exchange: CutoverRequest) -> OperationName:
+    assert exchange.endpoint is not None  # a request of a cutover has an endpoint
+    return exchange.method, exchange.endpoint.template.text
 
 
 def _key(exchange: CutoverRequest) -> VersionKey:

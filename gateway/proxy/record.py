@@ -423,6 +423,12 @@ class Recorder:
         self._cutovers.check(place, operation, fields)
         self._expect()
 
+    def compare(self, exchange: Exchange, *, differs: bool) -> None:
+        """Count a response that a shadow compared, if the version has a cutover."""
+        if exchange.cutover_route is not None:
+            self._cutovers.compare(exchange, differs=differs)
+            self._expect()
+
     def latency(self, api: str, version: str, old: float, new: float) -> None:
         """Count the response times of both services of a shadow, in seconds."""
         for route, seconds in (("old", old), ("new", new)):

@@ -152,6 +152,8 @@ class ShadowCounter(Protocol):
 
     def count(self, kind: str, *labels: str, times: int = 1) -> None: ...
 
+    def compare(self, exchange: Exchange, *, differs: bool) -> None: ...
+
     def latency(self, api: str, version: str, old: float, new: float) -> None: ...
 
     @property
@@ -413,6 +415,7 @@ class _Case:
             recorder.count("noise", *key, difference.field)
         if differences:
             recorder.count("differing", *key)
+        recorder.compare(self._exchange, differs=bool(differences))
         for difference in differences:
             recorder.count("differences", *key, difference.field)
             if recorder.takes_samples:
@@ -424,6 +427,7 @@ class _Case:
         recorder.count("operations_compared", *key, *self._operation)
         if refused:
             recorder.count("invalid", *key)
+        recorder.compare(self._exchange, differs=bool(refused))
         for one in refused:
             field = f"request {one.field}"
             recorder.count("differences", *key, field)

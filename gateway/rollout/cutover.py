@@ -18,7 +18,6 @@ from gateway.rollout.gates import (
     Gates,
     seconds_of,
 )
-from gateway.rollout.route_outcomes import NO_CELL
 
 BUCKETS = 10_000
 
@@ -109,17 +108,6 @@ class VersionCutover:
             return CutoverRoute.OLD
         below = bucket(self.key, context.client) < percent * (BUCKETS / 100)
         return CutoverRoute.NEW if below else CutoverRoute.OLD
-
-    def cell_of(self, client: str) -> int:
-        """Return the cell of a client, from 0 to 99.
-
-        Cells divide the clients into 100 groups. A whole percentage moves whole cells, so all
-        clients of a cell move together. The result is NO_CELL without a client name or with
-        `sticky_by: request`.
-        """
-        if self.sticky is StickyBy.REQUEST or not client:
-            return NO_CELL
-        return bucket(self.key, client) // (BUCKETS // 100)
 
 
 def percent_in_force(cutover: VersionCutover, overrides: Overrides) -> float:

@@ -4,6 +4,7 @@ Times are in seconds of a monotonic clock, so setting the system clock does not 
 windows and steps. Stored and displayed states have dates.
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict
 from enum import Enum, StrEnum
@@ -14,19 +15,16 @@ import msgspec
 from gateway.base.overrides import VersionKey
 from gateway.rollout.cutover import VersionCutover, first_percent
 from gateway.rollout.decisions import BY_GATEWAY, ChangeRequest, Draft, Event
-from gateway.rollout.evidence import CutoverEvidence, RouteCounts, read_outcomes
-from gateway.rollout.gates import GateAction, GateEvidence, GateLimits, GateOutcome, GateResult
-from gateway.rollout.judgement import doubtful_result, first_exceeded, judge, missing_requests
+from gateway.rollout.evidence import CutoverEvidence, EvidenceRow
+from gateway.rollout.gates import GateAction, GateEvidence, GateOutcome, GateResult
+from gateway.rollout.judgement import first_exceeded, judge, margins, missing_requests
+from gateway.rollout.route_outcomes import RouteOutcomes
 
 CUTOVERS = "cutovers"
-SETTLE_SECONDS = 2.5
-"""Requests that end within this number of seconds after a change may have used the previous
-percentage."""
 # If the system clock was changed by more than this number of seconds, the dates are stored again.
 _CLOCK_TOLERANCE = 5.0
-# The number of leading fields of RouteOutcomes that every release reads from one array. The other
-# fields are stored in a second array.
-_COMMON_FIELDS = 5
+# A step with an uncertain result is held after this many times its length.
+_LONGEST = 3
 _BY_RULES = "as configured"
 
 
@@ -69,7 +67,6 @@ def decide(
     evidence: GateEvidence,
     order: float | PercentCommand | None,
     now: float,
-    results: tuple[GateResult, ...] | None = None,
 ) -> tuple[CutoverState, tuple[Event, ...]]:
     """Return the next state of a cutover, and the events to log.
 
@@ -82,7 +79,7 @@ def decide(
         current = state or advance(cutover, None, GateEvidence(), now)
         percent = current.percent if isinstance(order, PercentCommand) else order
         return ordered(percent, now), ()
-    after = advance(cutover, state, evidence, now, results)
+    after = advance(cutover, state, evidence, now)
     if state in (None, after) or after.decided_by is not DecidedBy.HELD:
         return after, ()
     named = {"api": cutover.key[0], "version": cutover.key[1], "reason": after.why}
@@ -98,7 +95,6 @@ def advance(
     state: CutoverState | None,
     evidence: GateEvidence,
     now: float,
-    results: tuple[GateResult, ...] | None = None,
 ) -> CutoverState:
     """Return the next state of a cutover, or the same state if nothing changes.
 
@@ -108,11 +104,12 @@ def advance(
     - The next step begins when the current step has lasted its minimum time, no gate is exceeded,
     and there are enough requests for a judgement. If there are too few requests, the setting
     `inconclusive` of the gates decides whether the cutover waits, is held or is rolled back. With
-    enough requests but a doubtful result, the cutover is held instead of rolled back.
+    enough requests but an uncertain result, the cutover waits, and is held after three times the
+    length of the step.
     - Gates with `dry_run` have no effect.
 
     Args:
-        evidence: The measurements since `state.since`, within the window of the gates.
+        evidence: The measurements since `state.since`.
     """
     if state is None:
         return CutoverState(first_percent(cutover), DecidedBy.RULES, _BY_RULES, now)
@@ -121,15 +118,12 @@ def advance(
     gates = cutover.gates
     if gates is not None and gates.dry_run:
         gates = None
-    if gates is None:
-        results = ()
-    elif results is None:
-        results = judge(gates, evidence)
+    results = evidence.results if gates is not None else ()
     then, against = GateAction.WAIT, first_exceeded(results)
     if gates is not None:
         then = gates.then
         if against is None and (against := _inconclusive(cutover, state, evidence, now)):
-            then = _inconclusive_action(gates, evidence)
+            then = _inconclusive_action(cutover, evidence, now - state.since)
     if against is not None and then is GateAction.ROLL_BACK and state.percent > 0:
         return CutoverState(0.0, DecidedBy.ROLLED_BACK, against, now, results)
     wanted = _wanted(cutover, state, evidence, now)
@@ -153,33 +147,36 @@ def next_change(
     if state.decided_by is DecidedBy.ROLLED_BACK:
         return "stays at 0% until it is cleared or set"
     held = state.decided_by is DecidedBy.HELD
-    if held and first_exceeded(judge(cutover.gates, evidence)) is not None:
+    if held and first_exceeded(evidence.results) is not None:
         return "is held as long as a gate is exceeded"
     following = _following(cutover, state)
     if following is None:
         return "has arrived" if cutover.percent == 100 else "has reached its last percentage"
     left, more = state.since + cutover.every - now, _missing(cutover, evidence)
     if left > 0:
-        then = "" if more is None else _without(cutover, evidence, more)
+        then = "" if not more else _without(cutover, evidence, more)
         return f"goes to {following:g}% in {_spelled(left)} at the earliest{then}"
-    if more is None:
+    if not more:
         return f"goes to {following:g}% now"
     return f"{'is held, and ' if held else ''}goes to {following:g}% after {more}"
 
 
 def _without(cutover: VersionCutover, evidence: GateEvidence, more: str) -> str:
-    gates = cutover.gates
-    then = GateAction.WAIT if gates is None else _inconclusive_action(gates, evidence)
+    then = _inconclusive_action(cutover, evidence, cutover.every)
     if then is GateAction.WAIT:
         return ""
     done = "is held" if then is GateAction.HOLD else "goes back to 0%"
     return f"; without {more} by then, it {done}"
 
 
-def _inconclusive_action(gates: GateLimits, evidence: GateEvidence) -> GateAction:
-    if gates.inconclusive is GateAction.ROLL_BACK and missing_requests(gates, evidence) is None:
-        return GateAction.HOLD  # the doubt may be due to chance, even on a healthy route
-    return gates.inconclusive
+def _inconclusive_action(cutover: VersionCutover, evidence: GateEvidence, age: float) -> GateAction:
+    """Return what happens if a step of the given age in seconds lacks evidence."""
+    gates = cutover.gates
+    if gates is None:
+        return GateAction.WAIT
+    if missing_requests(gates, evidence):
+        return gates.inconclusive
+    return GateAction.HOLD if age >= _LONGEST * cutover.every else GateAction.WAIT
 
 
 def missing_evidence(
@@ -188,7 +185,7 @@ def missing_evidence(
     """Describe what evidence a step lacks after its minimum time; None if it lacks nothing."""
     if now - state.since < cutover.every or _following(cutover, state) is None:
         return None
-    return _missing(cutover, evidence)
+    return _missing(cutover, evidence) or None
 
 
 def _spelled(seconds: float) -> str:
@@ -220,11 +217,12 @@ def _inconclusive(
     return f"inconclusive: after {now - state.since:.0f} s, it still took {more}"
 
 
-def _missing(cutover: VersionCutover, evidence: GateEvidence) -> str | None:
+def _missing(cutover: VersionCutover, evidence: GateEvidence) -> str:
     gates = cutover.gates
     if gates is None or gates.dry_run:
-        return None
-    return missing_requests(gates, evidence) or doubtful_result(gates, evidence)
+        return ""
+    doubt = f"more requests, since the result is uncertain: {evidence.doubt}"
+    return missing_requests(gates, evidence) or (doubt if evidence.doubt else "")
 
 
 def _following(cutover: VersionCutover, state: CutoverState) -> float | None:
@@ -245,6 +243,31 @@ class ClockTime(NamedTuple):
         return self.seconds - max(self.date - date, 0.0)
 
 
+class RouteCounts(NamedTuple):
+    """The counts of both routes since counting began. `rows` has the new evidence by route."""
+
+    old: RouteOutcomes
+    new: RouteOutcomes
+    compared: int
+    differing: int
+    old_fields: Counter[str]
+    new_fields: Counter[str]
+    rows: Mapping[str, Collection[EvidenceRow]]
+
+    def copied(self) -> "RouteCounts":
+        old, new = self.old_fields.copy(), self.new_fields.copy()
+        return self._replace(old_fields=old, new_fields=new, rows={})
+
+    def worst_field(self, before: "RouteCounts") -> str:
+        """Return the field whose violations have increased most on the new route, if any."""
+        old, new = self.old_fields - before.old_fields, self.new_fields - before.new_fields
+        among = max(self.old.checked - before.old.checked, 1)
+        total = max(self.new.checked - before.new.checked, 1)
+        more = {name: count / total - old[name] / among for name, count in new.items()}
+        worst = max(more, key=lambda name: more[name], default="")
+        return worst if worst and more[worst] > 0 else ""
+
+
 class CurrentCutover(NamedTuple):
     """A cutover with its state and evidence. After a rollback, `results` have its cause."""
 
@@ -262,6 +285,8 @@ class Cutovers:
     def __init__(self) -> None:
         self._states: dict[VersionKey, CutoverState] = {}
         self._evidence: dict[VersionKey, CutoverEvidence] = {}
+        # The evidence of a step begins with these counts. The key of a step is arbitrary.
+        self._begun: dict[VersionKey, tuple[object, float, RouteCounts]] = {}
         # The stored date of each state, and the same time by the monotonic clock.
         self._dates: dict[VersionKey, tuple[float, float]] = {}
         self._exceeded: dict[VersionKey, set[tuple[str, str]]] = {}
@@ -288,8 +313,7 @@ class Cutovers:
             self._states[each.key] = CutoverState(
                 each.percent, _decider(each.decided_by), each.why, since, _results(each.results)
             )
-            latest = read_outcomes(each.latest_old, each.latest_old_more)
-            self._evidence.setdefault(each.key, CutoverEvidence(latest))
+            self._evidence.setdefault(each.key, CutoverEvidence(each.history))
 
     def decide(
         self,
@@ -307,12 +331,10 @@ class Cutovers:
         )
         for key, cutover in cutovers.items():
             before, evidence = self._states.get(key), self.evidence(cutover, counted, at)
-            results: tuple[GateResult, ...] = ()
             # After a rollback, late requests still end and shadows continue. They cause no events.
             if before is None or before.decided_by is not DecidedBy.ROLLED_BACK:
-                results = judge(cutover.gates, evidence)
-                draft.events += self._newly_exceeded(cutover, results)
-            state, events = decide(cutover, before, evidence, None, at.seconds, results)
+                draft.events += self._newly_exceeded(cutover, evidence.results)
+            state, events = decide(cutover, before, evidence, None, at.seconds)
             if state != before:
                 stale = True
                 self._states[key] = state
@@ -327,6 +349,7 @@ class Cutovers:
             stale = True
             del self._states[key]
             self._evidence.pop(key, None)
+            self._begun.pop(key, None)
             self._exceeded.pop(key, None)
             draft.set_percent(key, None, "the configuration has no such cutover")
         if stale:
@@ -358,23 +381,46 @@ class Cutovers:
         state = self._state(cutover, at)
         dated = state._replace(since=at.date_of(state.since))
         # After a rollback, show the results that caused it.
-        results = state.results or judge(cutover.gates, evidence)
+        results = state.results or evidence.results
         return CurrentCutover(cutover, dated, evidence, results, at.date)
 
     def evidence(self, cutover: VersionCutover, counted: Counted, at: ClockTime) -> GateEvidence:
-        """Return the evidence since the percentage was set, within the window of the gates."""
-        now, state = at.seconds, self._states.get(cutover.key)
-        set_at = now if state is None else state.since
-        begin = now if state is None else set_at + SETTLE_SECONDS
-        if cutover.gates is not None:
-            begin = max(begin, now - cutover.gates.window)
-        percent = first_percent(cutover) if state is None else state.percent
-        known = self._evidence_of(cutover.key)
-        return known.since(begin, now, cutover, percent, counted(cutover.key), set_at)
+        """Return the evidence since the percentage was set."""
+        now, state, key = at.seconds, self._states.get(cutover.key), cutover.key
+        counts, known = counted(key), self._evidence_of(key)
+        for route, rows in counts.rows.items():
+            known.add(route, rows)
+        age = 0.0 if state is None else now - state.since
+        since = None if state is None else state.since
+        settled = state is not None and _following(cutover, state) is None and age > cutover.every
+        step: object = since, _period(cutover, age) if settled else 0
+        if settled and known.is_suspected and key in self._begun:
+            step = self._begun[key][0]  # the evidence does not begin anew while it leaves a doubt
+        if key not in self._begun or self._begun[key][0] != step:
+            self._begun[key] = step, now, counts.copied()
+        _, began, before = self._begun[key]
+        found = GateEvidence(
+            counts.old.minus(before.old),
+            counts.new.minus(before.new),
+            counts.old.requests,
+            counts.compared - before.compared,
+            counts.differing - before.differing,
+        )
+        gates = cutover.gates
+        limits = {} if gates is None else margins(gates)
+        known.advance(now, step, limits, timed=not settled, settled=settled)
+        if gates is None:
+            return found
+        field, is_long = counts.worst_field(before), age >= _LONGEST * cutover.every
+        results, doubt = judge(gates, known, found, field, now - began, is_long=is_long)
+        return found._replace(results=results, doubt=doubt)
 
     def reset_shadow(self, key: VersionKey) -> None:
         if key in self._evidence:
             self._evidence[key].reset_shadow()
+        if key in self._begun:
+            step, began, counts = self._begun[key]
+            self._begun[key] = step, began, counts._replace(compared=0, differing=0)
 
     def _evidence_of(self, key: VersionKey) -> CutoverEvidence:
         return self._evidence.setdefault(key, CutoverEvidence())
@@ -397,9 +443,14 @@ class Cutovers:
         for key, state in states.items():
             date, since = self._dates.get(key, (0.0, None))
             dated = state._replace(since=date if since == state.since else at.date_of(state.since))
-            latest = self._evidence_of(key).latest_old
-            stored.append(_Stored(key, *dated, latest[:_COMMON_FIELDS], latest[_COMMON_FIELDS:]))
+            stored.append(_Stored(key, *dated, self._evidence_of(key).stored()))
         return msgspec.to_builtins(stored)
+
+
+def _period(cutover: VersionCutover, age: float) -> int:
+    """Return the number of the period after the last step, each with evidence of its own."""
+    window = cutover.every if cutover.gates is None else max(cutover.gates.window, cutover.every)
+    return 1 + int((age - cutover.every) / window)
 
 
 def evidence_document(
@@ -459,8 +510,7 @@ class _Stored(msgspec.Struct):
     why: str
     since: float
     results: object = ()
-    latest_old: object = ()
-    latest_old_more: object = ()
+    history: object = None
 
 
 def _decider(word: str) -> DecidedBy:

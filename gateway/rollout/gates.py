@@ -8,7 +8,6 @@ from typing import Annotated, Literal, NamedTuple
 from gateway.base.mistakes import Location, Mistakes
 from gateway.base.model import PositiveInt, SectionModel, UnitText, matching
 from gateway.base.overrides import VersionKey
-from gateway.rollout.failing_operations import FailingOperation
 from gateway.rollout.route_outcomes import NOTHING, RouteOutcomes
 
 
@@ -40,58 +39,24 @@ class GateLimits:
     dry_run: bool = False
 
 
-class ViolatedField(NamedTuple):
-    """A field that violates the document. `name` contains its method, endpoint and location."""
-
-    name: str
-    old: int
-    new: int
-
-
-class MovedClients(NamedTuple):
-    """The outcomes of the moved clients in one cell.
-
-    Attributes:
-        before: Their latest outcomes on the old route, before the move.
-        since: Their outcomes on the new route since the percentage was set.
-    """
-
-    before: RouteOutcomes
-    since: RouteOutcomes
-    operation: str = ""
-
-
 class GateEvidence(NamedTuple):
-    """The measurements of a cutover within the window of its gates.
+    """The evidence about a cutover since its percentage was set.
 
     Attributes:
-        before: The outcomes of the moved clients on the old route, before the move. If the requests
-            of a client already failed on the old route, they do not count against the new route.
-        cells: The outcomes on the old route, one element for each cell of clients; see
-            `VersionCutover.cell_of`.
-        old_ceased: Whether the old route has not served a request within the window, and its
-            earlier durations are too old to be compared.
-        outlasts: Whether the percentage was set before the window, so that `served_old` and
-            `served_new` cover more requests.
-        moved: The moved clients by cell; empty unless `outlasts`.
-        parts: The outcomes on the new route in each part of the window. Empty if the old route has
-            served a request within the window.
+        old: The outcomes on the old route.
+        known: The number of requests on the old route since counting began.
+        compared: The number of responses that the shadow compared.
+        results: The results of the gates.
+        doubt: Why the step needs more requests although it has enough; empty if it does not.
     """
 
     old: RouteOutcomes = NOTHING
     new: RouteOutcomes = NOTHING
+    known: int = 0
     compared: int = 0
     differing: int = 0
-    before: RouteOutcomes = NOTHING
-    cells: tuple[RouteOutcomes, ...] = ()
-    served_old: RouteOutcomes = NOTHING
-    served_new: RouteOutcomes = NOTHING
-    old_ceased: bool = False
-    outlasts: bool = False
-    fields: tuple[ViolatedField, ...] = ()
-    moved: tuple[MovedClients, ...] = ()
-    failing: tuple[FailingOperation, ...] = ()
-    parts: tuple[RouteOutcomes, ...] = ()
+    results: "tuple[GateResult, ...]" = ()
+    doubt: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +71,7 @@ class GateResult:
             share.
         new_count: The number of requests on the new route to which the measure applies. For a mean,
             the number of all requests.
-        window: The window of the gates in seconds. If the window has little evidence, a longer time
-            is used, and `text` states that time.
+        window: The time since which requests count, in seconds.
     """
 
     gate: str
@@ -144,20 +108,15 @@ MEASURES = {
     "403": "were answered 403",
     "404": "were answered 404",
     "429": "were answered 429",
-    "4xx": "were answered 4xx",
     "other 4xx": "were answered 4xx other than 401, 403, 404 and 429",
     "3xx": "were answered 3xx",
     "overdue": "took longer than {overdue:g} s",
     "abandoned": "were abandoned by the client",
-    "writes": "were answered 4xx or 5xx",
 }
-"""The measures of the gate `errors`, with the words that describe them in messages. `4xx` includes
-401, 403, 404 and 429. If a service returns 422 instead of 404, `4xx` is unchanged, but `other 4xx`
-grows. `writes` is a share of write requests only, since even failures of all writes hardly change a
-share of all requests."""
+"""The measures of the gate `errors`, with the words that describe them in messages."""
 
-VIOLATIONS = {"answers": "validated answers", "write answers": "validated answers to writes"}
-"""The measures of the gate `violations`, with the words that describe the total of each share."""
+VIOLATIONS = {"answers": "validated answers"}
+"""The measure of the gate `violations`, with the words that describe its total."""
 
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
@@ -198,27 +157,26 @@ class Gates(SectionModel):
     differences are not judged."""
     errors: Share | None = None
     """The amount by which the share of each kind of error may exceed its share on the old route, in
-    percentage points, such as 1%. These kinds are judged separately: 5xx, all 4xx, 401, 403, 404,
-    429, other 4xx, 3xx, messages that cannot be converted, overdue requests, and abandoned
-    requests. For writes, 4xx and 5xx are also judged together. Without this limit, errors are not
-    judged."""
+    percentage points, such as 1%. These kinds are judged separately: 5xx, 401, 403, 404, 429, other
+    4xx, 3xx, messages that cannot be converted, overdue requests, and abandoned requests. The limit
+    applies to all requests, to reads and writes, to each operation, and to each client. Without
+    this limit, errors are not judged."""
     latency: Factor | None = None
-    """The maximum ratio of the mean request time to the mean on the old route, such as 1.5x. The
-    time of a request counts only up to `overdue`. Without this limit, latency is not judged."""
+    """The factor by which requests of an operation may take longer than on the old route, such as
+    1.5x. Without this limit, latency is not judged."""
     violations: Share = "1%"
     """The amount by which the share of responses that violate the OpenAPI document of the version
     may exceed the share on the old route, in percentage points. The limit applies to all validated
-    responses, and separately to validated answers to writes. Samples on both routes are
+    responses, to those of each operation, and to those of each client. Samples on both routes are
     validated, up to 50 reads and 50 writes a second in each process. 100% turns the validation off.
     The default is 1%."""
     window: Duration = "5m"
-    """The length of the window: the gates judge the requests of this time up to now, in seconds,
-    minutes or hours: 30s, 5m, 1h. The maximum is a day. If the window has fewer than 100 requests,
-    writes, or requests of an operation, earlier requests since the percentage was set also count.
-    The default is 5m."""
+    """The time for which evidence is collected after the last step, in seconds, minutes or hours:
+    30s, 5m, 1h. Then the evidence begins anew, since the usual behaviour may change. In each step,
+    all requests since its beginning count. The window is at least as long as `every`, and at most a
+    day. The default is 5m."""
     minimum: PositiveInt = 100
-    """The minimum number of responses for judging a share or a mean and for ending a step. Until
-    then, missing responses are treated as good. The default is 100."""
+    """The minimum number of responses for ending a step. The default is 100."""
     overdue: Duration | None = None
     """The time after which a request counts as overdue, even while it is in progress, in seconds,
     minutes or hours, such as 0.5s. It must not exceed the window. The default is 10s, or half of
@@ -230,8 +188,8 @@ class Gates(SectionModel):
     """What happens if a step ends with fewer responses than the minimum. With `wait`, the step
     continues until there are enough. With `hold`, the step also continues, and the cutover is
     reported as held. With `roll_back`, the cutover goes back to 0 percent. If there are enough
-    responses but the result is unclear, the cutover waits or is held, never rolled back. The
-    default is wait."""
+    responses but the result is uncertain, the cutover waits, and is held after three times the
+    length of the step. The default is wait."""
     dry_run: bool = False
     """Whether the gates are judged, shown and logged without an effect on the cutover. The default
     is false."""

@@ -277,7 +277,9 @@ class FleetState(State):
         self._clock.follow(set_ahead)
 
     def absorb(self, delta: Delta) -> None:
-        super().absorb(delta)
+        # Only the leader judges cutovers, so the totals of a replica need no evidence.
+        sums = [msgspec.structs.replace(each, rows=[]) for each in delta.outcomes]
+        super().absorb(msgspec.structs.replace(delta, outcomes=sums))
         self._outbox.absorb(delta)
         self._admitted = (self._admitted + delta.admitted)[:_MOST_ADMITTED]
 

@@ -18,6 +18,8 @@ from gateway.usage.totals import CountRow, StateRows, Totals, UsageRow
 # The maximum number of deltas whose cutover outcomes are stored. Gates need only the latest
 # outcomes.
 _MAX_OUTCOMES = 600
+# The maximum number of rows of evidence in these outcomes. Earlier rows are dropped.
+_MAX_ROWS = 10_000
 
 
 class Batch(NamedTuple):
@@ -41,6 +43,7 @@ class Outbox:
         self._lost |= delta.lost
         if delta.outcomes:
             self._outcomes.append(delta.outcomes)
+            self._drop_rows()
 
     def shift(self, seconds: float) -> None:
         """Correct the times of counts outside batches by the seconds that the clock was behind."""
@@ -80,6 +83,14 @@ class Outbox:
             self._waiting = Totals()
             self._outcomes.clear()
         return self._sent
+
+    def _drop_rows(self) -> None:
+        room = _MAX_ROWS
+        for outcomes in reversed(self._outcomes):
+            for each in outcomes:
+                room -= len(each.rows)
+                if room < 0:
+                    each.rows = []
 
     def confirm(self, sequence: int) -> None:
         if self._sent is not None and self._sent.sequence == sequence:

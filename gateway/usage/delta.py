@@ -9,6 +9,7 @@ from math import ceil, log
 # msgspec encodes, decodes and validates typed messages between processes in microseconds.
 import msgspec
 
+from gateway.rollout.evidence import EvidenceRow
 from gateway.rollout.route_outcomes import OUTCOMES
 
 # The upper bounds of duration histograms in seconds, from OpenTelemetry's conventions for HTTP
@@ -94,50 +95,32 @@ class CounterDelta(msgspec.Struct, array_like=True, frozen=True):
     count: int
 
 
-class OperationDelta(msgspec.Struct, array_like=True):
-    """Outcomes for one operation, which change until they are delivered; see CutoverDelta."""
-
-    requests: int = 0
-    overdue: int = 0
-    ends: list[int] = msgspec.field(default_factory=lambda: [0] * len(OUTCOMES))
-    checked: int = 0
-    violating: int = 0
-
-
 class CutoverDelta(msgspec.Struct, array_like=True):
     """Request outcomes for one route of a cutover; see `RouteOutcomes`.
 
     A CutoverDelta is mutable until it is delivered.
 
     Attributes:
-        cell: the cell of the clients; see `VersionCutover.cell_of`.
         buckets: the number of ended requests by duration, as in TrafficDelta.
         whole: the sum of the full durations of ended requests.
-        fields: the number of responses that violate the document, by field; see
-            `ViolatedField.name`.
-        operations: the outcomes by operation, such as `POST /orders`, for a limited number of
-            operations.
+        fields: the number of responses that violate the document, by field. The name of a field
+            contains its method, endpoint and location.
+        rows: the requests of each client for each operation, as evidence for the gates.
     """
 
     api: str
     version: str
     route: str
-    cell: int
     requests: int = 0
     overdue: int = 0
     ends: list[int] = msgspec.field(default_factory=lambda: [0] * len(OUTCOMES))
     seconds: float = 0.0
-    squares: float = 0.0
     buckets: list[int] = msgspec.field(default_factory=lambda: [0] * (len(BOUNDS) + 1))
     whole: float = 0.0
-    writes: int = 0
-    failed_writes: int = 0
     checked: int = 0
     violating: int = 0
-    checked_writes: int = 0
-    violating_writes: int = 0
     fields: dict[str, int] = {}
-    operations: dict[str, OperationDelta] = {}
+    rows: list[EvidenceRow] = []
 
 
 class LatencyDelta(msgspec.Struct, array_like=True, frozen=True):

@@ -19,9 +19,9 @@ from heapq import nlargest
 
 from gateway.base.overrides import VersionKey
 from gateway.rollout.cutover import CutoverRoute
-from gateway.rollout.evidence import RouteCounts, RouteTotals
-from gateway.rollout.failing_operations import MAX_OPERATIONS
-from gateway.rollout.route_outcomes import CellTotals, RouteOutcomes
+from gateway.rollout.cutovers import RouteCounts
+from gateway.rollout.evidence import SHADOW, EvidenceRow
+from gateway.rollout.route_outcomes import NOTHING, RouteOutcomes
 from gateway.usage.delta import (
     BOUNDS,
     CutoverDelta,
@@ -147,6 +147,8 @@ UsageRow = tuple[str, str, str, str | None, int, int, int, int, float, float, fl
 CountKey = tuple[str, tuple[str, ...]]
 CountRow = tuple[str, tuple[str, ...], int, float, float]
 
+# The maximum number of rows of evidence by version and route that wait for the gates.
+_MOST_ROWS = 10_000
 MAX_NAMES = 256
 """The maximum number of values of a counter's last label, such as differing fields. Any further
 values are counted as OTHERS."""
@@ -231,41 +233,28 @@ class TrafficTotal:
 
 
 @dataclass(slots=True)
-class CutoverTotal(RouteTotals):
+class CutoverTotal:
+    """The outcomes on one route. `fields` counts violations of the document by field."""
+
+    outcomes: RouteOutcomes = NOTHING
     durations: Durations = field(default_factory=Durations)
+    fields: Counter[str] = field(default_factory=Counter)
 
     def add(self, more: CutoverDelta) -> None:
-        """Add outcomes; fields and operations beyond the maximum number are counted as OTHERS."""
+        """Add outcomes; fields beyond the maximum number are counted as OTHERS."""
         outcomes = RouteOutcomes(
             requests=more.requests,
             overdue=more.overdue,
             ends=tuple(more.ends),
             seconds=more.seconds,
-            squares=more.squares,
-            writes=more.writes,
-            failed_writes=more.failed_writes,
             checked=more.checked,
             violating=more.violating,
-            checked_writes=more.checked_writes,
-            violating_writes=more.violating_writes,
         )
-        self.add_to(more.cell, outcomes)
+        self.outcomes = self.outcomes.plus(outcomes)
         self.durations.add(more.buckets, more.whole)
         for name, count in more.fields.items():
             known = name in self.fields or len(self.fields) < MAX_NAMES
             self.fields[name if known else OTHERS] += count
-        for name, counted in more.operations.items():
-            known = name in self.operations or len(self.operations) < MAX_OPERATIONS
-            self.operations.setdefault(name if known else OTHERS, CellTotals()).add_to(
-                more.cell,
-                RouteOutcomes(
-                    counted.requests,
-                    counted.overdue,
-                    tuple(counted.ends),
-                    checked=counted.checked,
-                    violating=counted.violating,
-                ),
-            )
 
 
 class Totals:
@@ -297,6 +286,7 @@ class Totals:
         self.traffic: dict[tuple[str, str, str, str], TrafficTotal] = {}
         self.upstream: dict[tuple[str, str, str], TrafficTotal] = {}
         self.outcomes: dict[tuple[str, str, str], CutoverTotal] = {}
+        self._rows: dict[tuple[str, str, str], deque[EvidenceRow]] = {}
         self.samples: dict[tuple[str, str, str], deque[SampleDelta]] = {}
         self.latencies: dict[tuple[str, str, str], Counter[int]] = {}
         self.history = History(rows.history)
@@ -328,7 +318,10 @@ class Totals:
                 self.task_failed[count.labels[0]] = time.monotonic()
         for outcome in delta.outcomes:
             place = outcome.api, outcome.version, outcome.route
-            self.outcomes.setdefault(place, CutoverTotal()).add(outcome)
+            if outcome.route != SHADOW:
+                self.outcomes.setdefault(place, CutoverTotal()).add(outcome)
+            if outcome.rows:
+                self._rows.setdefault(place, deque(maxlen=_MOST_ROWS)).extend(outcome.rows)
         for sample in delta.samples:
             self.sample(sample)
         for latency in delta.latencies:
@@ -367,12 +360,21 @@ class Totals:
                 yield values, times
 
     def route_counts(self, key: VersionKey) -> RouteCounts:
+        """Return the counts of a cutover, with the rows of evidence since the last call."""
         compared, validated, differing, invalid = (
             times.count if (times := self.counts.get((kind, key))) else 0
             for kind in ("compared", "validated", "differing", "invalid")
         )
         old, new = (self.outcomes.get((*key, route)) or CutoverTotal() for route in CutoverRoute)
-        return RouteCounts(old, new, compared + validated, differing + invalid)
+        return RouteCounts(
+            old.outcomes,
+            new.outcomes,
+            compared + validated,
+            differing + invalid,
+            old.fields,
+            new.fields,
+            {route: self._rows.pop((*key, route), ()) for route in (*CutoverRoute, SHADOW)},
+        )
 
     def reset_shadow(self, key: VersionKey) -> None:
         of_shadow = (each for each in self.counts if each[0] in SHADOW_KINDS)
@@ -381,6 +383,7 @@ class Totals:
             self._names[counted[0], counted[1][:-1]] -= 1
             self._counted.add(counted)
         self.samples.pop(("differences", *key), None)
+        self._rows.pop((*key, SHADOW), None)
         for place in [each for each in self.latencies if each[:2] == key]:
             del self.latencies[place]
 

@@ -30,7 +30,7 @@ from gateway.admin.reports import (
 from gateway.base.overrides import VersionKey
 from gateway.findings.conditions import ANSWERS
 from gateway.findings.formatting import client_text, duration_text, format_time
-from gateway.findings.gate_curves import GateCurves, GateName, GatePoint
+from gateway.findings.gate_curves import GateCurves, GateName, GatePoint, curve_seconds
 from gateway.findings.operator import Operator
 from gateway.findings.retirement import WITHIN, verdict
 from gateway.findings.summaries import VersionSummary
@@ -184,13 +184,14 @@ def cutover_part(operator: Operator, key: VersionKey, uncompared: list[str]) -> 
     if key not in operator.rules.cutovers:
         return None
     current = operator.state.cutover(key)
-    report = cutover_report(current, uncompared)
+    report, gates = cutover_report(current, uncompared), current.cutover.gates
     return {
         "report": report,
         "rule": current.cutover,
         "since": current.state.since,
         "seen": current.state.revision,
         "gates": _gate_rows(current, report, operator.curves),
+        "curve_seconds": 0.0 if gates is None else curve_seconds(gates),
     }
 
 

@@ -47,8 +47,8 @@ def totals() -> Totals:
                 CounterDelta("shed", (*KEY, "load"), 2),
             ],
             [
-                CutoverDelta("person", "1", "new", 5, 3, 1, ONE_FAILED, 0.003, 1e-5, FAST, 0.003),
-                CutoverDelta("person", "1", "new", 9, 1, 0, NONE_FAILED, 0.001, 1e-6, FAST, 0.001),
+                CutoverDelta("person", "1", "new", 3, 1, ONE_FAILED, 0.003, FAST, 0.003),
+                CutoverDelta("person", "1", "new", 1, 0, NONE_FAILED, 0.001, FAST, 0.001),
             ],
             [SampleDelta("differences", *KEY, DIFFERENCE, REQUEST)],
             upstream=[

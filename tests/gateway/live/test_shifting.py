@@ -158,7 +158,7 @@ async def test_differing_responses_hold_a_cutover(
     assert line["reason"] == stands["why"]
     lane.lead(old.port, new.port, beside.replace("percent: 10", "percent: 90"))
     assert lane.cutover()["percent"] == 10
-    await soon(lambda: lane.cutover()["percent"] == 90)
+    assert lane.cutover("DELETE")["percent"] == 90
 
 
 async def test_a_cutover_climbs_its_steps_until_the_old_route_is_idle(

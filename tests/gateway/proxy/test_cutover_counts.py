@@ -1,11 +1,15 @@
-"""A request of a cutover is counted when it ends or becomes overdue; its outcome, when it ends."""
+"""Requests of cutovers are counted by client and operation: when they end or become overdue."""
+
+from math import log
 
 import pytest
 
+from gateway.base.errors import FaultCode
 from gateway.base.path_templates import Router, parse_template
 from gateway.proxy.cutover_counts import CutoverCounts
 from gateway.proxy.record import Exchange
 from gateway.rollout.cutover import CutoverRoute, StickyBy, VersionCutover
+from gateway.rollout.evidence import EvidenceRow, unnamed
 from gateway.rollout.gates import GateLimits
 from gateway.rollout.route_outcomes import OUTCOMES
 from gateway.routing.snapshot import Endpoint, Snapshot
@@ -37,115 +41,150 @@ def ends(delta: CutoverDelta) -> dict[str, int]:
     return {name: count for name, count in zip(OUTCOMES, delta.ends, strict=True) if count}
 
 
+def rows(delta: CutoverDelta) -> dict[tuple[str, str], EvidenceRow]:
+    return {(row.client, row.operation): row for row in delta.rows}
+
+
 @pytest.mark.parametrize("followed", [True, False])
 def test_a_request_is_counted_when_it_ends(followed: bool) -> None:
     """A request that cannot be converted ends without `begin`, and is counted too."""
     counts = CutoverCounts()
     for status in (200, 404):
-        asked = exchange()
+        asked = exchange(client="acme")
         if followed:
             counts.begin(asked)
         end(counts, asked, 0.5, status)
     assert not counts.waiting
     (delta,) = counts.take(101.0)
     assert (delta.api, delta.version, delta.route) == ("person", "1", "new")
-    assert (delta.cell, delta.requests, delta.overdue) == (-1, 2, 0)
-    assert (delta.seconds, delta.squares, delta.whole, sum(delta.buckets)) == (1.0, 0.5, 1.0, 2)
+    assert (delta.requests, delta.overdue) == (2, 0)
+    assert (delta.seconds, delta.whole, sum(delta.buckets)) == (1.0, 1.0, 2)
     assert ends(delta) == {"2xx": 1, "404": 1}
+    assert delta.rows == [
+        EvidenceRow("acme", "GET /person", 2, {"404": 1}, timed=2, log_seconds=2 * log(0.5))
+    ]
     assert counts.take(102.0) == []
 
 
-def test_writes_and_failed_writes_are_counted() -> None:
-    counts = CutoverCounts()
-    for method in ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"):
-        for status in (200, 422):
-            asked = exchange()
-            asked.method = method
-            end(counts, asked, 0.5, status)
+@pytest.mark.parametrize(
+    ("status", "code", "measures"),
+    [
+        (200, None, {}),
+        (302, None, {"3xx": 1}),
+        (401, None, {"401": 1}),
+        (422, None, {"other 4xx": 1}),
+        (503, None, {"5xx": 1}),
+        (422, FaultCode.UNCONVERTIBLE_REQUEST, {"conversion": 1}),
+    ],
+)
+def test_a_row_of_evidence_has_the_measure_of_a_bad_outcome(
+    status: int, code: str | None, measures: dict[str, int]
+) -> None:
+    counts, asked = CutoverCounts(), exchange(client="acme")
+    asked.code = code
+    end(counts, asked, 0.5, status)
     (delta,) = counts.take(101.0)
-    assert (delta.requests, delta.writes, delta.failed_writes) == (12, 8, 4)
-    assert ends(delta) == {"2xx": 6, "4xx": 6}
-    totals = Totals(StateRows())
-    totals.absorb(Delta(1.0, [], [], [], [delta, delta], []))
-    outcomes = totals.outcomes["person", "1", "new"].outcomes
-    assert (outcomes.writes, outcomes.failed_writes) == (16, 8)
+    assert [(row.requests, row.counts) for row in delta.rows] == [(1, measures)]
 
 
-def operations(delta: CutoverDelta) -> dict[str, tuple[int, int, dict[str, int]]]:
-    return {
-        name: (each.requests, each.overdue, {OUTCOMES[i]: n for i, n in enumerate(each.ends) if n})
-        for name, each in delta.operations.items()
-    }
-
-
-def test_requests_are_counted_by_operation() -> None:
+def test_requests_are_counted_by_client_and_operation() -> None:
     """All unknown methods are counted as one operation."""
     counts = CutoverCounts()
-    hanging = exchange(100.0)
-    counts.begin(hanging)
-    for method, status in (("GET", 200), ("GET", 404), ("POST", 200), ("BREW", 405), ("TEA", 405)):
-        asked = exchange()
+    for client, method in (("a", "GET"), ("a", "GET"), ("b", "GET"), ("a", "BREW"), ("a", "TEA")):
+        asked = exchange(client=client)
         asked.method = method
-        end(counts, asked, 0.5, status)
-    (delta,) = counts.take(104.5)
-    assert operations(delta) == {
-        "GET /person": (3, 1, {"2xx": 1, "404": 1}),
-        "POST /person": (1, 0, {"2xx": 1}),
-        "_OTHER /person": (2, 0, {"4xx": 2}),
+        end(counts, asked, 0.5)
+    (delta,) = counts.take(101.0)
+    assert {name: row.requests for name, row in rows(delta).items()} == {
+        ("a", "GET /person"): 2,
+        ("b", "GET /person"): 1,
+        ("a", "_OTHER /person"): 2,
     }
-    end(counts, hanging, 6.0, 504)
-    end(counts, exchange(), 5.0)
-    (delta,) = counts.take(107.0)
-    assert operations(delta) == {"GET /person": (1, 1, {"2xx": 1, "5xx": 1})}
+    assert delta.requests == 5
 
 
-def test_at_most_256_operations_are_counted_separately_in_a_delta() -> None:
-    """Requests of further operations still count in the sums."""
-    counts, place = CutoverCounts(), ("person", "1", "new", 34)
+def test_requests_without_a_client_are_divided_into_64_groups() -> None:
+    counts = CutoverCounts()
+    for _ in range(640):
+        end(counts, exchange(), 0.5)
+    (delta,) = counts.take(101.0)
+    found = {client: row.requests for (client, _), row in rows(delta).items()}
+    assert found == {unnamed(number): 10 for number in range(64)}
+
+
+def test_clients_beyond_2048_rows_are_counted_in_groups() -> None:
+    """The next delta has room for other clients."""
+    counts = CutoverCounts()
     for _ in range(2):
-        for number in range(300):
-            counts.check(place, ("GET", f"/{number}"), ())
+        for number in range(3000):
+            end(counts, exchange(client=f"client{number}"), 0.5)
         (delta,) = counts.take(101.0)
-        assert (delta.checked, len(delta.operations)) == (300, 256)
+        named = [row for row in delta.rows if row.client.startswith("client")]
+        groups = [row for row in delta.rows if row not in named]
+        assert (delta.requests, len(named), len(groups)) == (3000, 2048, 64)
+        assert sum(row.requests for row in groups) == 3000 - 2048
 
 
-def test_validated_responses_are_counted_by_operation_and_field() -> None:
-    counts, place = CutoverCounts(), ("person", "1", "new", 34)
+def test_a_known_client_has_its_own_row_when_there_are_many_others() -> None:
+    counts = CutoverCounts()
+    for number in (*range(3000), 7):
+        end(counts, exchange(client=f"client{number}"), 0.5)
+    (delta,) = counts.take(101.0)
+    assert rows(delta)["client7", "GET /person"].requests == 2
+
+
+def test_comparisons_of_a_shadow_are_counted_in_rows_of_its_route() -> None:
+    counts = CutoverCounts()
+    for client, differs in (("a", True), ("a", False), ("b", False)):
+        counts.compare(exchange(client=client), differs=differs)
+    (delta,) = counts.take(101.0)
+    assert (delta.route, delta.requests, sum(delta.ends)) == ("shadow", 0, 0)
+    assert delta.rows == [
+        EvidenceRow("a", "GET /person", counts={"differs": 1}, compared=2),
+        EvidenceRow("b", "GET /person", compared=1),
+    ]
+
+
+def test_validated_responses_are_counted_by_client_operation_and_field() -> None:
+    counts, place = CutoverCounts(), ("person", "1", "new", "acme")
     counts.check(place, ("GET", "/p"), {"GET /p /a", "GET /p /b"})
     counts.check(place, ("POST", "/p"), {"GET /p /a"})
     counts.check(place, ("POST", "/p"), ())
     (delta,) = counts.take(101.0)
     assert (delta.checked, delta.violating) == (3, 2)
-    assert (delta.checked_writes, delta.violating_writes) == (2, 1)
     assert delta.fields == {"GET /p /a": 2, "GET /p /b": 1}
-    found = {name: (each.checked, each.violating) for name, each in delta.operations.items()}
-    assert found == {"GET /p": (1, 1), "POST /p": (2, 1)}
+    found = {name: (row.checked, row.counts) for name, row in rows(delta).items()}
+    assert found == {
+        ("acme", "GET /p"): (1, {"answers": 1}),
+        ("acme", "POST /p"): (2, {"answers": 1}),
+    }
     totals = Totals(StateRows())
     totals.absorb(Delta(1.0, [], [], [], [delta, delta], []))
     total = totals.outcomes["person", "1", "new"]
     assert total.fields == {"GET /p /a": 4, "GET /p /b": 2}
-    for outcomes in (total.outcomes, total.cells[34]):
-        assert (outcomes.checked, outcomes.violating) == (6, 4)
-        assert (outcomes.checked_writes, outcomes.violating_writes) == (4, 2)
+    assert (total.outcomes.checked, total.outcomes.violating) == (6, 4)
 
 
 def test_a_hanging_request_is_counted_as_overdue_before_it_ends() -> None:
     counts = CutoverCounts()
-    first, second = exchange(100.0), exchange(101.0)
+    first, second = exchange(100.0, client="acme"), exchange(101.0, client="acme")
     counts.begin(first)
     counts.begin(second)
     assert counts.take(103.9) == []
     (delta,) = counts.take(104.5)
-    assert (delta.requests, delta.overdue, delta.seconds, delta.squares) == (1, 1, 4.0, 16.0)
+    assert (delta.requests, delta.overdue, delta.seconds) == (1, 1, 4.0)
+    assert delta.rows == [EvidenceRow("acme", "GET /person", 1, {"overdue": 1})]
     assert (ends(delta), sum(delta.buckets), counts.waiting) == ({}, 0, True)
     assert counts.take(104.9) == []
     end(counts, first, 20.0, 504)
     (delta,) = counts.take(104.95)
     assert (delta.requests, delta.overdue, delta.seconds) == (0, 0, 0.0)
     assert (ends(delta), delta.whole) == ({"5xx": 1}, 20.0)
+    assert [(row.requests, row.counts, row.timed) for row in delta.rows] == [(0, {"5xx": 1}, 1)]
     end(counts, second, 6.0)  # between two calls of take
     (delta,) = counts.take(107.0)
     assert (delta.requests, delta.overdue, delta.seconds, delta.whole) == (1, 1, 4.0, 6.0)
+    assert [(row.requests, row.counts) for row in delta.rows] == [(1, {"overdue": 1})]
     assert not counts.waiting
 
 
@@ -168,12 +207,3 @@ def test_requests_in_progress_when_the_percentage_falls_are_not_counted() -> Non
     assert (delta.route, delta.requests, ends(delta)) == ("new", 1, {"5xx": 1})
     end(counts, exchange(104), 1.0, 500)  # a request without `begin`
     assert counts.take(110.0) == []
-
-
-def test_requests_are_counted_in_the_cell_of_their_client() -> None:
-    counts = CutoverCounts()
-    cutover = VersionCutover(("person", "1"), "2", 90.0, steps=(50.0, 90.0))
-    for client in ("a", "b", ""):  # in bucket 3414, in bucket 7206, and without a bucket
-        end(counts, exchange(cutover=cutover, client=client), 11.0)
-    found = {delta.cell: (delta.requests, delta.seconds) for delta in counts.take(200.0)}
-    assert found == {34: (1, 10.0), 72: (1, 10.0), -1: (1, 10.0)}

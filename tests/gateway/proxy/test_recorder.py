@@ -15,6 +15,8 @@ from gateway.proxy.record import (
     ResponseCopy,
     version_label,
 )
+from gateway.rollout.cutover import CutoverRoute
+from gateway.rollout.evidence import EvidenceRow
 from gateway.routing.plan import Plan, plan
 from gateway.usage.delta import BOUNDS, CounterDelta, Delta, SampleDelta, UsageDelta
 from gateway.versions.version import Version
@@ -111,6 +113,21 @@ def test_requests_to_services_are_counted_by_target() -> None:
     assert slow.buckets[BOUNDS.index(2.5)] == 1
     assert slow.seconds >= 1.5
     assert all(each.buckets[BOUNDS.index(2.5)] == 1 for each in report.traffic[:2])
+
+
+@pytest.mark.parametrize("route", [None, *CutoverRoute])
+def test_comparisons_of_a_shadow_are_evidence_only_in_a_cutover(route: CutoverRoute | None) -> None:
+    reports: list[Delta] = []
+    loop = asyncio.new_event_loop()
+    recorder = Recorder(loop, reports.append, lambda _: None)
+    exchange = planned("acme")
+    exchange.cutover_route = route
+    recorder.compare(exchange, differs=True)
+    recorder.flush()
+    loop.close()
+    found = [(each.route, each.rows) for report in reports for each in report.outcomes]
+    row = EvidenceRow("acme", "GET /v{version}/person", counts={"differs": 1}, compared=1)
+    assert found == ([] if route is None else [("shadow", [row])])
 
 
 def test_a_request_without_an_endpoint_is_counted_only_by_its_code() -> None:

@@ -86,6 +86,7 @@ class Gateway:
         record: A function that is also called with every ended exchange.
 
     Attributes:
+        compared: The method of each compared response, and whether the response differs.
         samples: The samples of shadows, each with its request.
         refuses: The result of every validation; None simulates a missing document.
     """
@@ -101,6 +102,7 @@ class Gateway:
         self.begun: list[Exchange] = []
         self.exchanges: list[Exchange] = []
         self.counted: list[tuple[str, ...]] = []
+        self.compared: list[tuple[str, bool]] = []
         self.samples: list[tuple[object, dict[str, str]]] = []
         self.trials: list[TrialRequest] = []
         self.spans: list[Span] = []
@@ -131,6 +133,9 @@ class Gateway:
 
     def count(self, kind: str, *labels: str, times: int = 1) -> None:
         self.counted += [(kind, *labels)] * times
+
+    def compare(self, exchange: Exchange, *, differs: bool) -> None:
+        self.compared.append((exchange.method, differs))
 
     def trace(self, spans: Sequence[Span]) -> None:
         self.spans += spans

@@ -8,21 +8,27 @@ durations with a long tail.
 import random
 from collections import defaultdict
 from dataclasses import dataclass, field
+from functools import cache
 from typing import NamedTuple
 
+from gateway.base.errors import FaultCode
+from gateway.base.path_templates import parse_template
 from gateway.base.request import RequestContext
+from gateway.proxy.cutover_counts import CutoverCounts, operation_of, place_of
+from gateway.proxy.record import Exchange
 from gateway.rollout.cutover import CutoverRoute
-from gateway.rollout.cutovers import CutoverState, DecidedBy
+from gateway.rollout.cutovers import CutoverState, DecidedBy, PercentCommand
 from gateway.rollout.decisions import overrides_of
-from gateway.rollout.gates import GateLimits
-from gateway.rollout.route_outcomes import FAILED, OUTCOMES
-from gateway.usage.delta import CutoverDelta, Delta, OperationDelta
+from gateway.routing.snapshot import Endpoint, Snapshot
+from gateway.usage.delta import Delta
 from gateway.verify.live.sample_budget import SampleBudget
+from gateway.versions.version import Version
 from tests.gateway.rollout.deciding import KEY, Decider
 from tests.gateway.rules.rules import edited, loaded
 
-PLACES = {name: place for place, name in enumerate(OUTCOMES)}
-FINE = PLACES["2xx"]
+FINE = "2xx"
+STATUSES = {FINE: 200, "3xx": 302, "4xx": 422, "5xx": 502, "conversion": 502, "abandoned": 200}
+STATUSES |= {name: int(name) for name in ("401", "403", "404", "429")}
 # The number of responses that are validated per second, separately for reads and writes.
 _SAMPLES_A_SECOND = 50
 
@@ -48,6 +54,8 @@ class Traffic:
         rare: the share of requests for a rare operation, a write. There are five others.
         rare_client: the client whose requests for the rare operation are refused on both routes.
         rare_incident: the seconds in which the rare operation gets 5xx on both routes.
+        outage: the seconds in which all requests get 5xx on both routes.
+        retries: the factor by which the rate is higher during an outage or incident.
         stalls: the ranges of seconds in which both services do not respond until the end of the
             range.
     """
@@ -70,6 +78,8 @@ class Traffic:
     rare: float = 0.0
     rare_client: str = ""
     rare_incident: range = range(0)
+    outage: range = range(0)
+    retries: float = 1.0
     stalls: tuple[range, ...] = ()
 
 
@@ -83,7 +93,7 @@ class Fault(NamedTuple):
         begins: the second in which the fault begins.
     """
 
-    outcome: str = "2xx"
+    outcome: str = FINE
     share: float = 1.0
     writes: bool = False
     client: str = ""
@@ -91,6 +101,8 @@ class Fault(NamedTuple):
     field: str = ""
     begins: int = 0
     rare: bool = False
+    reads: bool = False
+    operations: tuple[str, ...] = ()
 
 
 class Run(NamedTuple):
@@ -99,30 +111,48 @@ class Run(NamedTuple):
     Attributes:
         seconds: the second of the rollback, or of the end of the simulation.
         state: the state of the cutover at that time.
+        highest: the highest percentage.
+        struck: the number of requests with the fault.
+        steps: the changes of the percentage, with their seconds.
     """
 
     seconds: int
     state: CutoverState
     highest: float
     struck: int
+    steps: list[tuple[int, float]]
 
 
-@dataclass
-class _Asked:
-    client: str
-    operation: str
-    write: bool
-    rare: bool
-    outcome: int = FINE
-    duration: float = 0.0
-    fields: set[str] = field(default_factory=set)
+class _Request(Exchange):
+    def __init__(self, snapshot: Snapshot, client: str, operation: str, second: int) -> None:
+        self.snapshot, self.client, self.operation = snapshot, client, operation
+        self.method, _, path = operation.partition(" ")
+        self.endpoint, self.version, self.began = _endpoint(path), Version(1, KEY[1]), second
+        self.outcome, self.duration, self.invalid = FINE, 0.0, set[str]()
+
+    @property
+    def is_write(self) -> bool:
+        return self.method != "GET"
+
+    @property
+    def is_rare(self) -> bool:
+        return self.method == "PATCH"
 
     def strike(self, fault: Fault) -> None:
-        if fault.outcome != "2xx":
-            self.outcome = PLACES[fault.outcome]
+        if fault.outcome != FINE:
+            self.outcome = fault.outcome
         self.duration += fault.slower
         if fault.field:
-            self.fields.add(fault.field)
+            self.invalid.add(fault.field)
+
+    def finish(self) -> None:
+        self.status, self.aborted = STATUSES[self.outcome], self.outcome == "abandoned"
+        self.code = FaultCode.CONVERSION_FAILED if self.outcome == "conversion" else None
+
+
+@cache
+def _endpoint(path: str) -> Endpoint:
+    return Endpoint(KEY[0], parse_template(path), None, None, {}, ())
 
 
 class _Usual:
@@ -135,20 +165,21 @@ class _Usual:
         self._traffic, self._chance = traffic, chance
         self._asked = 0
 
-    def clients(self) -> list[str]:
+    def clients(self, second: int) -> list[str]:
         chance, traffic = self._chance, self._traffic
         burst = traffic.bursts if chance.random() < 1 / 30 else 1.0
+        burst *= traffic.retries if second in traffic.outage or second in traffic.incident else 1.0
         number = traffic.rate * burst * chance.uniform(0.5, 1.5)
         number = int(number) + (chance.random() < number % 1)
         return chance.choices(self._names, self._weights, k=number)
 
-    def ask(self, client: str, second: int) -> _Asked:
+    def ask(self, snapshot: Snapshot, client: str, second: int) -> _Request:
         chance, traffic = self._chance, self._traffic
         rare = traffic.rare > 0 and chance.random() < traffic.rare
         write = rare or chance.random() < traffic.writes
         self._asked += 1
         common = f"POST /w{self._asked % 2}" if write else f"GET /r{self._asked % 3}"
-        asked = _Asked(client, "PATCH /rare" if rare else common, write, rare)
+        asked = _Request(snapshot, client, "PATCH /rare" if rare else common, second)
         asked.outcome = self._outcome(asked, second)
         asked.duration = chance.lognormvariate(-4.5, traffic.tail)
         asked.duration *= 3 if second in traffic.peak else 1
@@ -157,119 +188,28 @@ class _Usual:
                 asked.duration += stall.stop - second - chance.random()
         usual = traffic.violating_writes if write else traffic.violating
         if client in self._unfit or chance.random() < usual:
-            asked.fields.add("/usual")
+            asked.invalid.add("/usual")
         return asked
 
-    def _outcome(self, asked: _Asked, second: int) -> int:
+    def _outcome(self, asked: _Request, second: int) -> str:
         traffic = self._traffic
-        if asked.rare and second in traffic.rare_incident:
-            return PLACES["5xx"]
-        if asked.rare and asked.client == traffic.rare_client:
-            return PLACES["4xx"]
-        if asked.write and asked.client == "c3" and second in traffic.batch:
-            return PLACES["4xx"]
+        if second in traffic.outage or (asked.is_rare and second in traffic.rare_incident):
+            return "5xx"
+        if asked.is_rare and asked.client == traffic.rare_client:
+            return "4xx"
+        if asked.is_write and asked.client == "c3" and second in traffic.batch:
+            return "4xx"
         if asked.client in self._refused:
-            return PLACES["401"]
-        shares = traffic.shares | (traffic.of_writes if asked.write else {})
+            return "401"
+        shares = traffic.shares | (traffic.of_writes if asked.is_write else {})
         if second in traffic.incident:
             shares["5xx"] = 0.33
         draw = self._chance.random()
         for name, share in shares.items():
             draw -= share
             if draw < 0:
-                return PLACES[name]
+                return name
         return FINE
-
-
-class _Sums:
-    def __init__(self) -> None:
-        self.requests = self.overdue = self.writes = self.failed_writes = 0
-        self.ends = [0] * len(OUTCOMES)
-        self.seconds = self.squares = 0.0
-        self.checked = self.violating = self.checked_writes = self.violating_writes = 0
-        self.fields: dict[str, int] = {}
-        self.operations: dict[str, _Sums] = {}
-
-    def at(self, operation: str) -> "tuple[_Sums, _Sums]":
-        """Return the counts that include a request: the total, and the counts of its operation."""
-        of_operation = self.operations.get(operation)
-        if of_operation is None:
-            of_operation = self.operations[operation] = _Sums()
-        return self, of_operation
-
-    def delta(self, place: tuple[str, int]) -> CutoverDelta:
-        return CutoverDelta(
-            *KEY,
-            *place,
-            self.requests,
-            self.overdue,
-            self.ends,
-            self.seconds,
-            self.squares,
-            [],
-            0.0,
-            self.writes,
-            self.failed_writes,
-            self.checked,
-            self.violating,
-            self.checked_writes,
-            self.violating_writes,
-            self.fields,
-            {
-                name: OperationDelta(
-                    each.requests, each.overdue, each.ends, each.checked, each.violating
-                )
-                for name, each in self.operations.items()
-            },
-        )
-
-
-class _Counts:
-    """The counts by second.
-
-    A hanging request is counted when it becomes overdue and when it ends.
-    """
-
-    def __init__(self, overdue: float) -> None:
-        self._overdue = overdue
-        self._budgets = {write: SampleBudget(_SAMPLES_A_SECOND) for write in (False, True)}
-        self._due: dict[int, dict[tuple[str, int], _Sums]] = defaultdict(dict)
-
-    def count(self, second: int, place: tuple[str, int], asked: _Asked) -> None:
-        seconds = min(asked.duration, self._overdue)
-        for counted in self._at(second + int(seconds), place).at(asked.operation):
-            counted.requests += 1
-            counted.overdue += asked.duration >= self._overdue
-            counted.seconds += seconds
-            counted.squares += seconds**2
-        for ended in self._at(second + int(asked.duration), place).at(asked.operation):
-            ended.ends[asked.outcome] += 1
-            ended.writes += asked.write
-            ended.failed_writes += asked.write and asked.outcome in FAILED
-
-    def validate(self, second: int, place: tuple[str, int], asked: _Asked) -> None:
-        budget, write = self._budgets[asked.write], asked.write
-        if asked.outcome != FINE or not budget.has(1, second):
-            return
-        budget.take(1)
-        for sums in self._at(second, place).at(asked.operation):
-            sums.checked += 1
-            sums.violating += bool(asked.fields)
-            sums.checked_writes += write
-            sums.violating_writes += write and bool(asked.fields)
-        fields = self._at(second, place).fields
-        for name in asked.fields:
-            fields[name] = fields.get(name, 0) + 1
-
-    def take(self, second: int) -> list[CutoverDelta]:
-        return [sums.delta(place) for place, sums in self._due.pop(second, {}).items()]
-
-    def _at(self, second: int, place: tuple[str, int]) -> _Sums:
-        due = self._due[second]
-        sums = due.get(place)
-        if sums is None:
-            sums = due[place] = _Sums()
-        return sums
 
 
 def simulate(
@@ -279,41 +219,56 @@ def simulate(
     *,
     fault: Fault | None = None,
     seconds: int = 600,
+    before: int = 0,
 ) -> Run:
     """Simulate a cutover until its rollback or the end of the time.
 
     Args:
         fault: the fault of the new route; None for a healthy route.
+        before: the number of seconds before the cutover, in which only the old route serves.
     """
     chance = random.Random(seed)
     rules = loaded(edited("{ service: old }", f"{{ service: old, cutover: {cutover_text} }}"))
     decider = Decider(rules)
-    cutover = rules.cutovers[KEY]
-    counts = _Counts((cutover.gates or GateLimits()).overdue)
-    usual = _Usual(traffic, chance)
-    highest, struck = 0.0, 0
-    for second in range(seconds):
+    cutover, counts, usual = rules.cutovers[KEY], CutoverCounts(), _Usual(traffic, chance)
+    budgets = {write: SampleBudget(_SAMPLES_A_SECOND) for write in (False, True)}
+    ends: dict[int, list[_Request]] = defaultdict(list)
+    highest, struck, steps = 0.0, 0, []
+    if before:
+        decider.order(0.0)
+    for second in range(-before, seconds):
+        if second == 0 and before:
+            decider.order(PercentCommand.CLEAR)
         overrides = overrides_of(decider.documents)
-        for client in usual.clients():
+        for client in usual.clients(second):
+            asked = usual.ask(rules, client, second)
             context = RequestContext(client, 0.0, overrides, 0.0, chance.random())
-            route = cutover.route_for(context)
-            asked = usual.ask(client, second)
-            if route is CutoverRoute.NEW and _is_struck(asked, second, fault, chance):
+            asked.cutover_route = cutover.route_for(context)
+            if asked.cutover_route is CutoverRoute.NEW and _is_struck(asked, second, fault, chance):
                 struck += 1
                 asked.strike(fault or Fault())
-            place = route.value, cutover.cell_of(client)
-            counts.count(second, place, asked)
-            counts.validate(second, place, asked)
-        decider.totals.absorb(Delta(decider.date, [], [], [], counts.take(second), []))
+            counts.begin(asked)
+            ends[second + int(asked.duration)].append(asked)
+            if asked.outcome == FINE and budgets[asked.is_write].has(1, second):
+                budgets[asked.is_write].take(1)
+                counts.check(place_of(asked), operation_of(asked), asked.invalid)
+        for asked in ends.pop(second, ()):
+            asked.finish()
+            counts.end(asked, asked.duration)
+        decider.totals.absorb(Delta(decider.date, outcomes=counts.take(second + 1)))
         state = decider.advance(1.0)
-        highest = max(highest, state.percent)
+        if state.percent != highest and second >= 0:
+            highest = max(highest, state.percent)
+            steps.append((second + 1, state.percent))
         if state.decided_by is DecidedBy.ROLLED_BACK:
-            return Run(second + 1, state, highest, struck)
-    return Run(seconds, state, highest, struck)
+            return Run(second + 1, state, highest, struck, steps)
+    return Run(seconds, state, highest, struck, steps)
 
 
-def _is_struck(asked: _Asked, second: int, fault: Fault | None, chance: random.Random) -> bool:
+def _is_struck(asked: _Request, second: int, fault: Fault | None, chance: random.Random) -> bool:
     if fault is None or second < fault.begins or fault.client not in ("", asked.client):
         return False
-    of_it = asked.rare if fault.rare else asked.write or not fault.writes
-    return of_it and chance.random() < fault.share
+    if fault.operations and asked.operation not in fault.operations:
+        return False
+    of_it = asked.is_rare if fault.rare else asked.is_write or not fault.writes
+    return of_it and not (fault.reads and asked.is_write) and chance.random() < fault.share

@@ -18,7 +18,6 @@ from gateway.rollout.cutover import (
     percent_in_force,
 )
 from gateway.rollout.gates import GateAction, GateLimits
-from gateway.rollout.route_outcomes import NO_CELL
 from gateway.versions.version import Version
 from tests.gateway.lifecycle.served import first_version
 from tests.gateway.world import LAW
@@ -105,19 +104,6 @@ def test_an_override_replaces_the_configured_percentage() -> None:
 def test_a_cutover_begins_with_its_first_step() -> None:
     assert first_percent(HALF) == 50
     assert first_percent(replace(HALF, steps=(5.0, 50.0))) == 5
-
-
-@LAW
-@given(NAMES)
-def test_a_percentage_moves_whole_cells(name: str) -> None:
-    cell = HALF.cell_of(name)
-    if not name:
-        assert cell == NO_CELL
-        return
-    assert 0 <= cell < 100
-    assert not moved(replace(HALF, percent=float(cell)), name)
-    assert moved(replace(HALF, percent=float(cell + 1)), name)
-    assert replace(HALF, sticky=StickyBy.REQUEST).cell_of(name) == NO_CELL
 
 
 KEY = ("person", "1")

@@ -12,6 +12,8 @@ from gateway.rollout.cutovers import DecidedBy
 from tests.gateway.rollout.simulation import Fault, Run, Traffic, simulate
 
 WINDOW = 30
+# The seconds within which a fault is found: at most six blocks of evidence.
+WITHIN = 60
 LIMITS = "errors: 1%, latency: 1.5x"
 
 
@@ -97,15 +99,15 @@ FAULTS = {
     "it hangs": (Fault(slower=20), USUAL),
     "each write hangs": (Fault(slower=20, writes=True), USUAL),
 }
-VIOLATIONS = ("answers", "write answers")
+VIOLATIONS = ("answers",)
 REASONS = {
-    "each write is refused": ("4xx", "other 4xx", "writes"),
-    "each write is refused, and data is apart": ("other 4xx", "writes"),
-    "no write finds its own": ("404", "4xx", "writes"),
-    "no write can be converted": ("conversion", "writes"),
-    "some are refused": ("4xx", "other 4xx", "writes"),
-    "404 on some": ("404", "4xx", "writes"),
-    "conversion": ("conversion", "writes"),
+    "each write is refused": ("other 4xx",),
+    "each write is refused, and data is apart": ("other 4xx",),
+    "no write finds its own": ("404",),
+    "no write can be converted": ("conversion",),
+    "some are refused": ("other 4xx",),
+    "404 on some": ("404",),
+    "conversion": ("conversion",),
     "a field is missing": VIOLATIONS,
     "a type is wrong in some": VIOLATIONS,
     "a field is missing, and the document is wrong": VIOLATIONS,
@@ -123,7 +125,7 @@ def reason(why: str) -> str:
 
 @pytest.mark.parametrize("seed", SEEDS[:5])
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_faulty_new_route_is_rolled_back_within_the_window(seed: int, name: str) -> None:
+def test_a_faulty_new_route_is_rolled_back_within_a_minute(seed: int, name: str) -> None:
     """The fault begins with the step or during it.
 
     Hanging requests count when they become overdue.
@@ -135,7 +137,7 @@ def test_a_faulty_new_route_is_rolled_back_within_the_window(seed: int, name: st
         found = simulate(seed, traffic, text, fault=planted)
         assert reason(found.state.why) in REASONS.get(name, (name,)), found.state
         overdue = 10 if fault.slower > 10 else 0
-        assert found.seconds <= begins + overdue + WINDOW + 2
+        assert found.seconds <= begins + overdue + WITHIN
 
 
 @pytest.mark.parametrize("seed", SEEDS[:5])
@@ -148,7 +150,7 @@ def test_a_faulty_new_route_is_rolled_back_at_one_percent(seed: int, name: str) 
     found = simulate(seed, rare, text, fault=fault, seconds=1800)
     assert reason(found.state.why) in REASONS.get(name, (name,)), found.state
     assert (found.highest, found.state.percent) == (1, 0)
-    assert found.struck <= 45
+    assert found.struck <= 60
 
 
 # One of six operations, with a twentieth of all requests.
@@ -176,14 +178,14 @@ AT = {
 def test_one_failing_operation_among_many_stops_the_cutover(seed: int, at: str, name: str) -> None:
     """The fault begins during a step or after the last step.
 
-    The rollback comes within the window.
+    The rollback comes within a minute.
     """
     steps, window, begins = AT[at]
     text = cutover(["client", "request"][seed % 2], steps, "1m", window)
     fault = RARE_FAULTS[name]._replace(begins=begins, rare=True)
     found = simulate(seed, RARE, text, fault=fault, seconds=begins + 60)
     assert found.state.decided_by is DecidedBy.ROLLED_BACK
-    assert found.seconds <= begins + (10 if fault.slower else 0) + window + 2
+    assert found.seconds <= begins + (10 if fault.slower else 0) + WITHIN
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -193,7 +195,7 @@ def test_failures_of_all_writes_stop_the_cutover_even_if_writes_are_rare(seed: i
     text = cutover("client", "[50, 100]", "10m")
     fault = Fault("4xx", writes=True)
     found = simulate(seed, traffic, text, fault=fault)
-    assert reason(found.state.why) == "writes"
+    assert reason(found.state.why) == "other 4xx"
     assert found.struck <= 25
 
 
@@ -204,8 +206,8 @@ def test_one_failing_client_among_many_stops_the_cutover(seed: int) -> None:
     text = cutover("client", "[50, 100]", "1m", minimum=100)
     fault = Fault("4xx", client="c3")
     found = simulate(seed, traffic, text, fault=fault)
-    assert reason(found.state.why) in ("4xx", "other 4xx"), found.state
-    assert found.struck <= 4 * (WINDOW + 2)
+    assert reason(found.state.why) == "other 4xx", found.state
+    assert found.struck <= 4 * WITHIN
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -218,8 +220,8 @@ def test_failing_writes_of_one_client_stop_the_cutover(seed: int) -> None:
     text = cutover("client", "[50, 100]", "1m", minimum=100)
     fault = Fault("4xx", writes=True, client="c3")
     found = simulate(seed, traffic, text, fault=fault)
-    assert reason(found.state.why) in ("4xx", "other 4xx", "writes"), found.state
-    assert found.seconds <= 62 + WINDOW + 2
+    assert reason(found.state.why) == "other 4xx", found.state
+    assert found.seconds <= 62 + 100
 
 
 FEW = {"404": 0.01}

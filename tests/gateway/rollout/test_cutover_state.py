@@ -15,8 +15,8 @@ from gateway.rollout.cutovers import (
     next_change,
     ordered,
 )
-from gateway.rollout.gates import GateAction, GateEvidence, GateLimits
-from tests.gateway.rollout.outcomes import outcomes
+from gateway.rollout.gates import GateAction, GateEvidence, GateLimits, GateOutcome
+from tests.gateway.rollout.outcomes import outcomes, result
 from tests.gateway.world import LAW
 
 GATES = GateLimits(errors=0.01, minimum=10)
@@ -24,9 +24,10 @@ CUTOVER = VersionCutover(("person", "1"), "2", 50.0, gates=GATES)
 HOLDING = replace(CUTOVER, gates=replace(GATES, then=GateAction.HOLD))
 STEPS = replace(CUTOVER, percent=100.0, steps=(1.0, 25.0, 100.0), every=60.0)
 BARE = replace(STEPS, gates=None)
-DOUBT = GateEvidence(outcomes(100), outcomes(12, _5xx=2), served_new=outcomes(12, _5xx=2))
-GOOD = GateEvidence(new=outcomes(100))
-BAD = GateEvidence(new=outcomes(100, _5xx=50))
+DOUBT = GateEvidence(new=outcomes(12, _5xx=2), doubt="errors (5xx): 2 of 12 requests")
+GOOD = GateEvidence(new=outcomes(100), results=(result(GateOutcome.PASSED, (0, 100)),))
+EXCEEDED = result(GateOutcome.EXCEEDED, (50, 100))
+BAD = GateEvidence(new=outcomes(100, _5xx=50), results=(EXCEEDED,))
 NONE = GateEvidence()
 DRY = replace(STEPS, gates=replace(GATES, dry_run=True))
 HELD_BY_LITTLE = replace(STEPS, gates=replace(GATES, inconclusive=GateAction.HOLD))
@@ -140,24 +141,21 @@ def test_the_reason_for_an_inconclusive_step_names_the_missing_requests() -> Non
         assert advance(cutover, at(1), NONE, 60).why == why
 
 
-@pytest.mark.parametrize(
-    ("cutover", "decided_by"),
-    [
-        (STEPS, DecidedBy.RULES),
-        (HELD_BY_LITTLE, DecidedBy.HELD),
-        (BACK_BY_LITTLE, DecidedBy.HELD),  # a healthy route may also leave doubt
-    ],
-)
-def test_a_step_continues_while_few_requests_leave_doubt(
-    cutover: VersionCutover, decided_by: DecidedBy
+@pytest.mark.parametrize("cutover", [STEPS, HELD_BY_LITTLE, BACK_BY_LITTLE])
+def test_an_uncertain_step_waits_and_is_held_after_three_times_its_length(
+    cutover: VersionCutover,
 ) -> None:
-    found = advance(cutover, at(1), DOUBT, 60)
-    assert (found.percent, found.decided_by) == (1, decided_by)
-    if decided_by is DecidedBy.HELD:
-        assert found.why.startswith(
-            "inconclusive: after 60 s, it still took more requests, since the result is uncertain:"
-            " errors (5xx): 2 of 12 requests"
-        )
+    """A healthy route may also be uncertain, so it is never rolled back for that."""
+    for age in (60, 179):
+        found = advance(cutover, at(1), DOUBT, age)
+        assert (found.percent, found.decided_by) == (1, DecidedBy.RULES)
+    held = advance(cutover, at(1), DOUBT, 180)
+    assert (held.percent, held.decided_by) == (1, DecidedBy.HELD)
+    assert held.why == (
+        "inconclusive: after 180 s, it still took more requests, since the result is uncertain:"
+        " errors (5xx): 2 of 12 requests"
+    )
+    assert advance(cutover, held, GOOD, 200).percent == 25
 
 
 @pytest.mark.parametrize(

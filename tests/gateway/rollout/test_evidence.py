@@ -1,257 +1,228 @@
-"""The evidence for gates: from the window, from earlier requests, and from before a move."""
+"""The evidence of a cutover: which requests count in which group, and against what."""
 
-from dataclasses import replace
-from itertools import pairwise
+from collections.abc import Mapping
 
-from gateway.rollout.cutover import VersionCutover
-from gateway.rollout.evidence import CutoverEvidence
-from gateway.rollout.gates import GateEvidence, GateLimits
-from gateway.rollout.route_outcomes import OUTCOMES
-from gateway.usage.delta import CounterDelta, CutoverDelta, Delta, OperationDelta
-from gateway.usage.totals import Totals
+import pytest
 
-KEY = ("person", "1")
-CUTOVER = VersionCutover(
-    KEY, "2", 90.0, gates=GateLimits(errors=0.01, minimum=10), steps=(5.0, 90.0)
+from gateway.rollout.evidence import (
+    ALL,
+    BLOCK,
+    DIFFERS,
+    MAX_CLIENTS,
+    MAX_OPERATIONS,
+    READS,
+    SHADOW,
+    SLOW,
+    WRITES,
+    CutoverEvidence,
+    EvidenceRow,
+    Group,
+    unnamed,
 )
 
+MARGINS = dict.fromkeys(("5xx", "404", "answers", DIFFERS), 0.01) | {SLOW: 0.4}
+CLIENTS = [f"c{number}" for number in range(20)]
+READ = "GET /orders"
 
-class Case:
-    def __init__(self, cutover: VersionCutover = CUTOVER) -> None:
-        self.totals = Totals()
-        self.known = CutoverEvidence()
-        self.now = self.set_at = 1000.0
-        self.cutover = cutover
 
-    def count(
-        self, route: str, requests: int, bad: int = 0, cell: int = 4, operation: str = "GET /r"
-    ) -> None:
-        ends = [0] * len(OUTCOMES)
-        ends[OUTCOMES.index("2xx")], ends[OUTCOMES.index("404")] = requests - bad, bad
-        outcome = CutoverDelta(
-            *(*KEY, route, cell, requests, 0, ends, 0.0, 0.0, [requests], 0.0),
-            operations={operation: OperationDelta(requests, 0, ends)},
+def row(client: str, operation: str = READ, requests: int = 1, **counts: int) -> EvidenceRow:
+    named = {name.removeprefix("_"): count for name, count in counts.items()}
+    return EvidenceRow(client, operation, requests, named, timed=requests)
+
+
+class Watched:
+    """Evidence whose blocks are filled by a test."""
+
+    def __init__(self, history: object = None) -> None:
+        self.evidence, self.now, self.step = CutoverEvidence(history), 0.0, 1
+        self.turn(0)
+
+    def block(self, *rows: EvidenceRow, **routes: list[EvidenceRow]) -> None:
+        """Add rows on the new route, and on other routes by name; then end the block."""
+        self.evidence.add("new", rows)
+        for route, others in routes.items():
+            self.evidence.add(route, others)
+        self.turn(BLOCK)
+
+    def turn(self, seconds: float, *, settled: bool = False) -> None:
+        self.now += seconds
+        self.evidence.advance(self.now, self.step, MARGINS, timed=True, settled=settled)
+
+    def strongest(self) -> Mapping[tuple[str, str], float]:
+        """Return the larger of the logarithms for each group that may be suspected, above 0."""
+        found: dict[tuple[str, str], float] = {}
+        for subject, value in self.evidence.values.items():
+            if value > 0:
+                found[subject.group] = max(value, found.get(subject.group, 0.0))
+        return found
+
+
+def usual(watched: Watched, blocks: int = 5, clients: list[str] = CLIENTS) -> None:
+    for _ in range(blocks):
+        watched.block(old=[row(client) for client in clients])
+    watched.step += 1
+    watched.turn(0)
+
+
+OLD = [row(client) for client in CLIENTS[10:]]
+
+
+@pytest.mark.parametrize(
+    ("failing", "groups"),
+    [
+        ([row(client, _5xx=1) for client in CLIENTS[:10]], {(ALL, ""), (READS, ""), (READ, "")}),
+        (
+            [row("c0", "POST /orders", _5xx=1), *(row(each) for each in CLIENTS[:10])],
+            {(WRITES, ""), ("POST /orders", ""), (WRITES, "c0")},
+        ),
+        ([row("c0", _5xx=1), *(row(each) for each in CLIENTS[1:10])], {(READS, "c0")}),
+        ([row(each) for each in CLIENTS[:10]], set()),
+    ],
+    ids=["all", "an operation", "a client", "none"],
+)
+def test_a_fault_is_found_in_the_groups_that_it_affects(
+    failing: list[EvidenceRow], groups: set[tuple[str, str]]
+) -> None:
+    watched = Watched()
+    usual(watched)
+    for _ in range(6):
+        watched.block(*failing, old=OLD)
+    assert groups <= watched.strongest().keys()
+    assert bool(groups) == bool(watched.strongest())
+
+
+def test_an_outage_of_both_routes_is_no_evidence() -> None:
+    watched = Watched()
+    usual(watched)
+    for _ in range(10):
+        watched.block(
+            *(row(each, _5xx=1) for each in CLIENTS[:10]),
+            old=[row(each, _5xx=1) for each in CLIENTS[10:]],
         )
-        self.totals.absorb(Delta(self.now, [], [], [], [outcome], []))
-
-    def seen(self, window: float = 30.0, percent: float = 5.0, passed: float = 1.0) -> GateEvidence:
-        self.now += passed
-        begin = self.now - window
-        return self.known.since(
-            begin,
-            self.now,
-            self.cutover,
-            percent,
-            self.totals.route_counts(KEY),
-            set_at=self.set_at,
-        )
+    assert not watched.strongest()
 
 
-def test_requests_before_the_window_do_not_count() -> None:
-    case = Case()
-    case.seen()
-    case.count("new", 7)
-    case.count("old", 70)
-    found = case.seen()
-    assert (found.new.requests, found.old.requests) == (7, 70)
-    for _ in range(28):
-        assert case.seen().new.requests == 7
-    case.count("new", 1)
-    assert [case.seen().new.requests for _ in range(3)] == [8, 1, 1]
-
-
-def test_earlier_requests_count_if_the_old_route_has_few_requests_in_the_window() -> None:
-    """Enough of the latest requests count to reach the minimum of the gates."""
-    case = Case(replace(CUTOVER, every=0.0))
-    case.count("old", 30, 30)
-    case.seen()
-    for _ in range(9):
-        case.count("old", 4, 1)
-        case.seen()
-    for _ in range(100):
-        found = case.seen()
-    assert found.new.requests == 0
-    assert 10 <= found.old.requests < 25
-    assert found.old.count("404") * 4 == found.old.requests
-    case.count("old", 10)
-    found = case.seen()
-    assert (found.old.requests, found.old.count("404")) == (10, 0)
-
-
-def test_the_last_step_is_compared_with_1000_earlier_requests() -> None:
-    """This holds for the minimum time of the step. After a restart, the stored requests count."""
-    case = Case(replace(CUTOVER, every=200.0))
-    for _ in range(40):
-        case.count("old", 50)
-        case.seen(passed=3.0)
-    case.set_at = case.now
-    seen = [case.seen(percent=100.0, passed=1.0) for _ in range(310)]
-    found = [each.old.requests for each in seen]
-    assert found[0] == 10 * 50  # the window has enough requests
-    assert found[20] == 150
-    assert 1000 <= found[40] < 2000
-    assert found[198] == found[40]
-    assert 10 <= found[200] < 110
-    assert [seen[at].old_ceased for at in (0, 198, 200)] == [False, False, True]
-    assert [seen[at].outlasts for at in (0, 298 - 1, 300)] == [False, False, True]
-    restarted = CutoverEvidence(case.known.latest_old)
-    none = Totals().route_counts(KEY)
-    again = restarted.since(case.now, case.now, case.cutover, 100.0, none, set_at=case.now)
-    assert again.old == case.known.latest_old
-
-
-def test_moved_clients_are_compared_with_their_own_outcomes_before_the_move() -> None:
-    case = Case()
-    case.seen()
-    case.count("old", 40, 20, cell=4)
-    case.count("old", 60, 0, cell=89)
-    for percent, requests, bad in ((0.0, 0, 0), (5.0, 40, 20), (50.0, 40, 20), (90.0, 100, 20)):
-        found = case.seen(percent=percent)
-        assert (found.before.requests, found.before.count("404")) == (requests, bad)
-        assert [cell.requests for cell in found.cells] == [40, 60]
-    case.count("old", 7, 7)
-    assert case.seen(percent=90.0).before.requests == 100
-    by_chance = Case()
-    by_chance.count("old", 40, cell=-1)
-    found = by_chance.seen(percent=90.0)
-    assert (found.before.requests, found.cells) == (0, ())
-
-
-def test_moved_clients_are_compared_by_cell_once_a_window_has_passed() -> None:
-    """Requests on the new route at an earlier percentage do not count."""
-    case = Case(replace(CUTOVER, gates=GateLimits(errors=0.01, window=30.0)))
-    case.count("old", 40, 2, cell=4)
-    case.count("old", 60, 0, cell=89)
-    case.count("new", 5, 5, cell=4)
-    assert case.seen(percent=90.0).moved == ()
-    case.count("new", 9, 9, cell=4)
-    assert case.seen(percent=90.0, passed=20.0).moved == ()
-    moved = case.seen(percent=90.0, passed=20.0).moved
-    for (before, since, operation), name in zip(moved, ("", "GET /r"), strict=True):
-        assert (before.requests, before.count("404")) == (40, 2)
-        assert (since.requests, since.count("404"), operation) == (9, 9, name)
-    case.count("new", 3, cell=89)
-    assert [each.since.requests for each in case.seen(percent=90.0).moved] == [9, 3, 9]
-
-
-def test_violations_are_counted_by_field_since_the_percentage_was_set() -> None:
-    case = Case()
-
-    def violate(route: str, **fields: int) -> None:
-        ends = [0] * len(OUTCOMES)
-        outcome = CutoverDelta(*KEY, route, 4, 0, 0, ends, 0.0, 0.0, [], 0.0, fields=fields)
-        case.totals.absorb(Delta(case.now, [], [], [], [outcome], []))
-
-    violate("new", a=5)
-    violate("old", a=5)
-    assert case.seen().fields == ()
-    violate("new", a=1, b=7)
-    violate("old", a=2, c=9)
-    assert case.seen(passed=99.0).fields == (("b", 0, 7), ("a", 2, 1))
-    for number in range(300):
-        violate("new", **{f"f{number}": 1})
-    assert case.totals.outcomes[*KEY, "new"].fields["(others)"] == 46
-    assert len(case.seen().fields) == 32
-
-
-def test_a_window_that_begins_in_the_future_has_no_evidence() -> None:
-    case = Case()
-    case.count("new", 5)
-    assert case.seen(window=-2.5).new.requests == 0
-    case.count("new", 3)
-    assert case.seen(window=-1.5).new.requests == 0
-    case.count("new", 2)
-    assert case.seen(window=0.5).new.requests == 2
-
-
-def test_comparisons_are_counted_from_zero_after_a_reset_of_the_shadow() -> None:
-    case = Case()
-    case.totals.absorb(Delta(1.0, [], [], [CounterDelta("compared", KEY, 50)], [], []))
-    case.seen()
-    case.totals.reset_shadow(KEY)
-    case.known.reset_shadow()
-    assert case.seen().compared == 0
-    case.totals.absorb(Delta(1.0, [], [], [CounterDelta("differing", KEY, 2)], [], []))
-    assert case.seen().differing == 2
-
-
-def test_all_requests_since_the_percentage_was_set_are_counted() -> None:
-    case = Case()
-    case.count("old", 3)
-    case.seen()
-    case.count("old", 4)
-    case.count("new", 7, 1)
-    case.seen()
-    for _ in range(100):
-        found = case.seen()
-    assert found.new.requests == 0
-    assert (found.served_old.requests, found.served_new.requests) == (4, 7)
-    assert found.served_new.count("404") == 1
-    case.set_at = case.now
-    assert case.seen(percent=90.0).served_new.requests == 0
-    case.count("new", 2)
-    assert case.seen(percent=90.0).served_new.requests == 2
-
-
-def test_failures_are_found_for_one_operation_and_for_all_requests_together() -> None:
-    """The failures are compared with all requests on the old route, in the best time span."""
-    case = Case()
-    for _ in range(40):
-        case.count("old", 10)
-        case.count("old", 2, operation="POST /r")
-        case.count("new", 9)
-        case.count("new", 1, operation="POST /r")
-        assert case.seen().failing == ()
+@pytest.mark.parametrize(("served", "is_found"), [(True, False), (False, True)])
+def test_a_client_that_failed_on_the_old_route_is_no_evidence(
+    *, served: bool, is_found: bool
+) -> None:
+    watched = Watched()
+    failing = [row("c0", _5xx=1)] if served else []
+    for _ in range(5):
+        watched.block(old=[*(row(each) for each in CLIENTS[1:]), *failing])
+    watched.step += 1
+    watched.turn(0)
     for _ in range(8):
-        case.count("old", 12)
-        case.count("new", 9)
-        case.count("new", 1, 1, operation="POST /r")
-        found = {(each.operation, each.measure): each for each in case.seen().failing}
-    assert found.keys() == {("", "404"), ("POST /r", "404")}
-    of_it = found["POST /r", "404"]
-    (bad, total), usual = of_it.new, of_it.usual
-    assert (bad, of_it.lone, usual) == (total, total - 3, (0, 80))
-    assert 6 <= total <= of_it.span <= 8
-    assert found["", "404"].usual == (0, 576)
+        watched.block(row("c0", _5xx=1), *(row(each) for each in CLIENTS[1:10]), old=OLD)
+    assert ((READS, "c0") in watched.strongest()) == is_found
 
 
-def test_few_earlier_counts_by_operation_are_kept_including_the_oldest() -> None:
-    case = Case()
-    for _ in range(600):
-        case.count("new", 1)
-        case.seen()
-    ages = [case.now - at for at, _ in case.known._operations]
-    assert len(ages) < 20
-    assert (ages[0], ages[-1]) == (599.0, 0.0)
-    assert all(longer <= 2.5 * shorter + 2 for longer, shorter in pairwise(ages))
-    case.set_at = case.now
-    case.seen(window=-2.5)
-    assert len(case.known._operations) == 1
+@pytest.mark.parametrize("measure", ["5xx", "404"])
+def test_a_new_client_that_is_always_refused_is_no_evidence(measure: str) -> None:
+    """Such clients are common, unlike clients that always cause failures of the service."""
+    watched = Watched()
+    usual(watched, clients=CLIENTS[10:])
+    failing = row("scanner")
+    failing.counts[measure] = 1
+    for _ in range(8):
+        watched.block(failing, *(row(each) for each in CLIENTS[:9]), old=OLD)
+    assert ((READS, "scanner") in watched.strongest()) == (measure == "5xx")
 
 
-def test_a_failing_operation_of_moved_clients_is_found() -> None:
-    case = Case(replace(CUTOVER, gates=GateLimits(errors=0.01, window=30.0)))
-    for operation in ("GET /r", "POST /r", "PUT /r"):
-        case.count("old", 40, cell=4, operation=operation)
-        case.count("old", 40, cell=89, operation=operation)
-    case.seen(percent=90.0)
-    for operation, bad in (("GET /r", 0), ("POST /r", 9)):
-        case.count("new", 9, bad, cell=4, operation=operation)
-        case.count("new", 9, cell=89, operation=operation)
-    case.count("new", 9, 9, cell=90, operation="POST /r")
-    found = case.seen(percent=90.0, passed=40.0).moved
-    assert [(each.operation, each.since.requests) for each in found] == [
-        *(("", 18), ("", 18), ("POST /r", 9)),
-    ]
+def test_without_the_old_route_requests_are_compared_with_its_history() -> None:
+    watched = Watched()
+    usual(watched)
+    for _ in range(4):
+        watched.block(*(row(each, _5xx=1) for each in CLIENTS))
+    assert (ALL, "") in watched.strongest()
 
 
-def test_a_window_without_requests_on_the_old_route_is_split_into_parts() -> None:
-    case = Case()
-    case.count("old", 30)
-    for _ in range(40):
-        case.count("new", 2)
-        found = case.seen(percent=90.0)
-    assert 10 <= len(found.parts) <= 15
-    assert sum(each.requests for each in found.parts) == found.new.requests == 60
-    case.count("old", 1)
-    assert case.seen(percent=90.0).parts == ()
+def test_slow_operations_are_compared_with_the_durations_on_the_old_route() -> None:
+    def timed(client: str, operation: str, log_seconds: float) -> EvidenceRow:
+        return EvidenceRow(client, operation, 1, {}, timed=1, log_seconds=log_seconds)
+
+    watched = Watched()
+    operations = ("GET /slow", "GET /same")
+    fast = [timed(each, name, -4 + int(each[1:]) / 50) for each in CLIENTS for name in operations]
+    usual(watched)
+    for _ in range(3):
+        watched.block(old=fast)
+    for _ in range(4):
+        new = [
+            timed(each, name, -3.7 + (name == operations[0]))
+            for each in CLIENTS
+            for name in operations
+        ]
+        watched.block(*new, old=fast)
+    assert watched.strongest().keys() == {("GET /slow", "")}
+
+
+def test_differences_are_compared_with_their_limit() -> None:
+    def compared(differs: int) -> list[EvidenceRow]:
+        return [EvidenceRow(each, READ, 0, {DIFFERS: differs}, compared=1) for each in CLIENTS]
+
+    watched = Watched()
+    for _ in range(3):
+        watched.block(shadow=compared(0))
+    assert not watched.strongest()
+    for _ in range(3):
+        watched.block(shadow=compared(1))
+    assert watched.strongest().keys() == {(ALL, ""), (READ, "")}
+    watched.evidence.reset_shadow()
+    assert not watched.strongest()
+    assert SHADOW not in watched.evidence.sums
+
+
+def test_a_new_step_begins_without_evidence_but_with_the_history() -> None:
+    watched = Watched()
+    usual(watched)
+    for _ in range(4):
+        watched.block(*(row(each, _5xx=1) for each in CLIENTS[:10]), old=OLD)
+    known = watched.evidence.stored()
+    watched.step += 1
+    watched.turn(0)
+    assert not watched.strongest()
+    assert watched.evidence.stored() == known
+
+
+def test_a_stored_history_is_read_and_one_of_another_release_is_ignored() -> None:
+    watched = Watched()
+    watched.block(old=[row("c0", _404=1), row("c1")])
+    stored = watched.evidence.stored()
+    assert stored == {name: [2.0, {"404": 1.0}] for name in (ALL, READS, READ)}
+    assert Watched(stored).evidence.stored() == stored
+    assert Watched({"": [1.0]}).evidence.stored() == {}
+
+
+def test_the_history_follows_the_new_route_after_the_last_step() -> None:
+    watched = Watched()
+    usual(watched)
+    for _ in range(30):
+        watched.evidence.add("new", [row(each) for each in CLIENTS])
+        watched.turn(BLOCK, settled=True)
+    history = watched.evidence.stored()
+    assert history[READ] == [700.0, {}]  # type: ignore[index]
+    for _ in range(30):
+        watched.evidence.add("new", [row(each, _5xx=1) for each in CLIENTS])
+        watched.turn(BLOCK, settled=True)
+    history = watched.evidence.stored()
+    assert history[READ][1]["5xx"] <= 20  # type: ignore[index]  # a fault does not become usual
+
+
+def test_clients_and_operations_beyond_the_maximum_are_counted_together() -> None:
+    watched = Watched()
+    many = [row(f"m{number}", _5xx=1) for number in range(MAX_CLIENTS + 500)]
+    paths = [row("c0", f"GET /{number}", _5xx=1) for number in range(MAX_OPERATIONS + 50)]
+    watched.block(*many, *paths)
+    groups = {subject.group for subject in watched.evidence.values}
+    assert sum(bool(group.client) for group in groups) <= MAX_CLIENTS
+    assert len({group.name for group in groups}) <= MAX_OPERATIONS + 2
+    assert watched.evidence.sums["new"][Group(ALL)].requests == len(many) + len(paths)
+
+
+def test_unnamed_clients_are_not_judged_alone() -> None:
+    watched = Watched()
+    usual(watched)
+    for _ in range(6):
+        watched.block(row(unnamed(1), _5xx=1), *(row(each) for each in CLIENTS[:10]), old=OLD)
+    assert not any(group.client for group, *_ in watched.evidence.values)

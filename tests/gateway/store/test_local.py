@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from gateway.base.overrides import NO_OVERRIDES, Overrides
 from gateway.rollout.decisions import ChangedMeanwhileError, ChangeRequest, Draft
+from gateway.rollout.evidence import EvidenceRow
 from gateway.rollout.route_outcomes import OUTCOMES
 from gateway.store import local
 from gateway.store.local import LocalState
@@ -61,10 +62,14 @@ async def opened(path: Path | None = None) -> AsyncIterator[tuple[LocalState, li
         await state.close()
 
 
-def failed(requests: int) -> Delta:
-    ends = [requests if name == "5xx" else 0 for name in OUTCOMES]
-    new = CutoverDelta(*KEY, "new", -1, requests, 0, ends, 0.1, 0.01, [requests], 0.1)
-    return Delta(1.0, [], [], [], [new], [])
+def failing(clients: int) -> Delta:
+    """Return counts in which each client has a request on each route; the new route fails."""
+    outcomes = []
+    for route, outcome, counts in (("old", "2xx", {}), ("new", "5xx", {"5xx": 1})):
+        ends = [clients if name == outcome else 0 for name in OUTCOMES]
+        rows = [EvidenceRow(f"{number}", "GET /p", 1, {**counts}) for number in range(clients)]
+        outcomes.append(CutoverDelta(*KEY, route, clients, 0, ends, 0.1, [clients], 0.1, rows=rows))
+    return Delta(1.0, [], [], [], outcomes, [])
 
 
 @pytest.mark.parametrize("name", ACTS)
@@ -109,7 +114,7 @@ async def test_a_rollback_takes_effect_even_if_it_cannot_be_stored(
         await state._decide()
         path.rename(tmp_path / "former.db")
         path.write_bytes(b"")
-        state.absorb(failed(100))
+        state.absorb(failing(100))
         now = time.monotonic() + 9
         monkeypatch.setattr("time.monotonic", lambda: now)
         await state._decide()

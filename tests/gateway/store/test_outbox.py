@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.rollout.evidence import EvidenceRow
 from gateway.store.outbox import Batch, Outbox, decode
 from gateway.usage.delta import (
     CounterDelta,
     CutoverDelta,
     Delta,
-    OperationDelta,
     SampleDelta,
     UsageDelta,
 )
@@ -29,12 +29,10 @@ def outbox() -> Outbox:
     return Outbox(lambda: 50.0)
 
 
-def test_a_batch_has_the_outcomes_of_each_operation() -> None:
+def test_a_batch_has_the_outcomes_of_each_client_and_operation() -> None:
     box, ends = outbox(), [7, *[0] * 9]
-    asked = OperationDelta(7, 1, ends, 2, 1)
-    counted = CutoverDelta(
-        *(*KEY, "new", 34, 7, 1, ends, 0.5, 0.1, [7], 0.5), operations={"POST /p": asked}
-    )
+    row = EvidenceRow("acme", "POST /p", 7, {"overdue": 1}, 2, 0, 7, 0.5)
+    counted = CutoverDelta(*KEY, "new", 7, 1, ends, 0.5, [7], 0.5, rows=[row])
     box.absorb(Delta(7.0, [], [], [], [counted], []))
     batch = box.batch()
     assert batch is not None
@@ -128,6 +126,20 @@ def test_the_outbox_takes_bounded_memory_during_an_outage() -> None:
     assert len(rows) <= 2 * ROWS_AFTER_CUT + 1
     assert sum(row.count for row in rows.values()) == 6 * ROWS_AFTER_CUT
     assert len(batch.content) < 1_000_000
+
+
+def test_the_latest_10000_rows_of_evidence_are_kept_during_an_outage() -> None:
+    """The sums of earlier outcomes are kept without their rows."""
+    box, ends = outbox(), [1000, *[0] * 9]
+    for number in range(20):
+        rows = [EvidenceRow(f"{number}", "GET /p", 1) for _ in range(1000)]
+        counted = CutoverDelta(*KEY, "new", 1000, 0, ends, 0.5, [1000], 0.5, rows=rows)
+        box.absorb(Delta(7.0, outcomes=[counted]))
+    batch = box.batch()
+    assert batch is not None
+    outcomes = decode(batch.content)[1]
+    assert [each.requests for each in outcomes] == [1000] * 20
+    assert [len(each.rows) for each in outcomes] == [0] * 10 + [1000] * 10
 
 
 def test_a_batch_in_the_format_of_another_release_is_refused() -> None:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.rollout.evidence import EvidenceRow
 from gateway.usage.delta import (
     BOUNDS,
     LATENCY_BUCKETS,
@@ -25,6 +26,8 @@ TEXT = st.text(max_size=8)
 NUMBER = st.integers(0, 2**53)
 NUMBERS = st.lists(NUMBER, max_size=4)
 SECONDS = st.floats(0, 1e9)
+COUNTS = st.dictionaries(TEXT, NUMBER, max_size=2)
+ROWS = st.builds(EvidenceRow, TEXT, TEXT, NUMBER, COUNTS, *[NUMBER] * 3, SECONDS)
 
 
 @LAW
@@ -41,7 +44,9 @@ SECONDS = st.floats(0, 1e9)
             st.builds(
                 CutoverDelta,
                 *[TEXT] * 3,
-                *(NUMBER, NUMBER, NUMBER, NUMBERS, SECONDS, SECONDS, NUMBERS, SECONDS),
+                *(NUMBER, NUMBER, NUMBERS, SECONDS, NUMBERS, SECONDS, NUMBER, NUMBER),
+                COUNTS,
+                st.lists(ROWS, max_size=2),
             ),
             max_size=2,
         ),

@@ -3,13 +3,11 @@
 from collections import Counter
 from itertools import permutations
 
-import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.rollout.failing_operations import MAX_OPERATIONS
-from gateway.rollout.route_outcomes import OUTCOMES
+from gateway.rollout.evidence import EvidenceRow
 from gateway.usage import totals
 from gateway.usage.delta import (
     BOUNDS,
@@ -17,7 +15,6 @@ from gateway.usage.delta import (
     CutoverDelta,
     Delta,
     LatencyDelta,
-    OperationDelta,
     SampleDelta,
     TrafficDelta,
     UpstreamDelta,
@@ -196,25 +193,54 @@ def test_the_order_of_merging_totals_does_not_change_the_result() -> None:
     assert "count=6" in results[0][0]
 
 
-def test_operations_of_a_cutover_beyond_the_maximum_are_counted_together() -> None:
-    """The deltas may come in any order. An earlier release does not count operations."""
-    ends = [0] * len(OUTCOMES)
-    bare = CutoverDelta(*KEY, "new", 4, 2, 0, [2, *ends[1:]], 0.0, 0.0, [], 0.0)
-    asked = OperationDelta(2, 1, [1, *ends[1:]], 2, 1)
-    deltas = [
-        msgspec.structs.replace(bare, operations={f"GET /{number}": asked, "GET /0": asked})
-        for number in range(70)
-    ]
-    for order in (deltas, deltas[:1] + deltas[:0:-1], [*deltas, bare]):
-        totals = Totals()
-        totals.absorb(Delta(1.0, [], [], [], order, []))
-        total = totals.outcomes[*KEY, "new"]
-        assert len(total.operations) == MAX_OPERATIONS + 1
-        assert total.operations["GET /0"].cells == {4: total.operations["GET /0"].outcomes}
-        assert total.operations["GET /0"].outcomes.requests == 140
-        others = total.operations[OTHERS].outcomes
-        assert (others.requests, others.overdue, others.ends[0]) == (12, 6, 6)
-        assert (others.checked, others.violating) == (12, 6)
+def of_cutover(route: str, *clients: str, requests: int = 1) -> Delta:
+    rows = [EvidenceRow(client, "GET /p", 1) for client in clients]
+    return Delta(1.0, outcomes=[CutoverDelta(*KEY, route, requests, rows=rows)])
+
+
+def clients(totals: Totals, key: tuple[str, str] = KEY) -> dict[str, list[str]]:
+    found = totals.route_counts(key).rows
+    return {route: [row.client for row in rows] for route, rows in found.items()}
+
+
+def test_rows_of_evidence_are_returned_once_by_version_and_route() -> None:
+    """The counts of a cutover are sums, and are returned each time."""
+    totals = Totals()
+    for route, *names in (("old", "a", "b"), ("new", "c"), ("shadow", "d"), ("old", "a")):
+        totals.absorb(of_cutover(route, *names))
+    other = CutoverDelta("person", "2", "old", 1, rows=[EvidenceRow("x", "GET /p", 1)])
+    totals.absorb(Delta(1.0, outcomes=[other]))
+    assert clients(totals) == {"old": ["a", "b", "a"], "new": ["c"], "shadow": ["d"]}
+    assert clients(totals) == {"old": [], "new": [], "shadow": []}
+    assert clients(totals, ("person", "2"))["old"] == ["x"]
+    totals.absorb(of_cutover("old", "e"))
+    assert clients(totals)["old"] == ["e"]
+    counts = totals.route_counts(KEY)
+    assert (counts.old.requests, counts.new.requests) == (3, 1)
+
+
+def test_the_latest_10000_rows_of_evidence_wait_for_the_gates() -> None:
+    totals = Totals()
+    for number in range(11):
+        totals.absorb(of_cutover("new", *(f"{number}" for _ in range(1000)), requests=1000))
+    assert Counter(clients(totals)["new"]) == {f"{number}": 1000 for number in range(1, 11)}
+    assert totals.route_counts(KEY).new.requests == 11_000
+
+
+def test_a_reset_shadow_has_no_rows_of_evidence() -> None:
+    """The rows of both routes remain."""
+    totals = Totals()
+    for route in ("old", "new", "shadow"):
+        totals.absorb(of_cutover(route, "a"))
+    totals.reset_shadow(KEY)
+    assert clients(totals) == {"old": ["a"], "new": ["a"], "shadow": []}
+
+
+def test_compared_responses_are_no_outcomes_of_a_route() -> None:
+    """The metrics of a cutover have only the routes `old` and `new`."""
+    totals = Totals()
+    totals.absorb(of_cutover("shadow", "a"))
+    assert totals.outcomes == {}
 
 
 FEW = 4

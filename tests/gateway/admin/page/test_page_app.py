@@ -667,6 +667,17 @@ async def test_after_a_rollback_the_curve_ends_with_the_value_that_caused_it(
     assert (shown["gates"][1]["new"], shown["gates"][1]["old"]) == ("1.23 s of 10", "50 ms of 10")
 
 
+async def test_gates_are_shown_with_the_periods_of_their_counts_and_curves(
+    page: TestClient,  # type: ignore[type-arg]
+    operator: Operator,
+) -> None:
+    moving = ACTING.replace("percent: 10", "percent: 10, gates: { errors: 1%, window: 300s }")
+    operator.reloader.latest = loaded(edited("{ service: old }", moving))
+    text = await (await page.get("/page/versions/person/1")).text()
+    assert "over a moment; beyond a limit it goes back to 0%" in text
+    assert "over the last 10 minutes</p>" in text
+
+
 CUTOVER = "/page/versions/person/1/cutover"
 BROWNOUTS = "/page/versions/person/1/brownouts"
 

@@ -60,7 +60,7 @@ async def test_a_write_request_is_validated_but_not_sent() -> None:
         ("validated", *KEY),
         ("operations_compared", *KEY, "POST", PATH),
     ]
-    assert served.samples == []
+    assert (served.samples, served.compared) == ([], [("POST", False)])
 
 
 @pytest.mark.parametrize(
@@ -83,6 +83,7 @@ async def test_fields_that_the_other_version_would_refuse_are_counted(
         ("differences", *KEY, "request /name"),
         ("differences", *KEY, "request query size"),
     ]
+    assert served.compared == [("PUT", True)]
     document, request = served.samples[0]
     assert document == {"endpoint": PATH, "field": "request /name", "old": "201", "new": shown}
     assert request == {"request_id": "r1", "method": "PUT", "path": "/v1/person"}
@@ -116,6 +117,7 @@ async def test_a_write_request_is_skipped_if_it_cannot_be_validated() -> None:
     served = gateway("percent: 100")
     await served.ask(write())
     assert (served.counted, served.requests[NEW], served.trials) == ([], [], [])
+    assert served.compared == []
 
 
 @pytest.mark.parametrize(
@@ -159,6 +161,7 @@ async def test_a_read_that_cannot_be_converted_counts_as_a_difference() -> None:
         ("differing", *KEY),
         ("differences", *KEY, "status"),
     ]
+    assert served.compared == [("GET", True)]
 
 
 async def test_response_times_of_reads_are_counted() -> None:
