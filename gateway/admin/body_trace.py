@@ -1,6 +1,6 @@
 """Explains the conversion of a body: the body after each change, and the final result."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,6 +11,7 @@ from gateway.base.errors import Fault, FaultError
 from gateway.base.headers import FieldLines
 from gateway.base.mistakes import Location, place
 from gateway.base.request import RequestHead
+from gateway.conversion.additional import MessageFilter
 from gateway.conversion.chain import BodyConversion
 from gateway.conversion.change import Change
 from gateway.conversion.conversion_error import ConversionError
@@ -149,10 +150,15 @@ def _trace(
     if state is None:
         return
     begin = None if state.fields is None else json_from(conversion)
-    around = _around(conversion)
+    around, filters = _around(conversion), conversion.filters
     form = replace(PLAIN, message=message)
     for number, link in enumerate(conversion.links):
         before, after = around[number]
+        here = [one for one in filters if (one.version <= link.older) is upwards]
+        state = yield from _filtered(state, here, conversion, message)
+        if state is None:
+            return
+        filters = filters[len(here) :]
         part = next((part for part in parts if _is_of(part.link, link)), None)
         target = link.newer if upwards else link.older
         if part is not None and number == begin:
@@ -183,6 +189,24 @@ def _trace(
             state = made
         for step in after:
             step.convert(None, form)
+    yield from _filtered(state, filters, conversion, message)
+
+
+def _filtered(
+    state: _State, filters: Sequence[MessageFilter], conversion: BodyConversion, message: Message
+) -> Generator[_TracedChange, None, _State | None]:
+    """Yield the body after each filter that changes it; return it, or None if it is refused."""
+    for one in filters:
+        alone = BodyConversion((), conversion.direction, conversion.of_request).filtered((one,))
+        try:
+            made = _converted(state, alone, message)
+        except ConversionError:
+            yield _TracedChange(one.name, one.version, None)
+            return None
+        if made.body != state.body:
+            yield _TracedChange(one.name, one.version, made.body)
+        state = made
+    return state
 
 
 def _around(conversion: BodyConversion) -> list[tuple[list[BodyStep], list[BodyStep]]]:

@@ -14,6 +14,7 @@ from gateway.base.headers import FieldLines, HeaderFields
 from gateway.base.overrides import NO_OVERRIDES, Overrides
 from gateway.base.request import RequestContext, RequestHead
 from gateway.conversion.chain import BodyConversion, Conversion
+from gateway.conversion.unfit import UNFIT, UnfitValues
 from gateway.conversion.version_step import Direction
 from gateway.rollout.cutover import BUCKETS, StickyBy, bucket, percent_in_force
 from gateway.rollout.shadow import ShadowMode
@@ -128,6 +129,8 @@ def facts(
         client: the client's name; None to derive the name from the request.
     """
     found: list[Fact] = []
+    unfit = UnfitValues()
+    UNFIT.set(unfit)
     identity = _identity(snapshot, head, peer, client)
     if snapshot.naming is not None:
         head = head._replace(query=snapshot.naming.redacted(head.query))
@@ -161,12 +164,19 @@ def facts(
             found += _brownout(outcome.endpoint.routes[outcome.version], context)
             found += _cutover(outcome, snapshot, context)
             found += _shadow(outcome, head.method)
+            found += _unfit(unfit)
             found += [] if body is None else explain_body(outcome, snapshot, head, body)
+    found += _unfit(unfit)
     found += _says(outcome.fields)
     vary = () if outcome.endpoint is None else outcome.endpoint.vary_of(outcome.version)
     if vary:
         found.append(("vary", ", ".join(vary)))
     return found
+
+
+def _unfit(values: UnfitValues) -> list[Fact]:
+    sample, values.sample = values.sample, ""
+    return [("unfit", sample)] if sample else []
 
 
 Readings = list[tuple[Reader, tuple[str, ...]]]
@@ -362,7 +372,11 @@ def _statuses(conversion: Conversion, method: str) -> dict[str, list[str]]:
 
 
 def _way(conversion: BodyConversion) -> str:
-    versions = [conversion.links[0].older, *(link.newer for link in conversion.links)]
-    if conversion.direction is Direction.DOWN:
-        versions = [conversion.links[0].newer, *(link.older for link in conversion.links)]
-    return f"from version {' to '.join(dict.fromkeys(map(str, versions)))}"
+    links, ways = conversion.links, []
+    if links:
+        versions = [links[0].older, *(link.newer for link in links)]
+        if conversion.direction is Direction.DOWN:
+            versions = [links[0].newer, *(link.older for link in links)]
+        ways.append(f"from version {' to '.join(dict.fromkeys(map(str, versions)))}")
+    ways += [f"by the document of version {one.version}" for one in conversion.filters]
+    return " and ".join(ways)

@@ -2,15 +2,27 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 from operator import is_
 from typing import NamedTuple
 
 from gateway.base.headers import HeaderFields
-from gateway.conversion.conversion_error import ErrorPlace
+from gateway.conversion.additional import (
+    ANY,
+    DocumentedVersion,
+    MessageFilter,
+    OperationShapes,
+)
+from gateway.conversion.conversion_error import ErrorPlace, same_place
 from gateway.conversion.media_filter import RequestMedia, preferred
 from gateway.conversion.message import Message, QueryStep
-from gateway.conversion.parameter_change import Rewrite, rewrite_fields, rewrite_query
-from gateway.conversion.steps import BodyConverting, Steps, body_steps, composed
+from gateway.conversion.parameter_change import (
+    ParameterChange,
+    Rewrite,
+    rewrite_fields,
+    rewrite_query,
+)
+from gateway.conversion.steps import BodyConverting, BodyStep, Steps, body_steps, composed
 from gateway.conversion.version_step import (
     Direction,
     OperationChoice,
@@ -33,12 +45,19 @@ _PATCH = "PATCH"
 _OTHER_METHOD, _SUCCESS, _OTHER_STATUS = "", 299, 0
 _OK, _CREATED = 200, 201  # the most frequent statuses, precomputed to speed up the lookup
 _NO_ERRORS = frozenset({101, *range(300, 400)})  # statuses that mean neither success nor error
+Documented = Mapping[Version, tuple[DocumentedVersion, OperationShapes]]
+"""The documents of the older versions, with the operation of one request in each of them."""
 # Body conversions that already exist. The key has the `id()` of each link.
 _Made = dict[tuple[int, ...], "BodyConversion | None"]
 
 
 class BodyConversion:
     """The conversion of the bodies to which the same links apply.
+
+    Args:
+        filters: The filters for what the documents of the older versions lack, in the order in
+            which they apply.
+        base: The same conversion without filters; None without filters.
 
     Attributes:
         timeout: The maximum time in seconds for one body: the sum of the links' limits. None sets
@@ -53,14 +72,20 @@ class BodyConversion:
 
     __slots__ = (
         *("_carrying", "_of_documents", "_steps", "convert", "direction"),
-        *("keeps_malformed", "links", "tolerates"),
+        *("filters", "groups", "keeps_malformed", "links", "tolerates"),
         *("maps_links", "needs_message", "of_request", "timeout", "varies"),
     )
 
     def __init__(
-        self, links: tuple[VersionLink, ...], direction: Direction, of_request: bool = False
+        self,
+        links: tuple[VersionLink, ...],
+        direction: Direction,
+        of_request: bool = False,
+        filters: tuple[MessageFilter, ...] = (),
+        base: "BodyConversion | None" = None,
     ) -> None:
         self.links = links
+        self.filters = filters
         self.direction = direction
         self.of_request = of_request
         self.needs_message = any(link.needs_message for link in links)
@@ -69,23 +94,68 @@ class BodyConversion:
         self.timeout: float | None = sum(link.timeout or 0 for link in links) or None
         self.keeps_malformed = {link.keeps_malformed for link in links if link.changes} == {True}
         self.tolerates = any(link.tolerates for link in links)
-        tasks = (task for link in links for task in link.tasks(direction, of_request))
-        steps = body_steps(tasks)
-        if self.needs_message:
-            steps = [*message_steps(links, direction, of_request)]
+        self.groups: list[tuple[Version, list[BodyStep]]] = []
+        if base is not None:
+            self.groups = base.groups
+        else:
+            # Filters apply between two version steps, so that these are not fused.
+            split = any(link.additional is not None for link in links)
+            for older, some in groupby(links, lambda link: link.older if split else None):
+                self.groups.append((older or links[0].older, self._steps_of(tuple(some))))
+        steps = self._filtered_steps() if filters else [s for _, some in self.groups for s in some]
         self._steps: Steps[BodyConverting] = Steps(
             tuple(step.convert for step in steps), tuple(step.origin for step in steps)
         )
         self.convert: BodyConverting = composed(self._steps)
         carried, fitted = tuple(map(carrying, links)), tuple(map(fitting, links))
+        if base is not None:
+            # A stream may have documents of another shape, which the document does not describe.
+            self._carrying: BodyConversion | None = base.carrying
+            self._of_documents: BodyConversion | None = base.of_documents
+            return
         # None stands for this object itself and avoids a reference cycle. A snapshot without cycles
         # is freed as soon as its last reference is dropped.
-        self._carrying: BodyConversion | None = None
+        self._carrying = None
         if not all(map(is_, carried, links)):
             self._carrying = BodyConversion(carried, direction, of_request)
-        self._of_documents: BodyConversion | None = None
+        self._of_documents = None
         if not all(map(is_, fitted, links)):
             self._of_documents = BodyConversion(fitted, direction, of_request)
+
+    def _steps_of(self, links: tuple[VersionLink, ...]) -> list[BodyStep]:
+        direction, of_request = self.direction, self.of_request
+        if self.needs_message:
+            return [*message_steps(links, direction, of_request)]
+        return body_steps(task for link in links for task in link.tasks(direction, of_request))
+
+    def _filtered_steps(self) -> list[BodyStep]:
+        """Return the steps with the filter of each version where a body has its form."""
+        up, filters = self.direction is Direction.UP, [*self.filters]
+        steps: list[BodyStep] = []
+        for older, some in self.groups:
+            while filters and (filters[0].version <= older if up else filters[0].version > older):
+                steps.append(self._filter_step(filters.pop(0)))
+            steps += some
+        return [*steps, *map(self._filter_step, filters)]
+
+    def _filter_step(self, one: MessageFilter) -> BodyStep:
+        return BodyStep(one.message if self.needs_message else one.body, same_place)
+
+    def filtered(self, filters: tuple[MessageFilter, ...]) -> "BodyConversion":
+        return BodyConversion(self.links, self.direction, self.of_request, filters, self)
+
+    def parted(self, begin: int) -> "tuple[BodyConversion, BodyConversion]":
+        """Return the conversions up to and from a link, whose filter belongs to the first one."""
+        links, older = self.links, self.links[begin].older
+        given = self.direction, self.of_request
+        up = self.direction is Direction.UP
+        first = [
+            one for one in self.filters if (one.version <= older if up else one.version > older)
+        ]
+        return (
+            BodyConversion(links[:begin], *given).filtered(tuple(first)),
+            BodyConversion(links[begin:], *given).filtered(self.filters[len(first) :]),
+        )
 
     @property
     def carrying(self) -> "BodyConversion":
@@ -105,6 +175,7 @@ class _Part(NamedTuple):
     query: tuple[Rewrite, ...]
     headers: tuple[Rewrite, ...]
     loses_body: bool
+    filters: Mapping[Version, MessageFilter] = {}
 
 
 class _Parts(dict[tuple[str, int | None], _Part]):
@@ -117,6 +188,62 @@ class _Parts(dict[tuple[str, int | None], _Part]):
         if (method, status) not in self:
             status = _SUCCESS if status is not None and is_success(status) else _OTHER_STATUS
         return self[method, status]
+
+
+class _FilteredParts(_Parts):
+    """The parts of a conversion for one operation, with filters; each is created on first use."""
+
+    def __init__(self, whole: "Conversion", documented: Documented) -> None:
+        super().__init__()
+        self._whole = whole
+        self._documented = documented
+        self._bodies: dict[tuple[object, ...], BodyConversion] = {}
+
+    def __missing__(self, key: tuple[str, int | None]) -> _Part:
+        method, status = key
+        whole, part = self._whole, self._whole.parts[key]
+        asked = _GET if method == "HEAD" else method
+        filters: dict[Version, MessageFilter] = {}
+        known: list[object] = [id(part.body)]
+        keeps = False
+        for step in whole.version_steps:
+            after = None if status is None else step.status(method, status)
+            policy, found = step.additional(asked, status), self._documented.get(step.older)
+            shape = None if found is None or after is None else found[1].response(after)
+            if policy is not None and found is not None and shape != ANY:
+                filters[step.older] = MessageFilter(*found, policy, shape)
+                known += [step.older, shape]
+                keeps = all(one.keeps_malformed for one in step.links if one.additional is not None)
+            status = after
+        if filters:
+            query = part.query
+            if key[1] is None:
+                steps = whole.query_steps(method)
+                query = tuple(one for step in steps for one in filtered_query(step, filters))
+            body = self._bodies.get(tuple(known))
+            if body is None:
+                base = part.body
+                if base is None:
+                    base = BodyConversion((), whole.direction, key[1] is None)
+                    base.keeps_malformed = keeps
+                body = self._bodies[tuple(known)] = base.filtered(tuple(filters.values()))
+                body.keeps_malformed = base.keeps_malformed
+            part = part._replace(body=body, query=query, filters=filters)
+        self[key] = part
+        return part
+
+
+_UNNAMED = ParameterChange((), lambda lines, _: lines, lambda lines, _: lines)
+
+
+def filtered_query(
+    step: QueryStep, filters: Mapping[Version, MessageFilter], *, counts: bool = True
+) -> tuple[Rewrite, ...]:
+    """Return the changes of a query, after the filter of the version from which they convert."""
+    one = filters.get(step.source)
+    if one is None:
+        return tuple(step.rewrites)
+    return Rewrite(one.query if counts else one.silently, _UNNAMED, True), *step.rewrites
 
 
 class Conversion:
@@ -132,8 +259,8 @@ class Conversion:
     """
 
     __slots__ = (
-        *("_along", "_by_type", "_made", "_query_steps", "changes_fields", "changes_query"),
-        *("filters_requests", "filters_responses"),
+        *("_along", "_by_type", "_filtered", "_made", "_query_steps", "changes_fields"),
+        *("_source", "changes_query", "filters_requests", "filters_responses"),
         *("changes_status", "direction", "drops_body", "goes_beyond_bodies", "has_operations"),
         *("links", "makes_bodies", "needs_message", "parts", "shows_message", "version_steps"),
     )
@@ -143,6 +270,9 @@ class Conversion:
         self.direction = direction
         self.version_steps = tuple(version_steps_of(links, direction))
         self._along: dict[tuple[tuple[OperationChoice, ...], int], Conversion] = {}
+        self._filtered: dict[tuple[OperationShapes, ...], Conversion] = {}
+        # The conversion without filters, and the documents for the filters.
+        self._source: tuple[Conversion, Documented] | None = None
         self.has_operations = any(step.table is not None for step in self.version_steps)
         self.changes_query = any(link.query for link in links)
         self.changes_fields = any(link.headers for link in links)
@@ -195,6 +325,9 @@ class Conversion:
         """Return a conversion with the links that apply to a response with these header fields."""
         if not self.filters_responses:
             return self
+        if self._source is not None:
+            whole, documented = self._source
+            return whole.of_response(fields).filtered(documented)
         found = preferred(
             value.decode("latin-1") for name, value in fields if name.lower() == b"content-type"
         )
@@ -223,6 +356,29 @@ class Conversion:
                 for link in version_step.chosen(choice)
             )
             made = self._along[choices, start] = Conversion(tuple(links), self.direction)
+        return made
+
+    def filtered(self, documented: Documented) -> "Conversion":
+        """Return the conversion with filters for what the documents of the older versions lack.
+
+        Args:
+            documented: The operation of one request in each of these documents.
+        """
+        key = tuple(operation for _, operation in documented.values())
+        made = self._filtered.get(key)
+        if made is None:
+            made = self._filtered[key] = Conversion((), self.direction)
+            made.links, made.version_steps = self.links, self.version_steps
+            made._made, made.makes_bodies = self._made, self.makes_bodies
+            made._query_steps, made.changes_query = self._query_steps, True
+            made.changes_fields, made.changes_status = self.changes_fields, self.changes_status
+            made.drops_body, made.has_operations = self.drops_body, self.has_operations
+            made.needs_message, made.shows_message = self.needs_message, self.shows_message
+            made.goes_beyond_bodies = self.goes_beyond_bodies
+            made.filters_requests = self.filters_requests
+            made.filters_responses = self.filters_responses
+            made._source = self, documented
+            made.parts = _FilteredParts(self, documented)
         return made
 
     def for_request(self, method: str) -> BodyConversion | None:
@@ -265,7 +421,13 @@ class Conversion:
 
     def query_steps(self, method: str) -> tuple[QueryStep, ...]:
         known = self._query_steps
-        return known.get(method) or known[_GET if method == "HEAD" else _OTHER_METHOD]
+        steps = known.get(method) or known[_GET if method == "HEAD" else _OTHER_METHOD]
+        filters = self.parts[method, None].filters
+        if not filters:
+            return steps
+        return tuple(
+            step._replace(rewrites=filtered_query(step, filters, counts=False)) for step in steps
+        )
 
     def fields(
         self,

@@ -1,6 +1,6 @@
 """ConversionError: the error for a message that cannot be converted, with its location."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gateway.conversion.field_path import Scope, Tokens, depth_of, pointer
@@ -32,6 +32,7 @@ class ConversionError(Exception):
     Attributes:
         reason: The description of the error. It quotes no value, since bodies may contain secrets.
         cause: Further details, only for the log; may be empty.
+        also: Further locations with the same error.
         is_on_way: Whether the cause of the error is that the value at the location is not an
             object, although a field path leads through it.
     """
@@ -45,13 +46,15 @@ class ConversionError(Exception):
         is_missing: bool = False,
         is_on_way: bool = False,
         rival: ErrorPlace | None = None,
+        also: Sequence[ErrorPlace] = (),
     ) -> None:
         self._description, self.is_missing, self._rival = reason, is_missing, rival
         self.reason = reason if rival is None else f"{reason}, and {_term(rival)} would become it"
         self.place = place
         self.cause = cause
         self.is_on_way = is_on_way
-        super().__init__(f"{_term(place)}: {self.reason}")
+        self.also = tuple(also)
+        super().__init__(f"{', '.join(map(_term, (place, *also)))}: {self.reason}")
 
     @property
     def pointer(self) -> str:
@@ -65,12 +68,12 @@ class ConversionError(Exception):
         `field` is the name of the location, such as `lines[0].price` in the body. Locations outside
         the body have no `pointer`. The entry is None if the error concerns the whole body.
         """
-        if isinstance(self.place, Beside):
-            name = ", ".join(self.place.names)
-            return {"field": name, "reason": self.reason} if name else None
-        parts = (f"[{each}]" if isinstance(each, int) else f".{each}" for each in self.place)
-        name = "".join(parts).removeprefix(".")
-        named = {"field": name, "pointer": self.pointer, "reason": self.reason}
+        places = (self.place, *self.also)
+        name = ", ".join(map(_name, places))
+        pointers = [pointer(*place) for place in places if not isinstance(place, Beside)]
+        named = {"field": name, "pointer": ", ".join(pointers), "reason": self.reason}
+        if not pointers:
+            del named["pointer"]
         return named if name else None
 
     def moved(self, move: Callable[[ErrorPlace], ErrorPlace]) -> "ConversionError":
@@ -82,6 +85,7 @@ class ConversionError(Exception):
             is_missing=self.is_missing,
             is_on_way=self.is_on_way,
             rival=rival,
+            also=[*map(move, self.also)],
         )
 
     def under(self, *keys: str | int) -> "ConversionError":
@@ -116,6 +120,13 @@ def inside(scopes: Iterable[Scope], place: ErrorPlace, origin: Origin) -> ErrorP
         return place
     found = origin(place[depth:])
     return found if isinstance(found, Beside) else (*place[:depth], *found)
+
+
+def _name(place: ErrorPlace) -> str:
+    if isinstance(place, Beside):
+        return ", ".join(place.names)
+    parts = (f"[{each}]" if isinstance(each, int) else f".{each}" for each in place)
+    return "".join(parts).removeprefix(".")
 
 
 def _term(place: ErrorPlace) -> str:

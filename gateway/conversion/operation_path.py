@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
+from gateway.conversion.additional import DocumentedVersion, OperationShapes
 from gateway.conversion.chain import Conversion
 from gateway.conversion.conversion_error import ConversionError, ErrorPlace
 from gateway.conversion.message import QueryStep
@@ -50,6 +51,14 @@ class OperationPath(NamedTuple):
     meant: str | None = None
 
 
+FindDocumented = Callable[
+    [Version, str, str | None], tuple[DocumentedVersion, OperationShapes] | None
+]
+"""Finds the operation of a request in the document of a version, by its method and path there.
+
+Without a path, the request has the path of its endpoint."""
+
+
 def find_operation_path(
     request: Conversion,
     response: Conversion,
@@ -58,6 +67,7 @@ def find_operation_path(
     query: str | None,
     message: object = None,
     meant: str | None = None,
+    find: FindDocumented | None = None,
 ) -> OperationPath:
     """Return the operation path of a request.
 
@@ -69,6 +79,7 @@ def find_operation_path(
             implements the given version.
         meant: The method that an OPTIONS request asks about (Fetch, section 4.8). If it is None,
             the first method with an operation at the path is used.
+        find: Finds the operation in the documents of the older versions; None without documents.
 
     Raises:
         ConversionError: The request does not fit the operations or the changes of its query.
@@ -82,6 +93,7 @@ def find_operation_path(
     choices: list[OperationChoice] = []
     query_steps: list[QueryStep] = []
     substitute: Substitute | None = None
+    documented: dict[Version, tuple[DocumentedVersion, OperationShapes]] = {}
     for version_step in request.version_steps:
         before, added = lines, []
         found, target, substitute = _found(
@@ -99,7 +111,14 @@ def find_operation_path(
             else:
                 after = method if method == "HEAD" else target.method or method
                 choice = version_step.choice(found.operation, method, after)
-        changes = request.along((choice,), len(choices)).query_rewrites(method)
+        one, here = request.along((choice,), len(choices)), None
+        if find is not None and upwards:
+            moved = None if asked is path else asked(version_step.source)
+            here = find(version_step.source, method, moved)
+        if here is not None:
+            documented[version_step.source] = here
+            one = one.filtered({version_step.source: here})
+        changes, steps = one.query_rewrites(method), one.query_steps(method)
         try:
             lines = rewrite_lines(lines, changes, QUERY.of(message))
         except ConversionError as error:
@@ -113,19 +132,28 @@ def find_operation_path(
             asked, captures = partial(target.path, found.captures), found.captures
         query_steps.append(
             QueryStep(
-                version_step.source, version_step.target, changes, dropped, tuple(added), captures
+                version_step.source,
+                version_step.target,
+                steps[0].rewrites if here and steps else changes,
+                dropped,
+                tuple(added),
+                captures,
             )
         )
         method, version = after, version_step.target
         choices.append(choice)
     way, back = tuple(choices), tuple(reversed(choices))
+    to_service = request.along(way)
+    to_client = response.along(back, len(response.version_steps) - len(back))
+    if documented:
+        to_service, to_client = to_service.filtered(documented), to_client.filtered(documented)
     return OperationPath(
         method,
         asked(version),
         query if lines == given else write_query(lines),
         version,
-        request.along(way),
-        response.along(back, len(response.version_steps) - len(back)),
+        to_service,
+        to_client,
         tuple(choice.operation for choice in way),
         asked,
         substitute,

@@ -37,13 +37,13 @@ REFUSE_UNFIT = UnfitPolicy()
 class UnfitKey(NamedTuple):
     change: str
     message: str
-    result: Unfit
+    result: str
 
 
 class UnfitValues:
     """The unfit values of one request and its response that were kept or omitted.
 
-    `sample` describes the first of them.
+    Parts that `additional` drops count as unfit values. `sample` describes the first of them all.
     """
 
     __slots__ = ("counts", "current", "sample")
@@ -55,8 +55,11 @@ class UnfitValues:
 
     def add(self, reason: str) -> None:
         if self.current is not None:
-            self.counts[self.current] = self.counts.get(self.current, 0) + 1
-            self.sample = self.sample or f"{self.current.change}: {reason}"
+            self.note(self.current, reason)
+
+    def note(self, key: UnfitKey, reason: str, count: int = 1) -> None:
+        self.counts[key] = self.counts.get(key, 0) + count
+        self.sample = self.sample or f"{key.change}: {reason}"
 
 
 UNFIT: ContextVar[UnfitValues | None] = ContextVar("unfit", default=None)

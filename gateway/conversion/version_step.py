@@ -6,6 +6,7 @@ from enum import Enum
 from itertools import groupby
 from typing import NamedTuple
 
+from gateway.conversion.additional import Additional, AdditionalPolicy
 from gateway.conversion.change import Change, for_patch
 from gateway.conversion.conversion_error import ConversionError, ErrorPlace
 from gateway.conversion.document import PLAIN, Document, JsonForm, JsonObject
@@ -112,6 +113,8 @@ class VersionLink:
             without a restriction.
         response_type: The media types of the responses that the link applies to; None without a
             restriction.
+        additional: What happens to parts of messages that the older version's document lacks; None
+            leaves the decision to other links.
     """
 
     older: Version
@@ -134,6 +137,7 @@ class VersionLink:
     body_in_newer: bool | None = None
     forms: "FormTypes | None" = None
     unfit: UnfitPolicy = REFUSE_UNFIT
+    additional: AdditionalPolicy | None = None
     keeps_malformed: bool = False
     events: Mapping[str, str] = field(default_factory=dict, hash=False)
     media: MediaFilter | None = None
@@ -190,6 +194,18 @@ class VersionLink:
         if direction is Direction.DOWN:
             changes = reversed(self.changes)
         return [change.fitted(of_request) for change in changes] if self.tolerates else changes
+
+    def decides(self, method: str, status: int | None) -> bool:
+        """Return whether `additional` of the link applies to a message.
+
+        Unlike changes, it also applies to errors whose status is not in `statuses`, since the
+        document describes them.
+        """
+        if self.additional is None or status is None or is_success(status):
+            return self.additional is not None and self.applies(method, status)
+        if self.operations is not None or (self.methods is not None and method not in self.methods):
+            return False
+        return MessageKind.RESPONSE in self.on or status in self.statuses
 
     @property
     def tolerates(self) -> bool:
@@ -309,6 +325,27 @@ class VersionStep(NamedTuple):
             here = link.operations is None or operation in link.operations
             if here and (link.methods is None or link.methods & methods):
                 yield replace(link, methods=None, operations=None)
+
+    @property
+    def older(self) -> Version:
+        return min(self.source, self.target)
+
+    def additional(self, method: str, status: int | None) -> AdditionalPolicy | None:
+        """Return what the last link that applies to a message decides; None if it passes.
+
+        It applies only to requests from clients of the older version and to responses to them. The
+        status is that of the newer version, or None for a request.
+        """
+        upwards = self.source < self.target
+        if upwards != (status is None):
+            return None
+        # A downgrade has the links in reverse order.
+        links = reversed(self.links) if upwards else self.links
+        policy = next((link.additional for link in links if link.decides(method, status)), None)
+        if policy is None:
+            return None
+        result = policy.requests if status is None else policy.responses
+        return None if result is Additional.PASS else policy
 
     def status(self, method: str, status: int) -> int:
         upwards = self.source < self.target

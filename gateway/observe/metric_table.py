@@ -180,7 +180,8 @@ METRICS = (
     ),
     _counted(
         *("unfit_values", (*_VERSION, "change", "message", "result")),
-        "Values that a change could not convert and kept or omitted, as `unfit` declares.",
+        "Values that a change could not convert and kept or omitted, as `unfit` declares, and"
+        " fields and parameters that `additional` dropped.",
     ),
     _counted("task_failures", ("task",), "Failures of background tasks, which were restarted."),
     _counted(

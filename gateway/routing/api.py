@@ -9,9 +9,11 @@ from gateway.access.access import AccessRule, AnyAccess, compile_access
 from gateway.access.clients import ClientNaming
 from gateway.base.mistakes import Location, Mistakes
 from gateway.base.model import BodyTypes, Name, Reading, Some
+from gateway.conversion.additional import DocumentedVersion
 from gateway.conversion.changes.registry import ChangeConfig
 from gateway.conversion.declared.conversion import ConversionConfig, Part
 from gateway.conversion.declared.links import DeclaredLinks
+from gateway.conversion.version_step import VersionLink
 from gateway.http.upstream.service import Service
 from gateway.lifecycle.lifecycle import compile_lifecycles
 from gateway.routing.cors import ApiCors
@@ -99,6 +101,7 @@ class ApiModel(VersionChoice):
             routes, schemas = ApiVersions(
                 name, models, versions, links, endings, services, defaults.naming, here
             ).compile(now)
+        documents = self._documents(versions, links, schemas, here)
         has_versions = self.versions is not None
         choice = self.compile_choice(versions if has_versions else None, defaults, here)
         parts = ApiParts(
@@ -114,6 +117,7 @@ class ApiModel(VersionChoice):
             None if self.cors is None else self.cors.compile(here.below("cors")),
             self._access(versions, access, defaults.naming, here),
             defaults.naming,
+            documents,
         )
         endpoints: dict[Location, Endpoint] = {}
         for index, model in enumerate(self.endpoints):
@@ -132,9 +136,31 @@ class ApiModel(VersionChoice):
             for route in routes.values()
             if route.version is not None and route.service_version is not None
         }
-        errors = parts.errors.get(None)
-        api = Api(name, versions, served, links, schemas, tuple(endpoints.values()), errors)
+        errors, ends = parts.errors.get(None), tuple(endpoints.values())
+        api = Api(name, versions, served, links, schemas, ends, errors, documents)
         return api, endpoints
+
+    def _documents(
+        self,
+        versions: Mapping[str, Version],
+        links: Mapping[Version, Sequence[VersionLink]],
+        schemas: Mapping[Version, str],
+        mistakes: Mistakes,
+    ) -> dict[Version, DocumentedVersion]:
+        needed = [
+            link.older
+            for some in links.values()
+            for link in some
+            if link.additional is not None and not link.additional.passes
+        ]
+        for index, conversion in enumerate(self.conversions):
+            older = versions.get(conversion.between[0])
+            if conversion.additional is not None and older in needed and older not in schemas:
+                text = (
+                    f"needs the OpenAPI document of version {older}; add schema: FILE or URL to it"
+                )
+                mistakes.add(text, "conversions", index, "additional")
+        return {older: DocumentedVersion(older) for older in needed if older in schemas}
 
     def parts(self, api: Api) -> list[Part]:
         links = {older: iter(declared) for older, declared in api.links.items()}

@@ -16,6 +16,7 @@ from gateway.base.mistakes import Mistakes, place
 from gateway.base.model import BodyTypes, Bytes, Method, NonEmptyText, Reading, SectionModel, Some
 from gateway.base.path_templates import Template, parse_template
 from gateway.base.request import HeaderLookup
+from gateway.conversion.additional import DocumentedVersion
 from gateway.conversion.chain import Conversion, compose
 from gateway.conversion.media_filter import request_media
 from gateway.conversion.version_step import VersionLink
@@ -50,6 +51,12 @@ class ApiParts(NamedTuple):
     cors: CorsRules | None
     access: Mapping[Version | None, AccessRule | None]
     naming: ClientNaming | None
+    documents: Mapping[Version, DocumentedVersion] = {}
+
+    def documents_of(self, route: Route) -> dict[Version, DocumentedVersion]:
+        steps = () if route.request is None else route.request.version_steps
+        older = [step.source for step in steps if step.source < step.target]
+        return {one: self.documents[one] for one in older if one in self.documents}
 
     def conversion(self, source: Version, target: Version, path: str) -> Conversion:
         """Return the conversion between two versions at an endpoint.
@@ -298,6 +305,7 @@ class EndpointModel(SectionModel):
             error_type=errors.content_type if own_type and errors is not None else None,
             tag_key=_tag_key(route, response),
             access=api.access.get(version),
+            documents=api.documents_of(route) or None,
             request_rewrite=rewrite,
             unnamed_rewrite=rewrite and rewrite.adding(),
             response_rewrite=(

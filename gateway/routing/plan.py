@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ from gateway.base.errors import (
 )
 from gateway.base.headers import BOUNDED_METHODS, FieldLines, is_final_recipient
 from gateway.base.request import ANONYMOUS_CONTEXT, RequestContext, RequestHead
+from gateway.conversion.additional import Additional, DocumentedVersion, OperationShapes
 from gateway.conversion.chain import Conversion
 from gateway.conversion.conversion_error import Beside, ConversionError, ErrorPlace
 from gateway.conversion.message import Message, request_message
@@ -162,7 +164,9 @@ def plan(
     request, operation_path = route.request, None
     rewrite = None if request is None else route.request_rewrite
     rewrite = rewrite if literal else _rewrite(route, chosen_by)
-    if request is None or not (request.has_operations or request.filters_requests):
+    if request is None or not (
+        request.has_operations or request.filters_requests or route.documents
+    ):
         target = _target(endpoint, route, rewrite, head, captures)
     else:
         route, target, operation_path = _by_operation(endpoint, route, head, captures, chosen_by)
@@ -339,6 +343,10 @@ def _target(
     captures: Mapping[str, str],
 ) -> str | Fault:
     query, request = head.query, route.request
+    if route.documents is not None:
+        fault = _undocumented(endpoint, route, head.method, captures)
+        if fault is not None:
+            return fault
     if request is not None and request.changes_query:
         try:
             asked = _asked(endpoint, head, captures) if request.shows_message else None
@@ -360,21 +368,30 @@ def _by_operation(
     request, response = route.request, route.response
     if request is None or response is None or not request.has_operations:
         rewrite = _rewrite(route, chosen_by)
+        if route.documents is not None:
+            route = _documented(endpoint, route, head.method, captures)
         return route, _target(endpoint, route, rewrite, head, captures), None
 
     def path(version: Version) -> str:
         return _path(route, version, head, captures)
 
+    find = None
+    if route.documents is not None:
+        find = partial(_find, endpoint, route, captures, route.documents)
     try:
         asked = _asked(endpoint, head, captures) if request.shows_message else None
         meant = None
         if head.method == "OPTIONS":
             meant = next(iter(head.fields.getall(PREFLIGHT, ())), None)
         operation_path = find_operation_path(
-            request, response, head.method, path, head.query, asked, meant
+            request, response, head.method, path, head.query, asked, meant, find
         )
     except ConversionError as error:
         return route, unconvertible(error, error.misfit), None
+    if find is not None and operation_path.operations[:1] == (None,):
+        fault = _undocumented(endpoint, route, head.method, captures)
+        if fault is not None:
+            return route, fault, None
     substitute = operation_path.substitute
     if substitute is not None:
         if substitute.service is None:
@@ -387,6 +404,69 @@ def _by_operation(
         route = route.substitutes[substitute.service.name, operation_path.version]
     rewrite = _rewrite(route, chosen_by)
     return route, written_target(rewrite, operation_path.path, operation_path.query), operation_path
+
+
+def _find(
+    endpoint: Endpoint,
+    route: Route,
+    captures: Mapping[str, str],
+    documents: Mapping[Version, DocumentedVersion],
+    version: Version,
+    method: str,
+    path: str | None = None,
+) -> tuple[DocumentedVersion, OperationShapes] | None:
+    """Return the document of a version with the operation of a request; None if it has none.
+
+    `path` is the path of the request in that version, if its operation has a path of its own.
+    """
+    document = documents.get(version)
+    if document is None:
+        return None
+    if path is None:
+        template = route.upstream_path or endpoint.template
+        path = template.fill({**captures, "version": str(version)})
+    found = document.find(method, path)
+    return None if found is None else (document, found)
+
+
+def _documented(
+    endpoint: Endpoint, route: Route, method: str, captures: Mapping[str, str]
+) -> Route:
+    """Return the route with filters for what the documents of older versions lack."""
+    assert route.documents is not None  # the caller has checked it
+    request, response, known = route.request, route.response, route.documents
+    each = ((one, _find(endpoint, route, captures, known, one, method)) for one in known)
+    found = {version: one for version, one in each if one is not None}
+    if not found or request is None or response is None:
+        return route
+    key = tuple(operation for _, operation in found.values())
+    made = route.by_operation.get(key)
+    if made is None:
+        made = replace(route, request=request.filtered(found), response=response.filtered(found))
+        route.by_operation[key] = made
+    return made
+
+
+def _undocumented(
+    endpoint: Endpoint, route: Route, method: str, captures: Mapping[str, str]
+) -> Fault | None:
+    """Return the fault for an operation that the document of the client's version lacks."""
+    first = None if route.request is None else next(iter(route.request.version_steps), None)
+    document = None if first is None else (route.documents or {}).get(first.source)
+    if first is None or document is None or document.router is None or method == "OPTIONS":
+        return None
+    policy = first.additional(method, None)
+    if policy is None or policy.requests is not Additional.REFUSE:
+        return None
+    path = (route.upstream_path or endpoint.template).fill(
+        {**captures, "version": str(first.source)}
+    )
+    methods = document.methods(path)
+    if method in methods:
+        return None
+    if methods:
+        return method_not_allowed(", ".join(endpoint.allowed(methods)))
+    return operation_missing(404, f"Version {first.source} has no such operation.")
 
 
 def _asked(endpoint: Endpoint, head: RequestHead, captures: Mapping[str, str]) -> Message:

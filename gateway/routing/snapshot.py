@@ -19,6 +19,7 @@ from gateway.base.notify import NO_NOTIFY, Notify
 from gateway.base.overrides import VersionKey
 from gateway.base.path_templates import Router, Segment, Template, parse_template
 from gateway.base.request import HeaderLookup
+from gateway.conversion.additional import DocumentedVersion, OperationShapes
 from gateway.conversion.chain import Conversion
 from gateway.conversion.version_step import VersionLink
 from gateway.http.client.listener import Listener
@@ -83,6 +84,10 @@ class Route:
             media types that a request names; otherwise None.
         overrules: The lower-case names of the service's header fields that the gateway replaces
             with its own fields.
+        documents: The documents of the older versions between the client's and the service's
+            version; None if no conversion has `additional`.
+        by_operation: The same route with the filters of these documents, by the operation of a
+            request in each document; filled on first use.
         steady_fields: `fields`, and the fields of the lifecycle if they do not depend on the
             request.
         refuses_from: The time before which neither the sunset nor a brownout refuses requests, in
@@ -116,9 +121,12 @@ class Route:
     check: SchemaCheck | None = None
     access: AccessRule | None = None
     by_media: "Callable[[HeaderLookup], Route] | None" = field(default=None, compare=False)
+    documents: "Mapping[Version, DocumentedVersion] | None" = None
     steady_fields: FieldLines = field(init=False, repr=False, compare=False)
     refuses_from: float = field(init=False, repr=False, compare=False)
-    tolerates_unfit: bool = field(init=False, repr=False, compare=False)
+    by_operation: "dict[tuple[OperationShapes, ...], Route]" = field(
+        init=False, repr=False, compare=False
+    )
     passed: FieldNames = field(init=False, repr=False, compare=False)
     prefix_line: bytes = field(init=False, repr=False, compare=False)
 
@@ -127,6 +135,7 @@ class Route:
         if stripped is not None and not stripped.captures:
             line = headers.PREFIX_LINE + stripped.text.encode()
         object.__setattr__(self, "prefix_line", line)
+        object.__setattr__(self, "by_operation", {})
         fields, begins = self.fields, inf
         if self.lifecycle is not None:
             begins = self.lifecycle.sunset
@@ -396,6 +405,7 @@ class Api(NamedTuple):
         served: For each version, the version whose service serves its requests.
         schemas: The URL or file path of each version's OpenAPI document. A version that is served
             via another version may have no document.
+        documents: The loaded documents that conversions with `additional` need.
     """
 
     name: str
@@ -405,6 +415,7 @@ class Api(NamedTuple):
     schemas: Mapping[Version, str]
     endpoints: tuple[Endpoint, ...]
     errors: ErrorTemplate | None = None
+    documents: Mapping[Version, DocumentedVersion] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -472,8 +483,9 @@ class Snapshot:
         )
         object.__setattr__(self, "_routes", routes)
         object.__setattr__(self, "_terms", terms)
-        links = (link for api in self.apis for some in api.links.values() for link in some)
-        object.__setattr__(self, "tolerates_unfit", any(link.tolerates for link in links))
+        links = [link for api in self.apis for some in api.links.values() for link in some]
+        tolerates = any(link.tolerates or link.additional for link in links)
+        object.__setattr__(self, "tolerates_unfit", tolerates)
         object.__setattr__(self, "derived", {})
         object.__setattr__(self, "errors", _errors_by_prefix(self.apis))
         object.__setattr__(self, "brownouts", browned)

@@ -103,6 +103,11 @@ def _compile(
     snapshot = config.compile(mistakes, time.time(), files, environment)
     if folder is not None and documents:
         check_documents(snapshot.apis, folder, mistakes)
+        if not mistakes.found and any(api.documents for api in snapshot.apis):
+            # Imported here, since most gateways never read a document.
+            from gateway.verify.documented_versions import load_documents
+
+            load_documents(snapshot, folder, mistakes)
     if mistakes.found:
         issues = [document.issue(mistake.location, mistake.text) for mistake in mistakes.found]
         raise ConfigError(source, issues, files.stamps)

@@ -1,10 +1,8 @@
 """Operations of an OpenAPI document, with the endpoints of the gateway that route to them."""
 
-import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, zip_longest
-from pathlib import Path
 from urllib.parse import urlencode
 
 from gateway.base.path_templates import Router, Segment, Template
@@ -12,9 +10,8 @@ from gateway.conversion.chain import Conversion
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.operation_path import OperationPath, find_operation_path
 from gateway.conversion.version_step import Direction
-from gateway.routing.snapshot import Api, Endpoint
-from gateway.verify.openapi.document_source import SERVING, fetch
-from gateway.verify.openapi.openapi import Description, DocumentError, Operation
+from gateway.routing.snapshot import Endpoint
+from gateway.verify.openapi.openapi import Description, Operation
 from gateway.versions.version import Version
 
 NO_ENDPOINT = "no endpoint leads to it"
@@ -200,20 +197,3 @@ def _located(
     }
     reason = "" if captures else f"its endpoint does not accept {operation.method}"
     return LocatedOperation(operation, captures, reason)
-
-
-def documented(
-    api: Api, version: Version, folder: Path, *, serves: bool
-) -> frozenset[tuple[str, str]] | None:
-    """Return the method and the endpoint of each operation, or None without a loaded document."""
-    location = api.schemas[version]
-    try:
-        bound = SERVING if serves else None
-        description = asyncio.run(fetch([location], folder, bound))[location]
-    except DocumentError:
-        return None
-    return frozenset(
-        (located.operation.method, endpoint)
-        for located in locate(api.endpoints, version, description)
-        for endpoint in located.captures
-    )

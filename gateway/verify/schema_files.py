@@ -7,10 +7,13 @@ import re
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gateway.base.files import read_regular
 from gateway.base.mistakes import Mistakes
-from gateway.routing.snapshot import Api
+
+if TYPE_CHECKING:  # the process that compiles documents needs no snapshot
+    from gateway.routing.snapshot import Api
 
 # UTF-16: a byte order mark, or every second byte is zero.
 _UTF_16 = re.compile(rb"\xff\xfe|\xfe\xff|\x00.\x00|.\x00.\x00", re.DOTALL)
@@ -21,7 +24,7 @@ _OPENAPI = re.compile(rb"""(?<![\w-])["']?openapi["']?\s*:\s*["']?3\.""")
 _PIECE, _OVERLAP = 2**16, 64
 
 
-def check_documents(apis: Iterable[Api], folder: Path, mistakes: Mistakes) -> None:
+def check_documents(apis: "Iterable[Api]", folder: Path, mistakes: Mistakes) -> None:
     """Report each file that cannot be read or is not OpenAPI 3; URLs are skipped."""
     for api in apis:
         for label, version in api.versions.items():

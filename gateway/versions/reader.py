@@ -53,6 +53,7 @@ class Reader(ABC):
         reads_path: whether the reader reads `{version}` in the path. This segment is always
             present, so it needs no default, and the path template of the route replaces it.
         has_lookalikes: whether a service may confuse other parts of the request with this location.
+        parameter: the name of the query parameter that the reader reads; None for other locations.
         has_one_type: False only if the reader has several media type patterns.
     """
 
@@ -65,6 +66,10 @@ class Reader(ABC):
     can_be_added: ClassVar[bool] = False
     has_lookalikes: ClassVar[bool] = False
     has_one_type: bool = True
+
+    @property
+    def parameter(self) -> str | None:
+        return None
 
     @property
     @abstractmethod

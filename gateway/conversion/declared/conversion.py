@@ -33,6 +33,7 @@ from gateway.base.model import (
 from gateway.conversion.changes.change_section import BuildContext
 from gateway.conversion.changes.registry import ChangeConfig, ParameterConfig
 from gateway.conversion.changes.unfit_option import UnfitOption, policy_of
+from gateway.conversion.declared.additional_option import AdditionalOption, additional_policy
 from gateway.conversion.declared.groups import (
     NO_GROUPS,
     ChangeGroups,
@@ -278,6 +279,12 @@ class ConversionConfig(SectionModel):
     malformed: Literal["refuse", "keep"] = "refuse"
     """What happens to a body that is not JSON although a change applies to it: the message is
     refused (`refuse`), or the body stays unchanged (`keep`). The default is refuse."""
+    additional: AdditionalOption | None = None
+    """What happens to parts of messages that the older version's OpenAPI document lacks, such as
+    fields of the body, query parameters and operations: they stay (`pass`), are removed (`drop`),
+    or the message is refused (`refuse`). A mapping with `requests` and `responses` treats them
+    differently. Of several conversions that apply to a message, the last one with `additional`
+    decides. Without `additional`, they stay, and `check` lists them."""
     allow_loss: Reason | None = None
     """The reason why the conversion may lose data. `check` lists the losses of all its changes with
     this reason instead of warning about them. By default, `check` warns about them."""
@@ -296,7 +303,7 @@ class ConversionConfig(SectionModel):
         """Compile the conversion to a link for `operations`, or for all operations if None."""
         self._check(at, mistakes)
         self._warn(at, mistakes, groups.configs)
-        policy = policy_of(self.unfit, "")
+        policy, extra = policy_of(self.unfit, ""), self.additional
         query = _parameters(self.query, (*at, "query"), mistakes, policy)
         used = declared_changes(self.changes, (*at, "changes"), groups.configs, ())
         sections = [change.section for change in used]
@@ -343,6 +350,9 @@ class ConversionConfig(SectionModel):
             forms=None if self.forms is None else self.forms.compile(),
             events=self.events,
             unfit=policy,
+            additional=(
+                None if extra is None else additional_policy(extra, place((*at, "additional")))
+            ),
             keeps_malformed=self.malformed == "keep",
             media=None if media == MediaFilter() else media,
             response_type=content_type if of_response else None,
@@ -350,6 +360,7 @@ class ConversionConfig(SectionModel):
 
     def _check(self, at: Location, mistakes: Mistakes) -> None:
         known = {"changes", "query", "headers", "operations", "status", "forms", "events"}
+        known.add("additional")
         if not self.model_fields_set & known:
             text = "'changes' is missing here; add it, or an empty list if the bodies are the same"
             mistakes.add(text, *at)

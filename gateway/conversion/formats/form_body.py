@@ -227,12 +227,10 @@ def _json(
     fields: JsonObject, conversion: BodyConversion, begin: int, message: Message | None
 ) -> bytes:
     """Convert a form to JSON. Links before the index `begin` convert the form itself."""
-    links, direction, asking = conversion.links, conversion.direction, conversion.of_request
-    before = BodyConversion(links[:begin], direction, asking)
+    before, behind = conversion.parted(begin)
     document = before.convert(fields, replace(FORM, message=message))
     try:
-        document = typed(document, links[begin:], of_request=asking)
-        behind = BodyConversion(links[begin:], direction, asking)
+        document = typed(document, behind.links, of_request=conversion.of_request)
         return large_json.encode(behind.convert(document, replace(PLAIN, message=message)))
     except ConversionError as error:
         raise error.moved(before.origin) from None

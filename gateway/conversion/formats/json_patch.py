@@ -7,6 +7,7 @@ path.
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from typing import NoReturn, Protocol
 
@@ -43,6 +44,10 @@ class _JsonConversion(Protocol):
     def __call__(self, document: bytes, *, of_places: bool = False) -> bytes: ...
 
 
+class _Dropped(Exception):  # noqa: N818  # the operation is left out, which is no error
+    """An operation on a field that `additional` drops."""
+
+
 def convert_patch(
     body: bytes,
     conversion: BodyConversion,
@@ -55,10 +60,14 @@ def convert_patch(
         ConversionError: The body is not a JSON Patch, or an operation has no equivalent in the
             other version, for example because its path is only a part of a field there.
     """
+    drops = any(one.drops for one in conversion.filters)
 
     def convert(document: bytes, *, of_places: bool = False) -> bytes:
         copy = None if message is None else message.copied()
-        return json_body.convert(document, conversion, copy, step, of_places=of_places)
+        made = json_body.convert(document, conversion, copy, step, of_places=of_places)
+        if drops and of_places and b"null" not in made:
+            raise _Dropped
+        return made
 
     try:
         operations = _operations.decode(body)
@@ -70,7 +79,8 @@ def convert_patch(
     try:
         for index in range(len(operations)):
             given.append(_opened(operations[index]))
-            converted.extend(_converted(given[-1], convert))
+            with suppress(_Dropped):
+                converted.extend(_converted(given[-1], convert))
     except ConversionError as error:
         raise error.under(index) from None
     return body if converted == given else msgspec.json.encode(converted)

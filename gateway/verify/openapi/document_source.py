@@ -59,6 +59,14 @@ async def fetch(
         DocumentError: a document cannot be loaded, or is not an OpenAPI 3 document.
         TooLargeError: a document exceeds the bound.
     """
+    texts = await fetch_texts(locations, folder, bound)
+    return {location: read(text, location, bound) for location, text in texts.items()}
+
+
+async def fetch_texts(
+    locations: Iterable[str], folder: Path, bound: DocumentBound | None = None
+) -> dict[str, bytes]:
+    """Load documents without parsing them; raises DocumentError, as `fetch` does."""
     once = tuple(dict.fromkeys(locations))
     # A new context, since aiohttp creates its default context without certificate authorities.
     connector = aiohttp.TCPConnector(ssl=ssl.create_default_context())
@@ -68,8 +76,7 @@ async def fetch(
         texts = await asyncio.gather(
             *(_text(session, location, folder, bound) for location in once)
         )
-    found = zip(once, texts, strict=True)
-    return {location: read(text, location, bound) for location, text in found}
+    return dict(zip(once, texts, strict=True))
 
 
 def read(text: bytes, source: str, bound: DocumentBound | None = None) -> Description:
@@ -79,6 +86,11 @@ def read(text: bytes, source: str, bound: DocumentBound | None = None) -> Descri
         DocumentError: the content is neither JSON nor YAML, or it is not an OpenAPI 3 document.
         TooLargeError: the document exceeds the bound.
     """
+    return Description(parse(text, source, bound), source, None if bound is None else bound.schemas)
+
+
+def parse(text: bytes, source: str, bound: DocumentBound | None = None) -> object:
+    """Parse a document in JSON or YAML; raises DocumentError, as `read` does."""
     if is_utf_16(text):
         raise DocumentError(f"{source}: in UTF-16; save it as UTF-8")
     if bound is not None and len(text) > bound.json:
@@ -87,7 +99,7 @@ def read(text: bytes, source: str, bound: DocumentBound | None = None) -> Descri
         is_json = _is_json(text)
         if bound is not None and not is_json and len(text) > bound.yaml:
             raise TooLargeError(source, f"more than {bound.yaml // 1024} KiB of YAML")
-        data = _read_json(text) if is_json else _read_yaml(text)
+        return _read_json(text) if is_json else _read_yaml(text)
     except _RepeatedKeyError as error:
         raise DocumentError(f"{source}: the same key twice{_line(error)}") from None
     except RecursionError:
@@ -99,7 +111,6 @@ def read(text: bytes, source: str, bound: DocumentBound | None = None) -> Descri
         raise DocumentError(
             f"{source}: neither JSON nor YAML{_line(error)}; is this the right location?"
         ) from None
-    return Description(data, source, None if bound is None else bound.schemas)
 
 
 def _is_json(text: bytes) -> bool:

@@ -104,8 +104,79 @@ class Operation:
         return next((key for key in near if key in self.responses), None)
 
 
-class Description:
-    """An OpenAPI document, 3.0 or 3.1.
+class OpenApiDocument:
+    """An OpenAPI document, 3.0 or 3.1, whose operations are not read yet.
+
+    Raises:
+        DocumentError: the data is not an OpenAPI 3 document.
+    """
+
+    def __init__(self, data: object, source: str) -> None:
+        self.source = source
+        if not isinstance(data, dict) or "openapi" not in data:
+            what = "Swagger 2.0" if isinstance(data, dict) and "swagger" in data else "no 'openapi'"
+            raise self._bad(f"not an OpenAPI 3 document ({what}); publish one, 3.0 or 3.1")
+        self._data = data
+        version = str(data["openapi"])
+        if not _VERSION.fullmatch(version):
+            raise self._bad(f"OpenAPI {version}; versions 3.0 and 3.1 are read")
+        self._of_3_0 = version.startswith("3.0")
+
+    def _followed(self, value: object) -> object:
+        for _ in range(32):
+            if not (isinstance(value, dict) and isinstance(value.get("$ref"), str)):
+                return value
+            value = self._resolve(value["$ref"])
+        raise ValueError("its references form a cycle")
+
+    def _resolve(self, reference: str, schema: object = None) -> object:
+        if not reference.startswith("#"):
+            raise ValueError(f"'{reference}' refers to another document; bundle both into one file")
+        if reference == "#" and schema is not None:
+            return schema
+        if not reference.startswith("#/"):
+            raise ValueError(
+                f"'{reference}' is not a JSON Pointer; write one such as #/components/schemas/A"
+            )
+        value: object = self._data if schema is None else schema
+        for step in unquote(reference[1:]).split("/")[1:]:
+            key = step.replace("~1", "/").replace("~0", "~")
+            if isinstance(value, dict) and key in value:
+                value = value[key]
+            elif isinstance(value, list) and key.isdecimal() and int(key) < len(value):
+                value = value[int(key)]
+            else:
+                raise ValueError(f"'{reference}' has no target; is the name right?")
+        return value
+
+    def _base(self) -> str:
+        servers = self._data.get("servers")
+        first = servers[0] if isinstance(servers, list) and servers else {}
+        if not isinstance(first, dict):
+            return ""
+        variables = first.get("variables", {})
+
+        def default(name: re.Match[str]) -> str:
+            variable = variables.get(name[1]) if isinstance(variables, dict) else None
+            return str(variable.get("default", "")) if isinstance(variable, dict) else name[0]
+
+        url = _PARAMETER.sub(default, str(first.get("url", "")))
+        try:
+            return urlsplit(url).path.rstrip("/")
+        except ValueError as error:
+            raise self._bad(f"servers: '{url}': {error}") from None
+
+    def _mapping(self, value: object, where: str) -> Mapping[str, object]:
+        if not isinstance(value, dict):
+            raise ValueError(f"{where}: expected an object, found {kind(value)}")
+        return {str(key): inner for key, inner in value.items()}
+
+    def _bad(self, what: str) -> DocumentError:
+        return DocumentError(f"{self.source}: {what}")
+
+
+class Description(OpenApiDocument):
+    """The operations of an OpenAPI document, with the schemas of their messages.
 
     Args:
         most: the maximum number of schemas in all messages together, including nested schemas. A
@@ -117,16 +188,8 @@ class Description:
     """
 
     def __init__(self, data: object, source: str, most: int | None = None) -> None:
-        self.source = source
+        super().__init__(data, source)
         self._most, self._schemas = most, 0
-        if not isinstance(data, dict) or "openapi" not in data:
-            what = "Swagger 2.0" if isinstance(data, dict) and "swagger" in data else "no 'openapi'"
-            raise self._bad(f"not an OpenAPI 3 document ({what}); publish one, 3.0 or 3.1")
-        self._data = data
-        version = str(data["openapi"])
-        if not _VERSION.fullmatch(version):
-            raise self._bad(f"OpenAPI {version}; versions 3.0 and 3.1 are read")
-        self._of_3_0 = version.startswith("3.0")
         self._bundlers = {
             use: SchemaBundler(self._resolve, use, nullable=self._of_3_0) for use in Use
         }
@@ -240,58 +303,6 @@ class Description:
                 self.source, f"its messages have more than {self._most:,} schemas together"
             )
         return bundle
-
-    def _followed(self, value: object) -> object:
-        for _ in range(32):
-            if not (isinstance(value, dict) and isinstance(value.get("$ref"), str)):
-                return value
-            value = self._resolve(value["$ref"])
-        raise ValueError("its references form a cycle")
-
-    def _resolve(self, reference: str, schema: object = None) -> object:
-        if not reference.startswith("#"):
-            raise ValueError(f"'{reference}' refers to another document; bundle both into one file")
-        if reference == "#" and schema is not None:
-            return schema
-        if not reference.startswith("#/"):
-            raise ValueError(
-                f"'{reference}' is not a JSON Pointer; write one such as #/components/schemas/A"
-            )
-        value: object = self._data if schema is None else schema
-        for step in unquote(reference[1:]).split("/")[1:]:
-            key = step.replace("~1", "/").replace("~0", "~")
-            if isinstance(value, dict) and key in value:
-                value = value[key]
-            elif isinstance(value, list) and key.isdecimal() and int(key) < len(value):
-                value = value[int(key)]
-            else:
-                raise ValueError(f"'{reference}' has no target; is the name right?")
-        return value
-
-    def _base(self) -> str:
-        servers = self._data.get("servers")
-        first = servers[0] if isinstance(servers, list) and servers else {}
-        if not isinstance(first, dict):
-            return ""
-        variables = first.get("variables", {})
-
-        def default(name: re.Match[str]) -> str:
-            variable = variables.get(name[1]) if isinstance(variables, dict) else None
-            return str(variable.get("default", "")) if isinstance(variable, dict) else name[0]
-
-        url = _PARAMETER.sub(default, str(first.get("url", "")))
-        try:
-            return urlsplit(url).path.rstrip("/")
-        except ValueError as error:
-            raise self._bad(f"servers: '{url}': {error}") from None
-
-    def _mapping(self, value: object, where: str) -> Mapping[str, object]:
-        if not isinstance(value, dict):
-            raise ValueError(f"{where}: expected an object, found {kind(value)}")
-        return {str(key): inner for key, inner in value.items()}
-
-    def _bad(self, what: str) -> DocumentError:
-        return DocumentError(f"{self.source}: {what}")
 
 
 def _parameters(source: Mapping[str, object]) -> list[object]:

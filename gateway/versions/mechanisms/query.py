@@ -140,6 +140,10 @@ class QueryReader(Reader):
         object.__setattr__(self, "lookalikes", found)
 
     @property
+    def parameter(self) -> str:
+        return self.name
+
+    @property
     def place(self) -> str:
         return f"the query parameter '{self.name}'"
 
