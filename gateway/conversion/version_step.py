@@ -142,6 +142,7 @@ class VersionLink:
     events: Mapping[str, str] = field(default_factory=dict, hash=False)
     media: MediaFilter | None = None
     response_type: MediaRanges | None = None
+    allow_loss: str = ""
 
     @property
     def changes_bodies(self) -> bool:

@@ -5,9 +5,11 @@ and take a hundred times the memory of its shapes. The result is plain data.
 """
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from threading import Thread
@@ -22,8 +24,9 @@ from gateway.base.mistakes import Mistakes
 from gateway.base.path_templates import Router, Template, parse_template
 from gateway.conversion.additional import DocumentedVersion, DocumentShapes, OperationShapes
 from gateway.observe import log
-from gateway.routing.snapshot import Api, Snapshot
-from gateway.verify.located_operation import locate
+from gateway.routing.snapshot import Api, Endpoint, Snapshot
+from gateway.verify.located_operation import LocatedOperation, locate
+from gateway.versions.version import Version
 
 if TYPE_CHECKING:
     from gateway.verify.openapi.openapi import Description
@@ -37,6 +40,8 @@ main()
 # The maximum seconds to load and compile all documents, and the seconds until the next attempt to
 # load a document at a URL.
 _LONGEST, _PAUSE = 60.0, 20.0
+# A segment with several parameters, such as `{base}...{head}`.
+_SEVERAL = re.compile(r"[^/]*\{\}[^/]*\{\}[^/]*")
 _URLS = ("http://", "https://")
 # The shapes of the files that the current configuration needs, so that reloads compile only changed
 # files.
@@ -66,10 +71,10 @@ def load_documents(snapshot: Snapshot, folder: Path, mistakes: Mistakes) -> None
         document = api.documents[version]
         document.reserved = frozenset((*keys, *_version_parameters(api)))
         if isinstance(found, DocumentShapes):
-            _fill(api, document, found)
+            fill_document(api, document, found)
         elif location.startswith(_URLS):
             mistakes.warn(f"warning: until it can be loaded, all messages pass: {found}", *at)
-            document.fill = partial(_fill, api, document)
+            document.fill = partial(fill_document, api, document)
             # The thread must not keep a replaced configuration in memory.
             given = ref(document), location, folder
             Thread(target=_load_later, args=given, daemon=True).start()
@@ -119,23 +124,28 @@ def _load_later(document: "ref[DocumentedVersion]", location: str, folder: Path)
             logged = True
 
 
-def _fill(api: Api, document: DocumentedVersion, shapes: DocumentShapes) -> None:
-    version = document.version
+def located_operations(
+    api: Api, version: Version, shapes: DocumentShapes
+) -> list[LocatedOperation]:
     # The operations have all attributes of a described operation that determine its endpoints.
-    located = locate(api.endpoints, version, cast("Description", shapes))
+    return locate(api.endpoints, version, cast("Description", shapes))
+
+
+def fill_document(api: Api, document: DocumentedVersion, shapes: DocumentShapes) -> None:
+    """Add a compiled document: its operations are found by the paths of requests to services."""
+    version = document.version
+    located = located_operations(api, version, shapes)
     found: dict[object, tuple[Template, dict[str, OperationShapes]]] = {}
     for one in located:
         operation = cast("OperationShapes", one.operation)
         for endpoint in api.endpoints:
             texts = one.captures.get(endpoint.template.text)
             if texts is not None:
-                route = endpoint.routes[version]
-                path = (route.upstream_path or endpoint.template).fill(
-                    {**texts, "version": str(version)}
-                )
-                template = parse_template(_numbered(path))
-                _, methods = found.setdefault(template.shape, (template, {}))
-                methods.setdefault(operation.method, operation)
+                path = service_path(endpoint, version, texts)
+                with suppress(ValueError):  # no request has a path with these characters
+                    template = parse_template(_numbered(path))
+                    _, methods = found.setdefault(template.shape, (template, {}))
+                    methods.setdefault(operation.method, operation)
     for _, methods in found.values():
         if "GET" in methods:
             methods.setdefault("HEAD", methods["GET"])
@@ -143,6 +153,13 @@ def _fill(api: Api, document: DocumentedVersion, shapes: DocumentShapes) -> None
     document.fill = None
 
 
+def service_path(endpoint: Endpoint, version: Version, texts: Mapping[str, str]) -> str:
+    route = endpoint.routes.get(version)
+    template = (route and route.upstream_path) or endpoint.template
+    return template.fill({**texts, "version": str(version)})
+
+
 def _numbered(path: str) -> str:
-    first, *parts = path.split("{}")
+    """Return a path with numbered captures; a segment with several of them is one capture."""
+    first, *parts = _SEVERAL.sub("{}", path).split("{}")
     return first + "".join(f"{{p{number}}}{part}" for number, part in enumerate(parts))

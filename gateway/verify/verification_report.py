@@ -6,11 +6,12 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from gateway.base.mistakes import printable
+from gateway.verify.additional_parts import AdditionalParts
 from gateway.verify.claims import Claim, MessagePart, Unproved
 from gateway.verify.openapi.excerpt import excerpt, values_at
 from gateway.verify.proof import ClaimProof, Finding, Unproven
 
-VerificationResult = ClaimProof | Unproven | Unproved
+VerificationResult = ClaimProof | Unproven | Unproved | AdditionalParts
 
 
 def text(results: Iterable[VerificationResult]) -> Iterator[str]:
@@ -21,6 +22,12 @@ def text(results: Iterable[VerificationResult]) -> Iterator[str]:
         if versions != (versions := (about.api, about.client, about.service)):
             yield f"{about.api}: version {about.client}, served by version {about.service}"
         match result:
+            case AdditionalParts():
+                counts["additional"] += len(result.names)
+                named = ", ".join(map(printable, result.names))
+                allowed = f" (allowed: {printable(result.allowed)})" if result.allowed else ""
+                only = f"only version {about.service} has {named}{allowed}"
+                yield _line("+", result.operation, result.part, only)
             case Unproved(kind="unchecked" | "undocumented"):
                 counts["not checked"] += 1
                 part = f"{MessagePart.RESPONSE.value} {result.status}" if result.status else ""
@@ -61,7 +68,7 @@ def text(results: Iterable[VerificationResult]) -> Iterator[str]:
 
 _COUNTS = (
     *("fail", "allowed losses", "gaps"),
-    *("not proven", "not checked", "without counterpart"),
+    *("not proven", "not checked", "without counterpart", "additional"),
 )
 
 
@@ -129,6 +136,11 @@ def _object(result: VerificationResult) -> dict[str, object]:
         "operation": claim.operation,
     }
     match result:
+        case AdditionalParts():
+            body, _, status = result.part.partition(" ")
+            names, reason = list(result.names), result.allowed or None
+            place = {"body": body, "status": status or None, "holds": None}
+            return {**about, **place, "additional": names, "reason": reason}
         case Unproved(kind="gap"):
             return {**about, "holds": False, "reason": result.reason}
         case Unproved(kind=kind):

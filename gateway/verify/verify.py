@@ -7,10 +7,12 @@ from pathlib import Path
 
 from gateway.base.mistakes import suggest
 from gateway.routing.snapshot import Api, Snapshot
+from gateway.verify.additional_parts import additional_parts
 from gateway.verify.claims import Claim, MessagePart, Unproved, claims
 from gateway.verify.located_operation import NO_ENDPOINT
 from gateway.verify.openapi.document_source import fetch
 from gateway.verify.openapi.examples import Examples, NoExamplesError
+from gateway.verify.openapi.shapes import ShapeCompiler
 from gateway.verify.proof import ClaimProof, Unproven, prove
 from gateway.verify.time_limit import OutOfTimeError, check_time, end_after
 from gateway.verify.verification_report import VerificationResult
@@ -106,6 +108,13 @@ def verify(
                 yield _proven(claim, sender[1].source, examples, end)
             else:
                 yield claim
+        if pair.client < pair.service:
+            shapes = (
+                (version, ShapeCompiler(described.data, described.source, as_sent=True).compile())
+                for version, described in (client, service)
+            )
+            found_parts = additional_parts(pair.api, *shapes)
+            yield from (one for one in found_parts if one.part)  # claims list the operations
 
 
 def _proven(claim: Claim, source: str, examples: Examples, end: float) -> ClaimProof | Unproven:

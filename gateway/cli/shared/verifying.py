@@ -7,6 +7,7 @@ from pathlib import Path
 
 from gateway.routing.snapshot import Snapshot
 from gateway.verify import verification_report
+from gateway.verify.additional_parts import AdditionalParts
 from gateway.verify.claims import Claim, Unproved
 from gateway.verify.openapi.openapi import DocumentError
 from gateway.verify.verification_report import VerificationResult
@@ -48,7 +49,8 @@ def verify_and_print(snapshot: Snapshot, path: Path, arguments: Namespace) -> in
         return 1
     if any(verification_report.is_incomplete(result) for result in results):
         return 2
-    return 2 if all(isinstance(result, Unproved) for result in results) else 0
+    untested = (Unproved, AdditionalParts)
+    return 2 if all(isinstance(result, untested) for result in results) else 0
 
 
 class _ProgressLine:

@@ -356,6 +356,7 @@ class ConversionConfig(SectionModel):
             keeps_malformed=self.malformed == "keep",
             media=None if media == MediaFilter() else media,
             response_type=content_type if of_response else None,
+            allow_loss=self.allow_loss or "",
         )
 
     def _check(self, at: Location, mistakes: Mistakes) -> None:

@@ -160,7 +160,7 @@ def _moved(place: _Place, convert: _JsonConversion, name: str) -> list[_Place]:
     # Each array in the converted document has a single element, without regard to its real index.
     indexes = [part for part in place if _is_index((part,))]
     made: list[_Place] = []
-    for found in _nulls(msgspec.json.decode(document)):
+    for found in nulls(msgspec.json.decode(document)):
         rest = iter(indexes)
         if sum(type(part) is int for part in found) != len(indexes):
             _refuse(_NO_EQUAL, name)
@@ -202,15 +202,15 @@ def _holder(place: _Place, value: Raw) -> bytes:
     return msgspec.json.encode(made)
 
 
-def _nulls(value: object, at: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+def nulls(value: object, at: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
     if value is None:
         yield at
     elif isinstance(value, dict):
         for key, inner in value.items():
-            yield from _nulls(inner, (*at, key))
+            yield from nulls(inner, (*at, key))
     elif isinstance(value, list):
         for index, inner in enumerate(value):
-            yield from _nulls(inner, (*at, index))
+            yield from nulls(inner, (*at, index))
 
 
 def _refuse(reason: str, name: str) -> NoReturn:

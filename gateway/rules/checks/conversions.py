@@ -27,6 +27,7 @@ from gateway.conversion.version_step import Direction, VersionLink
 from gateway.proxy.timed_conversion import run_now
 from gateway.rollout.differences import ComparedAnswer, compare
 from gateway.routing.snapshot import Api, Endpoint, Snapshot
+from gateway.rules.checks.additional_check import warn_of_additional
 from gateway.rules.checks.fields import DocumentFolder, described_versions, warn_of_unreached
 from gateway.rules.checks.moved_path_check import warn_of_left_out
 from gateway.rules.checks.overwriting_check import warn_of_overwriting
@@ -50,7 +51,9 @@ def check_conversions(
     config = validated(rules)
     mistakes, documents = Mistakes(), DocumentFolder(path.absolute().parent)
     for api in snapshot.apis:
-        _look_up_fields(api, config.apis[api.name].parts(api), documents, mistakes)
+        parts = config.apis[api.name].parts(api)
+        _look_up_fields(api, parts, documents, mistakes)
+        warn_of_additional(api, parts, documents, mistakes)
     _warn_of_large(snapshot, documents, mistakes)
     prove_examples(config, snapshot.apis, mistakes)
     if mistakes.found:

@@ -116,7 +116,7 @@ class OpenApiDocument:
         if not isinstance(data, dict) or "openapi" not in data:
             what = "Swagger 2.0" if isinstance(data, dict) and "swagger" in data else "no 'openapi'"
             raise self._bad(f"not an OpenAPI 3 document ({what}); publish one, 3.0 or 3.1")
-        self._data = data
+        self.data = data
         version = str(data["openapi"])
         if not _VERSION.fullmatch(version):
             raise self._bad(f"OpenAPI {version}; versions 3.0 and 3.1 are read")
@@ -138,7 +138,7 @@ class OpenApiDocument:
             raise ValueError(
                 f"'{reference}' is not a JSON Pointer; write one such as #/components/schemas/A"
             )
-        value: object = self._data if schema is None else schema
+        value: object = self.data if schema is None else schema
         for step in unquote(reference[1:]).split("/")[1:]:
             key = step.replace("~1", "/").replace("~0", "~")
             if isinstance(value, dict) and key in value:
@@ -150,7 +150,7 @@ class OpenApiDocument:
         return value
 
     def _base(self) -> str:
-        servers = self._data.get("servers")
+        servers = self.data.get("servers")
         first = servers[0] if isinstance(servers, list) and servers else {}
         if not isinstance(first, dict):
             return ""
@@ -199,7 +199,7 @@ class Description(OpenApiDocument):
         base = self._base()
         where = ""
         try:
-            for path, item in self._mapping(self._data.get("paths", {}), "paths").items():
+            for path, item in self._mapping(self.data.get("paths", {}), "paths").items():
                 where = f"paths.{path}: "
                 entry = self._mapping(self._followed(item), "a path")
                 for method in _METHODS:

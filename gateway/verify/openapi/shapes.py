@@ -67,9 +67,17 @@ class _Fields:
 class ShapeCompiler(OpenApiDocument):
     """Compiles a parsed document.
 
+    Args:
+        as_sent: Whether the shapes of requests lack `readOnly` fields. Clients that write back what
+            they have read send these fields, too.
+
     Raises:
         DocumentError: The data is not an OpenAPI 3 document, or has an invalid reference.
     """
+
+    def __init__(self, data: object, source: str, *, as_sent: bool = False) -> None:
+        super().__init__(data, source)
+        self._hidden = {True: "writeOnly", False: "readOnly" if as_sent else ""}
 
     def compile(self) -> DocumentShapes:
         self._shapes: list[Shape] = []
@@ -79,13 +87,13 @@ class ShapeCompiler(OpenApiDocument):
         operations: list[OperationShapes] = []
         where = ""
         try:
-            components = self._mapping(self._data.get("components", {}), "components")
+            components = self._mapping(self.data.get("components", {}), "components")
             for name, schema in self._mapping(components.get("schemas", {}), "schemas").items():
                 for one in schema.get("allOf", ()) if isinstance(schema, dict) else ():
                     if "$ref" in one:
                         subtypes = self._subtypes.setdefault(id(self._target(one)), [])
                         subtypes.append((name, schema))
-            for path, item in self._mapping(self._data.get("paths", {}), "paths").items():
+            for path, item in self._mapping(self.data.get("paths", {}), "paths").items():
                 where = f"paths.{path}: "
                 entry = self._mapping(self._followed(item), "a path")
                 operations += [
@@ -137,7 +145,7 @@ class ShapeCompiler(OpenApiDocument):
                     inner = {key: self._number(each, False) for key, each in fields.names.items()}
                     names = {**inner, **names}
                     rest = ANY if fields.rest or not fields.closed else rest
-        keys = self._mapping(self._data.get("components", {}), "components").get("securitySchemes")
+        keys = self._mapping(self.data.get("components", {}), "components").get("securitySchemes")
         for scheme in (keys or {}).values() if isinstance(keys, dict) else ():
             one = self._mapping(self._followed(scheme), "a security scheme")
             if one.get("in") == "query":
@@ -208,7 +216,7 @@ class ShapeCompiler(OpenApiDocument):
         if not isinstance(schema, dict) or id(schema) in seen:
             return _Fields()
         seen |= {id(schema)}
-        made = _own_fields(schema, of_response)
+        made = _own_fields(schema, self._hidden[of_response])
         parts = [self._of(one, of_response, True, seen) for one in schema.get("allOf", ())]
         if "$ref" in schema:
             parts.append(self._of(self._resolve(str(schema["$ref"])), of_response, is_part, seen))
@@ -258,12 +266,12 @@ _KEYWORDS = {
 }
 
 
-def _own_fields(schema: _Schema, of_response: bool) -> _Fields:
+def _own_fields(schema: _Schema, hidden: str) -> _Fields:
     made = _Fields()
     properties = schema.get("properties") or {}
     for name, one in properties.items():
-        hidden = of_response and isinstance(one, dict) and one.get("writeOnly") is True
-        if one is not False and not hidden:
+        is_hidden = isinstance(one, dict) and one.get(hidden) is True
+        if one is not False and not is_hidden:
             made.names[str(name)] = (one,)
     rest = [schema[key] for key in _REST if key in schema]
     patterns = (schema.get("patternProperties") or {}).values()

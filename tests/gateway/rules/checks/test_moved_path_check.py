@@ -42,7 +42,9 @@ def said(folder: Path, versions: str, **documents: str) -> list[str]:
     path = folder / "gateway.yaml"
     path.write_text(RULES.replace("VERSIONS", versions))
     snapshot = load_file(path, {})
-    return [f"{issue.place}: {issue.text}" for issue in check_conversions(path, {}, snapshot)]
+    issues = check_conversions(path, {}, snapshot)
+    found = [issue for issue in issues if "no change names what only" not in issue.text]
+    return [f"{issue.place}: {issue.text}" for issue in found]
 
 
 AT = "apis.pay.conversions[0].operations: warning:"

@@ -1,0 +1,58 @@
+"""A check for fields, parameters and operations that only the newer of two versions has."""
+
+from collections.abc import Sequence
+
+from gateway.base.mistakes import Mistakes
+from gateway.conversion.additional import DocumentShapes
+from gateway.conversion.declared.conversion import Part
+from gateway.routing.snapshot import Api
+from gateway.rules.checks.fields import DocumentFolder
+from gateway.verify.additional_parts import AdditionalParts, additional_parts
+from gateway.verify.openapi.openapi import DocumentError
+from gateway.verify.openapi.shapes import ShapeCompiler
+from gateway.versions.version import Version
+
+# The maximum number of message parts, and of names in each, that a warning lists.
+_PARTS, _NAMES = 5, 5
+
+
+def warn_of_additional(
+    api: Api, parts: Sequence[Part], documents: DocumentFolder, mistakes: Mistakes
+) -> None:
+    """Warn of what reaches clients and services of another version although no change names it."""
+    shapes: dict[Version, DocumentShapes] = {}
+    for version, location in api.schemas.items():
+        if not location.startswith(("http://", "https://")):
+            try:
+                description = documents.read(location)
+                compiler = ShapeCompiler(description.data, location, as_sent=True)
+                shapes[version] = compiler.compile()
+            except DocumentError:
+                continue  # another check reports it
+    for older, links in api.links.items():
+        newer = links[0].newer
+        if older not in shapes or newer not in shapes:
+            continue
+        found = list(additional_parts(api, (older, shapes[older]), (newer, shapes[newer])))
+        if found:
+            first = next(part for part in parts if part.link.older == older)
+            mistakes.warn_of_loss(
+                f"warning: no change names what only version {newer} has: {_listed(found)}; set"
+                " additional to drop, refuse or pass it",
+                found[0].allowed or None,
+                *first.at,
+            )
+
+
+def _listed(found: Sequence[AdditionalParts]) -> str:
+    shown = [_shown(one) for one in found[:_PARTS]]
+    more = f"; and {len(found) - _PARTS} more, which verify lists" if found[_PARTS:] else ""
+    return "; ".join(shown) + more
+
+
+def _shown(one: AdditionalParts) -> str:
+    names = ", ".join(one.names[:_NAMES])
+    more = f" and {len(one.names) - _NAMES} more" if one.names[_NAMES:] else ""
+    return (
+        f"{one.operation} {one.part} {names}{more}" if one.part else f"{one.operation} (operation)"
+    )

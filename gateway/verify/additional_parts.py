@@ -1,0 +1,241 @@
+"""Fields, parameters and operations that only the newer of two versions documents.
+
+A part is additional if the older version's document lacks it and no change names it. Parts are
+found in the shapes of the two documents, so a component that occurs in many places is compared
+once.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from typing import NamedTuple
+
+import msgspec
+
+from gateway.conversion.additional import (
+    CLOSED,
+    DocumentedVersion,
+    DocumentShapes,
+    OperationShapes,
+)
+from gateway.conversion.chain import BodyConversion, Conversion, compose
+from gateway.conversion.change import Change
+from gateway.conversion.conversion_error import ConversionError
+from gateway.conversion.field_path import Tokens, keys_of, pointer
+from gateway.conversion.formats import json_body
+from gateway.conversion.formats.json_patch import nulls
+from gateway.conversion.media_filter import JSON_MEDIA
+from gateway.conversion.parameter_change import LINK, QUERY, parse_query
+from gateway.conversion.version_step import VersionLink
+from gateway.routing.snapshot import Api
+from gateway.verify.documented_versions import fill_document, located_operations, service_path
+from gateway.verify.located_operation import LocatedOperation, find_operation
+from gateway.verify.openapi.openapi import statuses_of
+from gateway.versions.version import Version
+
+# The maximum depth to which recursive groups of changes are followed.
+_DEEP = 8
+
+
+@dataclass(frozen=True, slots=True)
+class AdditionalParts:
+    """The names that only the newer version has in one part of an operation's messages.
+
+    Attributes:
+        part: `request`, `form`, `query`, or `response` with its status; empty for the operation
+            itself.
+        names: JSON Pointers of fields, with `*` for elements and entries, or query parameters.
+        allowed: The `allow_loss` of a conversion between the two versions.
+    """
+
+    api: str
+    client: Version
+    service: Version
+    operation: str
+    part: str = ""
+    names: tuple[str, ...] = ()
+    allowed: str = ""
+
+    @property
+    def holds(self) -> bool:
+        return True
+
+
+def additional_parts(
+    api: Api, client: tuple[Version, DocumentShapes], service: tuple[Version, DocumentShapes]
+) -> Iterator[AdditionalParts]:
+    """Yield what only the document of `service` has, the newer one of two versions.
+
+    A part is left out if `additional` of a conversion decides about it.
+    """
+    ladder, about = tuple(api.versions.values()), (api.name, client[0], service[0])
+    up = compose(ladder, api.links, client[0], service[0]).of_request(JSON_MEDIA)
+    down = compose(ladder, api.links, service[0], client[0]).of_request(JSON_MEDIA)
+    known = {version: DocumentedVersion(version) for version in (client[0], service[0])}
+    for version, shapes in (client, service):
+        fill_document(api, known[version], shapes)
+    allowed = next((link.allow_loss for link in up.links if link.allow_loss), "")
+    walk, reached = _Walk(known[client[0]], known[service[0]]), set[int]()
+    for ours, path in _at_endpoints(api, *client):
+        ways = up.at(path), down.at(path)
+        found = find_operation(ours, *ways)
+        method, target = ours.operation.method, _target(api, service[0], path, ours)
+        if found is not None:
+            ways, method, target = (found.request, found.response), found.method, found.path
+        theirs = known[service[0]].find(method, target)
+        mine = known[client[0]].find(ours.operation.method, _target(api, client[0], path, ours))
+        if theirs is not None and mine is not None and id(theirs) not in reached:
+            reached.add(id(theirs))
+            for part, names in walk.operation(mine, theirs, *ways):
+                name = f"{theirs.method} {theirs.path}"
+                yield AdditionalParts(*about, name, part, tuple(names), allowed)
+    for one, path in _at_endpoints(api, *service):
+        method = one.operation.method
+        theirs = known[service[0]].find(method, _target(api, service[0], path, one))
+        declared = find_operation(one, up.at(path), down.at(path))
+        decided = _decides(up.at(path), client[0], method, None)
+        if theirs is not None and id(theirs) not in reached and not (declared or decided):
+            reached.add(id(theirs))
+            yield AdditionalParts(*about, one.name, allowed=allowed)
+
+
+def _at_endpoints(
+    api: Api, version: Version, shapes: DocumentShapes
+) -> Iterator[tuple[LocatedOperation, str]]:
+    for one in located_operations(api, version, shapes):
+        for path in one.captures:
+            yield one, path
+
+
+def _target(api: Api, version: Version, path: str, located: LocatedOperation) -> str:
+    endpoint = next(one for one in api.endpoints if one.template.text == path)
+    texts = {name: text.replace("{}", "0") for name, text in located.captures[path].items()}
+    return service_path(endpoint, version, texts)
+
+
+def _decides(conversion: Conversion, older: Version, method: str, status: int | None) -> bool:
+    links = (link for step in conversion.version_steps for link in step.links)
+    return any(link.older == older and link.decides(method, status) for link in links)
+
+
+class _Body(NamedTuple):
+    """The shapes of one body in both versions, and its conversion to the older version."""
+
+    newer: int
+    older: int
+    conversion: BodyConversion | None
+
+
+@dataclass(slots=True)
+class _Walk:
+    """Compares the shapes of two documents; each pair of shapes is compared once."""
+
+    older: DocumentedVersion
+    newer: DocumentedVersion
+    compared: set[tuple[int, int]] = field(default_factory=set)
+    named: frozenset[str] = frozenset()
+
+    def operation(
+        self,
+        ours: OperationShapes,
+        theirs: OperationShapes,
+        asking: Conversion,
+        answering: Conversion,
+    ) -> Iterator[tuple[str, list[str]]]:
+        """Yield the parts of an operation with their additional names."""
+        self.named = frozenset(_named(asking.links))
+        parts: list[tuple[str, list[str]]] = []
+        older = self.older.version
+        if not _decides(asking, older, ours.method, None):
+            body = answering.for_request(theirs.method)
+            names = self.newer.shape(theirs.query).names
+            parts = [
+                ("query", [one for one in names if not self._asks(one, ours, answering)]),
+                ("request", self._fields(_Body(theirs.request, ours.request, body))),
+                ("form", self._fields(_Body(theirs.form, ours.form, body))),
+            ]
+        for key, number in theirs.responses.items():
+            status = statuses_of(key)[0]
+            if not _decides(answering, older, theirs.method, status):
+                own = ours.response(answering.status(theirs.method, status))
+                body = answering.for_response(theirs.method, status)
+                parts.append((f"response {key}", self._fields(_Body(number, own, body))))
+        return ((part, names) for part, names in parts if names)
+
+    def _asks(self, name: str, ours: OperationShapes, answering: Conversion) -> bool:
+        """Return whether requests of the older version can have a parameter, in their form."""
+        if name in self.named:
+            return True
+        try:
+            query = answering.query(ours.method, f"{QUERY.name(name)}=0", LINK)
+        except ConversionError:
+            return True
+        knows = partial(self.older.documents_name, number=ours.query)
+        return all(knows(line.key) or knows(f"{line.key}[]") for line in parse_query(query))
+
+    def _fields(self, body: _Body) -> list[str]:
+        return [*self._walk(body, body.newer, body.older, ())]
+
+    def _walk(self, body: _Body, newer: int, older: int, at: Tokens) -> Iterator[str]:
+        if newer < 0 or older < 0 or (newer, older) in self.compared:
+            return
+        self.compared.add((newer, older))
+        mine, theirs = self.older.shape(older), self.newer.shape(newer)
+        for name, inner in theirs.names.items():
+            place, own = (*at, name), mine.names.get(name, mine.rest)
+            # A change may move the field to another place of the older version.
+            for number in (own,) if own != CLOSED else self._moved(body, place):
+                if number != CLOSED:
+                    yield from self._walk(body, inner, number, place)
+                elif name not in self.named:
+                    yield pointer(*("*" if one == 0 else one for one in place))
+        yield from self._walk(body, theirs.rest, mine.rest, (*at, "*"))
+        yield from self._walk(body, theirs.items, mine.items, (*at, 0))
+
+    def _moved(self, body: _Body, place: Tokens) -> set[int]:
+        """Return the shapes in the older version at the places of a field of the newer version."""
+        if body.conversion is None:
+            return {CLOSED}
+        try:
+            text = json_body.convert(_only(place), body.conversion, of_places=True)
+        except ConversionError:
+            return set()
+        return {self._shape_at(body.older, found) for found in nulls(msgspec.json.decode(text))}
+
+    def _shape_at(self, number: int, place: Tokens) -> int:
+        for token in place:
+            if number < 0:
+                return number
+            shape = self.older.shape(number)
+            is_index = isinstance(token, int)
+            number = shape.items if is_index else shape.names.get(str(token), shape.rest)
+        return number
+
+
+def _only(place: Tokens) -> bytes:
+    """Return a body with nothing but null at a place, which changes move without reading it."""
+    made: object = None
+    for token in reversed(place):
+        made = [made] if isinstance(token, int) else {token: made}
+    return msgspec.json.encode(made)
+
+
+def _named(links: Iterable[VersionLink]) -> Iterator[str]:
+    """Yield the names in changes, some of which convert only certain values of a field."""
+    for link in links:
+        for change in link.changes:
+            yield from _names(change, _DEEP)
+            if change.carried is not None:
+                yield from change.carried.place.beside.names
+        for parameter in link.query:
+            yield from (name for pair in parameter.names for name in pair.newer)
+
+
+def _names(change: Change, deep: int) -> Iterator[str]:
+    yield from (key for scope in change.scopes for key in keys_of(scope))
+    if change.group is None:
+        yield from (key for keys in change.touches for key in keys)
+    else:
+        yield from (key for some in change.group.places for scope in some for key in keys_of(scope))
+        for inner in change.group.changes if deep else ():
+            yield from _names(inner, deep - 1)
