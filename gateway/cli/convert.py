@@ -5,6 +5,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -17,13 +18,18 @@ from gateway.conversion.chain import Conversion, compose
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.media_filter import request_media
 from gateway.conversion.message import Message, QueryWalk
-from gateway.conversion.operation_path import OperationPath, find_operation_path
+from gateway.conversion.operation_path import (
+    FindDocumented,
+    OperationPath,
+    find_operation_path,
+)
 from gateway.conversion.parameter_change import QUERY, parse_query
 from gateway.conversion.parameter_change import parse_fields as parse_lines
 from gateway.proxy.conversion_budget import ConversionShare
 from gateway.proxy.links import map_offline_fields, offline_link
 from gateway.proxy.offline_message import OfflineConversion, OfflineMessage, offline_link_mapper
 from gateway.routing.links import LinkMapper
+from gateway.routing.plan import find_documented
 from gateway.routing.snapshot import Api, Endpoint, Snapshot
 from gateway.rules.load import load_file
 from gateway.versions.version import Version
@@ -47,7 +53,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--request",
         metavar="REQUEST",
         help="such as 'PATCH /v1/orders/7?page=2'; or with the path of an endpoint;"
-        " needed only if a conversion has operations, methods or paths",
+        " needed only if a conversion has operations, methods, paths or additional",
     )
     parser.add_argument(
         "--status", type=int, metavar="N", help="the message is a response with this status"
@@ -94,6 +100,12 @@ def run(arguments: Namespace) -> int:
     if status is not None:
         conversion = conversion.of_response(field_lines(fields))
     asked, answered = (conversion, reverse) if status is None else (reverse, conversion)
+    find = None if endpoint is None else _documented(api, endpoint, asked, captures)
+    if find is not None and not conversion.has_operations:
+        each = {version: find(version, head.method, None) for version in api.documents}
+        found = {version: one for version, one in each.items() if one is not None}
+        asked, answered = asked.filtered(found), answered.filtered(found)
+        conversion = asked if status is None else answered
     body = read_body(arguments.body, snapshot.limits)
     if len(body) > snapshot.limits.convert:
         raise ValueError(
@@ -112,7 +124,7 @@ def run(arguments: Namespace) -> int:
         )
         hops, path = asked.query_steps(head.method), head.path
         if endpoint is not None and conversion.has_operations:
-            operation_path = _passage(asked, answered, before, head.query, endpoint)
+            operation_path = _passage(asked, answered, before, head.query, endpoint, find)
             conversion = operation_path.request if status is None else operation_path.response
             answered, hops, path = (
                 operation_path.response,
@@ -188,6 +200,16 @@ def _endpoint(snapshot: Snapshot, api: Api, path: str) -> tuple[Endpoint, Mappin
     return found
 
 
+def _documented(
+    api: Api, endpoint: Endpoint, asked: Conversion, captures: Mapping[str, str]
+) -> FindDocumented | None:
+    """Return what finds operations in documents; None if no conversion has `additional`."""
+    route = endpoint.routes.get(asked.version_steps[0].source)
+    if route is None or not api.documents:
+        return None
+    return partial(find_documented, endpoint, route, captures, api.documents)
+
+
 def _mapper(
     snapshot: Snapshot,
     endpoint: Endpoint | None,
@@ -214,6 +236,7 @@ def _passage(
     message: Message,
     query: str | None,
     endpoint: Endpoint,
+    find: FindDocumented | None,
 ) -> OperationPath:
     """Return the operation path; raises ConversionError, or ValueError without the operation."""
     version = asked.version_steps[0].source
@@ -223,7 +246,9 @@ def _passage(
         filled = {**message.captures, "version": str(version)}
         return (template or endpoint.template).fill(filled)
 
-    operation_path = find_operation_path(asked, answered, message.method, path, query, message)
+    operation_path = find_operation_path(
+        asked, answered, message.method, path, query, message, find=find
+    )
     if operation_path.substitute is not None:
         raise ValueError(
             f"version {asked.version_steps[-1].target} lacks this operation; no conversion applies"

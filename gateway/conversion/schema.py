@@ -27,6 +27,9 @@ Effect = Callable[[Flat], object]
 
 PLACE = "#/components/schemas/"
 TYPES = ("object", "array", "string", "number", "boolean", "null")
+SENT_EMPTY = "x-sent-empty"
+"""The keyword that marks objects that the sender may have sent empty, and to which a change has
+added a field. Such an object stays if a later change removes the field."""
 WIDE = "x-wide"
 """The keyword that marks a schema as wide: it allows more than can occur. The value is WIDE_VALUES
 or WIDE_TYPES."""
@@ -217,6 +220,8 @@ def with_field(flat: Flat, name: str, schema: object, *, required: bool) -> Flat
         rest = rest_of(flat)
         if rest is not False:  # without the keyword, `rest_of` would forbid other fields
             made["additionalProperties"] = rest
+    if required and not (MADE in flat or flat.get("required")):
+        made = {**made, SENT_EMPTY: True}
     return {**made, "properties": properties, "required": [*names, name] if required else names}
 
 
@@ -397,7 +402,7 @@ def _flats(schema: Schema) -> Iterator[Flat]:
         known = _OF_TYPE.get("number" if name == "integer" else name, frozenset())
         flat: Flat = {"type": name}
         flat |= {key: value for key, value in schema.items() if key in known}
-        flat |= {key: schema[key] for key in ("format", WIDE, MADE) if key in schema}
+        flat |= {key: schema[key] for key in ("format", WIDE, MADE, SENT_EMPTY) if key in schema}
         if opaque:
             flat["allOf"] = opaque
         if isinstance(words, list):
@@ -743,7 +748,7 @@ class SchemaImage(Schemas):
                 empties = not rest.get("required")
                 may_go = may_go or empties
                 stays = rest_of(rest) is not False or bool(properties_of(rest))
-                if stays or not taken.required:
+                if stays or not taken.required or SENT_EMPTY in one:
                     left.append(rest)
         if not values:
             return Taken(flat, False, False)

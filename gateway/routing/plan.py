@@ -377,7 +377,7 @@ def _by_operation(
 
     find = None
     if route.documents is not None:
-        find = partial(_find, endpoint, route, captures, route.documents)
+        find = partial(find_documented, endpoint, route, captures, route.documents)
     try:
         asked = _asked(endpoint, head, captures) if request.shows_message else None
         meant = None
@@ -406,7 +406,7 @@ def _by_operation(
     return route, written_target(rewrite, operation_path.path, operation_path.query), operation_path
 
 
-def _find(
+def find_documented(
     endpoint: Endpoint,
     route: Route,
     captures: Mapping[str, str],
@@ -435,7 +435,7 @@ def _documented(
     """Return the route with filters for what the documents of older versions lack."""
     assert route.documents is not None  # the caller has checked it
     request, response, known = route.request, route.response, route.documents
-    each = ((one, _find(endpoint, route, captures, known, one, method)) for one in known)
+    each = ((one, find_documented(endpoint, route, captures, known, one, method)) for one in known)
     found = {version: one for version, one in each if one is not None}
     if not found or request is None or response is None:
         return route

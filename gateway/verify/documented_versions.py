@@ -72,6 +72,9 @@ def load_documents(snapshot: Snapshot, folder: Path, mistakes: Mistakes) -> None
         document.reserved = frozenset((*keys, *_version_parameters(api)))
         if isinstance(found, DocumentShapes):
             fill_document(api, document, found)
+            if document.router is not None and not len(document.router):
+                text = "has none of the operations at the endpoints; are upstream_path and servers"
+                mistakes.add(f"{location} {text} right?", *at)
         elif location.startswith(_URLS):
             mistakes.warn(f"warning: until it can be loaded, all messages pass: {found}", *at)
             document.fill = partial(fill_document, api, document)

@@ -207,6 +207,29 @@ def test_array_elements_without_an_example_are_not_reported_as_lost(tmp_path: Pa
     assert findings(tmp_path, older, newer, "rename: { field: a, to: b }") == []
 
 
+@pytest.mark.parametrize(
+    ("meta", "findings_at"),
+    [
+        (thing(), ["/meta"]),
+        (thing((), x=TEXT), []),
+        (thing(x=TEXT), []),
+    ],
+)
+def test_an_object_that_changes_fill_and_empty_stays_if_it_was_sent_empty(
+    tmp_path: Path, meta: dict[str, Any], findings_at: list[str]
+) -> None:
+    """The older version allows `meta` only if the newer version's object has fields of its own."""
+    closed = {"additionalProperties": False}
+    known = thing(("was",), was=TEXT, **({"meta": meta} if meta["properties"] else {}))
+    newer = document({**thing(meta={**meta, **closed}, state=TEXT), **closed})
+    spread = "spread: { field: state, into: meta.state, keep: false }"
+    changes = f"{{ rename: {{ field: meta.state, to: was }} }}, {{ {spread} }}"
+    (_, response) = outcomes(tmp_path, document({**known, **closed}, {}), newer, changes)[-2:]
+    assert isinstance(response, ClaimProof)
+    assert response.proved is (findings_at == [])
+    assert [found.field for found in response.findings] == findings_at
+
+
 def parameters(place: str, **schemas: object) -> dict[str, object]:
     taken = [
         {"name": name.replace("_", "-"), "in": place, "required": True, "schema": schema}
