@@ -531,7 +531,7 @@ def _row(gate: GateResult) -> tuple[str, ...]:
         )
         return "", name, *values, f"{gate.limit:g}x", gate.outcome
     values = (
-        "-" if value is None else f"{value * 100:.3g}% ({count} of {total})"
+        "-" if value is None else share_text(value, count, total)
         for value, count, total in (
             (gate.old, gate.old_count, gate.old_requests),
             (gate.new, gate.new_count, gate.new_requests),
@@ -539,6 +539,11 @@ def _row(gate: GateResult) -> tuple[str, ...]:
     )
     sign = "+" if adds(gate) else ""
     return "", name, *values, f"{sign}{gate.limit * 100:.3g}%", gate.outcome
+
+
+def share_text(value: float, count: int, total: int) -> str:
+    found = f"{count:,} of {total:,}" if total else "usually"
+    return f"{value * 100:.3g}% ({found})"
 
 
 def _outcomes(route: RouteReport) -> str:

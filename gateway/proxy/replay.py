@@ -9,7 +9,7 @@ from time import perf_counter
 
 import msgspec
 
-from gateway.base.errors import Fault, FaultCode, FaultError
+from gateway.base.errors import Blame, Fault, FaultCode, FaultError
 from gateway.base.headers import HeaderFields
 from gateway.base.span import Span
 from gateway.conversion.document import Document
@@ -162,6 +162,8 @@ async def replay(
     except FaultError as error:
         if error.fault.code is FaultCode.GATEWAY_EXHAUSTED:
             raise ShedError("connect") from None
+        if error.fault.blame is Blame.UPSTREAM:  # an outage is an error, not a difference
+            raise ShedError("unavailable") from None
         if trace is not None and span is None:
             span = trace.span(began, error.target, 0, error.fault.code)
         return _failed(error.fault, span)

@@ -17,7 +17,7 @@ from gateway.rollout.cutover import VersionCutover, first_percent
 from gateway.rollout.decisions import BY_GATEWAY, ChangeRequest, Draft, Event
 from gateway.rollout.evidence import CutoverEvidence, EvidenceRow
 from gateway.rollout.gates import GateAction, GateEvidence, GateOutcome, GateResult
-from gateway.rollout.judgement import first_exceeded, judge, margins, missing_requests
+from gateway.rollout.judgement import SINCE, first_exceeded, judge, margins, missing_requests
 from gateway.rollout.route_outcomes import RouteOutcomes
 
 CUTOVERS = "cutovers"
@@ -411,8 +411,10 @@ class Cutovers:
         known.advance(now, step, limits, timed=not settled, settled=settled)
         if gates is None:
             return found
-        field, is_long = counts.worst_field(before), age >= _LONGEST * cutover.every
-        results, doubt = judge(gates, known, found, field, now - began, is_long=is_long)
+        field, seconds = counts.worst_field(before), now - began
+        is_long = age >= _LONGEST * cutover.every
+        begun = f"in the last {seconds:.0f} s" if settled else SINCE
+        results, doubt = judge(gates, known, found, field, seconds, is_long=is_long, since=begun)
         return found._replace(results=results, doubt=doubt)
 
     def reset_shadow(self, key: VersionKey) -> None:

@@ -24,6 +24,9 @@ _ALONE = 6.0
 # The largest increase of the logarithm in one block for `any` units, since a short interruption
 # makes one request of many clients fail.
 _ANY = 3.0
+# The largest logarithm. It bounds the number of good units after which an exceeded limit is no longer
+# exceeded.
+_LARGEST = 21.0
 _HIGHEST = 0.9995
 _START = -log(len(_EXCESSES))
 NO_SHIFT = [0.0, *[inf] * (len(_SHIFTS) - 1)]
@@ -86,9 +89,13 @@ class EProcess:
             if old:  # the shift of each block is unknown, so the worst shift counts
                 controls = _control_sums(old)
                 gains = [[min(map(add, row, controls))] * len(_SHIFTS) for row in gains]
-            most = _ANY if any(units.size > 1 for units in new) else inf if old else _ALONE
+            is_any = any(units.size > 1 for units in new)
+            most = _ANY if is_any else inf if old or penalties is NO_SHIFT else _ALONE
             logs = [
-                [_plus(before, start) + min(gain, most) for before, gain in zip(*rows, strict=True)]
+                [
+                    min(_plus(before, start) + min(gain, most), _LARGEST)
+                    for before, gain in zip(*rows, strict=True)
+                ]
                 for rows in zip(self._logs, gains, strict=True)
             ]
         if keep:

@@ -11,7 +11,7 @@ other clients. If the old route has no requests in a block, the new route is com
 history of the old route.
 """
 
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -122,7 +122,6 @@ class Subject(NamedTuple):
 _Key = TypeVar("_Key")
 _Clients = dict[str, EvidenceRow]
 _Unit = tuple[float, float, int]
-_Tallies = dict[tuple[str, str, str, bool], Counter[_Unit]]
 
 
 @dataclass(slots=True)
@@ -160,6 +159,11 @@ class CutoverEvidence:
         self._failing: dict[Group, _History] = {}
         self._served: Counter[str] = Counter()
         self._block: dict[str, dict[str, _Clients]] = {}
+        # The clients with a count of a measure, by route, group and measure.
+        self._failed: defaultdict[tuple[str, str, str], set[str]] = defaultdict(set)
+        # Computed once for each judgement.
+        self._known_tallies: dict[tuple[str, str, str, bool], Counter[_Unit]] = {}
+        self._known_sizes: dict[tuple[str, str, str, bool], Counter[int]] = {}
         self._began = self._judged = 0.0
         self._step: object = None
         self.reset()
@@ -177,10 +181,17 @@ class CutoverEvidence:
         # The history of clients during the step would hide an outage of both routes, since only
         # clients on the old route have one.
         self._failed_before = deepcopy(self._failing)
+        # The clients whose units differ from those of other clients, by group and measure.
+        self._special: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+        for group, known in self._failed_before.items():
+            for measure in known.bad:
+                self._special[group.name, measure].add(group.client)
         self._excess: dict[str, list[float]] = {}
 
     def reset_shadow(self) -> None:
         self._block.pop(SHADOW, None)
+        for key in [each for each in self._failed if each[0] == SHADOW]:
+            del self._failed[key]
         self.sums.pop(SHADOW, None)
         for subject in [each for each in self._processes if each.measure == DIFFERS]:
             del self._processes[subject], self.values[subject]
@@ -197,6 +208,8 @@ class CutoverEvidence:
             for name in names:
                 _row(groups.setdefault(name, {}), client).add(row)
                 _row(sums, Group(name)).add(row)
+                for measure in row.counts:
+                    self._failed[route, name, measure].add(client)
             _row(sums, Group(access, client)).add(row)
 
     def _known_client(self, name: str) -> str:
@@ -226,7 +239,7 @@ class CutoverEvidence:
         """
         if self._step != step:
             self._step, self._began, self._judged = step, now, 0.0
-            self._block.clear()
+            self._clear()
             self.reset()
         while now >= self._began + BLOCK:
             self._judge(1.0, margins, timed=timed, keep=True)
@@ -234,13 +247,17 @@ class CutoverEvidence:
             if settled and not self._block.get("old") and not self.is_suspected:
                 self._remember(self._block.get("new", {}))
             self._measure(margins)
-            self._block.clear()
+            self._clear()
             self._blocks += 1
             self._began += BLOCK
             self._judged = 0.0
         if now - self._began >= self._judged + _PART:
             self._judged = now - self._began
             self._judge(self._judged / BLOCK, margins, timed=timed, keep=False)
+
+    def _clear(self) -> None:
+        self._block.clear()
+        self._failed.clear()
 
     @property
     def is_suspected(self) -> bool:
@@ -249,6 +266,11 @@ class CutoverEvidence:
 
     def usual(self, subject: Subject) -> float:
         return self._history.get(subject.group.name, _UNKNOWN).usual(subject.measure)
+
+    def known_share(self, subject: Subject) -> float | None:
+        """Return the share in the history of the old route; None without a history."""
+        known = self._history.get(subject.group.name)
+        return None if known is None else known.bad.get(subject.measure, 0.0) / known.units
 
     def excess(self, measure: str) -> tuple[float, float, float]:
         """Return how much higher a share is on the new route, the standard error, and the usual.
@@ -265,19 +287,19 @@ class CutoverEvidence:
         groups = [*self._history.items()][: MAX_OPERATIONS // 5]
         return {name: [known.units, known.bad] for name, known in groups}
 
-    def combined(self, measures: int) -> tuple[float, Subject | None]:
-        """Return the logarithm of the mean e-value, and the subject that contributes most to it.
+    def combined(self, measures: int) -> dict[str, list[tuple[float, Subject]]]:
+        """Return the logarithms of the weighted e-values by measure; their sum is the mean e-value.
 
         All requests together, the operations, and the clients have equal weights.
         """
         operations = len(self._history.keys() - {ALL, READS, WRITES})
         clients = len({group.client for group in self.sums.get("new", ())})
         weights = (1 / 6, 1 / 2 / max(operations, 1), 1 / 2 / max(clients, 1))
-        terms = {
-            subject: value + log(weights[_level(subject)] / 3 / measures)
-            for subject, value in self.values.items()
-        }
-        return log_sum([*terms.values()]), max(terms, key=terms.__getitem__, default=None)
+        found: dict[str, list[tuple[float, Subject]]] = {}
+        for subject, value in self.values.items():
+            weighted = value + log(weights[_level(subject)] / 3 / measures)
+            found.setdefault(subject.measure, []).append((weighted, subject))
+        return found
 
     def _judge(
         self, elapsed: float, margins: Mapping[str, float], *, timed: bool, keep: bool
@@ -287,7 +309,8 @@ class CutoverEvidence:
         for name in self._block.get(SHADOW, {}):
             if DIFFERS in margins and name not in (READS, WRITES):
                 self._processes.setdefault(Subject(Group(name), DIFFERS), EProcess())
-        known: _Tallies = {}
+        self._known_tallies.clear()
+        self._known_sizes.clear()
         for subject, process in self._processes.items():
             # Most subjects are judged only at the end of a block, which takes less time.
             is_quick = not (subject.any or subject.group.client) and self._has_failed(subject)
@@ -296,7 +319,7 @@ class CutoverEvidence:
             margin, measure = margins.get(subject.measure), subject.measure
             if margin is None or (measure == SLOW and not (timed or self._is_served(subject))):
                 continue
-            new, old = self._compared(subject, margin, elapsed, known)
+            new, old = self._compared(subject, margin, elapsed)
             self.values[subject] = process.log_value(
                 self._blocks,
                 new,
@@ -327,21 +350,20 @@ class CutoverEvidence:
         if subject.measure == SLOW:
             return True
         route = SHADOW if subject.measure == DIFFERS else "new"
-        clients = self._block.get(route, {}).get(subject.group.name, {})
-        return any(subject.measure in row.counts for row in clients.values())
+        return bool(self._failed.get((route, subject.group.name, subject.measure)))
 
     def _is_served(self, subject: Subject) -> bool:
         return bool(self._block.get("old", {}).get(subject.group.name))
 
     def _compared(
-        self, subject: Subject, margin: float, elapsed: float, known: _Tallies
+        self, subject: Subject, margin: float, elapsed: float
     ) -> tuple[list[Units], list[Units]]:
         (name, client), measure = subject.group, subject.measure
         if measure == DIFFERS:
-            return _units(self._tally(SHADOW, subject, elapsed, known)), []
+            return _units(self._tally(SHADOW, subject, elapsed)), []
         slower = margin if measure == SLOW else 0.0
-        old = self._tally("old", subject, elapsed, known)
-        new = self._tally("new", subject, elapsed, known, slower)
+        old = self._tally("old", subject, elapsed)
+        new = self._tally("new", subject, elapsed, slower)
         if not client:
             return _units(new), _units(old)
         row = self._block.get("new", {}).get(name, {}).get(client)
@@ -357,20 +379,44 @@ class CutoverEvidence:
         route: str,
         subject: Subject,
         elapsed: float,
-        known: _Tallies,
         slower: float = 0.0,
     ) -> Counter[_Unit]:
         """Return the number of equal units of all clients in the current block."""
-        key = route, subject.group.name, subject.measure, subject.any
-        if key not in known:
+        name, measure = subject.group.name, subject.measure
+        key = route, name, measure, subject.any
+        if key in self._known_tallies:
+            return self._known_tallies[key]
+        clients = self._block.get(route, {}).get(name, {})
+        found: Counter[_Unit] = Counter()
+        sizes, special = Counter[int](), set(clients)
+        if measure != SLOW:  # the durations of all clients differ
+            sizes = self._sizes(route, subject)
+            failed = self._failed.get((route, name, measure), set())
+            special &= failed | self._special.get((name, measure), set())
+        for client in special:
+            row = clients[client]
+            if size := row.total(measure):
+                sizes[_rounded(size) if subject.any else 1] -= 1
+                if route != "new" or not self._is_refused(subject, client):
+                    found[self._unit(subject, client, row, elapsed, slower)] += 1
+        usual = self._usual_of(Group(name), measure, self.usual(subject))
+        for size, number in sizes.items():
+            if number > 0:
+                found[0.0, usual, size] += number
+        self._known_tallies[key] = found
+        return found
+
+    def _sizes(self, route: str, subject: Subject) -> Counter[int]:
+        """Return the number of units by size, without regard to what failed."""
+        total = subject.measure if subject.measure in ("answers", DIFFERS) else ""
+        key = route, subject.group.name, total, subject.any
+        if key not in self._known_sizes:
             clients = self._block.get(route, {}).get(subject.group.name, {})
-            known[key] = Counter(
-                self._unit(subject, client, row, elapsed, slower)
-                for client, row in clients.items()
-                if row.total(subject.measure)
-                and not (route == "new" and self._is_refused(subject, client))
+            totals = (row.total(subject.measure) for row in clients.values())
+            self._known_sizes[key] = Counter(
+                _rounded(size) if subject.any else 1 for size in totals if size
             )
-        return known[key]
+        return self._known_sizes[key].copy()
 
     def _unit(
         self, subject: Subject, client: str, row: EvidenceRow, elapsed: float, slower: float = 0.0
@@ -414,6 +460,7 @@ class CutoverEvidence:
                 for measure in _REFUSALS & row.counts.keys():
                     if row.counts[measure] * 2 >= row.requests:
                         self._refused[Group(name, client), measure] += 1
+                        self._special[name, measure].add(client)
         for measure, margin in margins.items():
             usual = self._history.get(ALL, _UNKNOWN).usual(measure)
             count, total, expected = self._expected(new, measure)

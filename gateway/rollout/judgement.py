@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import log
 
+from gateway.rollout.e_process import log_sum
 from gateway.rollout.evidence import (
     ALL,
     DIFFERS,
@@ -64,6 +65,7 @@ def judge(
     seconds: float,
     *,
     is_long: bool = False,
+    since: str = SINCE,
 ) -> tuple[tuple[GateResult, ...], str]:
     """Return the results of all measures, and why the result is uncertain, or an empty string.
 
@@ -72,30 +74,32 @@ def judge(
         field: The field that violates the document most often; empty if there is none.
         seconds: The time for which evidence was collected.
         is_long: Whether the step lasts longer than it should. Then only an e-value is a doubt.
+        since: The time for which evidence was collected, in words.
     """
     enough = not missing_requests(gates, counted)
     limits = margins(gates)
-    mean, foremost = evidence.combined(len(limits))
-    strongest: dict[str, tuple[float, Subject]] = {}
-    for subject, value in evidence.values.items():
-        known = strongest.get(subject.measure)
-        if known is None or value > known[0]:
-            strongest[subject.measure] = value, subject
+    combined = evidence.combined(len(limits))
+    means = {
+        measure: log_sum([value for value, _ in values]) for measure, values in combined.items()
+    }
+    exceeded = {measure for measure, mean in means.items() if mean > _EXCEEDED}
+    if not exceeded and log_sum([*means.values()]) > _EXCEEDED:
+        exceeded = {max(means, key=means.__getitem__)}
     found, doubt = [], ""
     for measure, margin in limits.items():
-        value, subject = strongest.get(measure, (0.0, Subject(Group(ALL), measure)))
-        if mean > _EXCEEDED and foremost is not None and foremost.measure == measure:
-            outcome, subject = GateOutcome.EXCEEDED, _clearest(evidence, foremost)
-        elif value > SUSPECTED:
+        _, subject = max(combined.get(measure, ()), default=(0.0, Subject(Group(ALL), measure)))
+        if measure in exceeded:
+            outcome, subject = GateOutcome.EXCEEDED, _clearest(evidence, subject)
+        elif evidence.values.get(subject, 0.0) > SUSPECTED:
             outcome = GateOutcome.INCONCLUSIVE
         else:
             subject = Subject(Group(ALL), measure)
             passed = enough and (is_long or _is_unlikely(evidence, measure, margin))
             outcome = GateOutcome.PASSED if passed else GateOutcome.INCONCLUSIVE
         if measure == SLOW:
-            result = _latency(gates, subject.group.name, outcome, counted, seconds)
+            result = _latency(gates, subject.group.name, outcome, counted, seconds, since)
         else:
-            result = _result(gates, evidence, subject, outcome, seconds)
+            result = _result(gates, evidence, subject, outcome, seconds, since)
         if measure in VIOLATIONS and field:
             result = replace(result, text=f"{result.text}; most of all {field}")
         found.append(result)
@@ -139,6 +143,7 @@ def _result(
     subject: Subject,
     outcome: GateOutcome,
     seconds: float,
+    since: str,
 ) -> GateResult:
     name, measure = subject.group.name, subject.measure
     new = evidence.sums.get(SHADOW if measure == DIFFERS else "new", {}).get(subject.group, _NO_ROW)
@@ -147,18 +152,21 @@ def _result(
         old = evidence.sums.get("old", {}).get(Group(name), _NO_ROW)
     served, bad = new.total(measure), new.counts.get(measure, 0)
     among, usual = old.total(measure), old.counts.get(measure, 0)
+    before = share(usual, among)
+    if before is None and measure != DIFFERS:
+        before = evidence.known_share(Subject(Group(name), measure))
     return GateResult(
         *_gate(measure),
         outcome=outcome,
         new=share(bad, served),
-        old=share(usual, among),
+        old=before,
         limit=margins(gates)[measure],
         new_count=bad,
         new_requests=served,
         old_count=usual,
         old_requests=among,
         window=seconds,
-        text=_text(gates, subject, (bad, served), (usual, among)),
+        text=_text(gates, subject, (bad, served), (usual, among, before), since),
     )
 
 
@@ -168,12 +176,18 @@ def _gate(measure: str) -> tuple[str, str]:
     return ("errors" if measure in MEASURES else "violations"), measure
 
 
-def _text(gates: GateLimits, subject: Subject, new: tuple[int, int], old: tuple[int, int]) -> str:
+def _text(
+    gates: GateLimits,
+    subject: Subject,
+    new: tuple[int, int],
+    old: tuple[int, int, float | None],
+    since: str,
+) -> str:
     (name, client), measure = subject.group, subject.measure
     limit = percent(margins(gates)[measure])
     if measure == DIFFERS:
         kind = "compared responses" + (f" to {name}" if name else "")
-        return f"differences: {_of(*new, kind)} differ, {SINCE}; {limit} may"
+        return f"differences: {_of(*new, kind)} differ, {since}; {limit} may"
     gate = _gate(measure)[0]
     kind = {ALL: "requests", READS: "reads", WRITES: "writes"}.get(name, f"requests {name}")
     what = MEASURES.get(measure, "").format(overdue=gates.overdue)
@@ -181,10 +195,13 @@ def _text(gates: GateLimits, subject: Subject, new: tuple[int, int], old: tuple[
         what = "violate the document"
         kind = VIOLATIONS[measure] + (f" to {kind}" if name else "")
     whose = f" of the client '{client}'" if client else ""
-    others = f"{_of(*old, kind)} of all clients" if client else _of(*old, kind)
+    count, among, usual = old
+    others = f"{_of(count, among, kind)}{' of all clients' if client else ''} on the old route"
+    if not among and usual is not None:
+        others = f"usually {percent(usual)} of the {kind} on the old route"
     return (
-        f"{gate} ({measure}): {_of(*new, kind + whose)} {what} on the new route, {others} on the"
-        f" old route, {SINCE}; {limit} more may"
+        f"{gate} ({measure}): {_of(*new, kind + whose)} {what} on the new route, {others}, {since};"
+        f" {limit} more may"
     )
 
 
@@ -194,6 +211,7 @@ def _latency(
     outcome: GateOutcome,
     counted: GateEvidence,
     seconds: float,
+    since: str,
 ) -> GateResult:
     old, new = counted.old, counted.new
     after, before = share(new.seconds, new.requests), share(old.seconds, old.requests)
@@ -202,7 +220,7 @@ def _latency(
     text = (
         f"latency: a request takes {_milliseconds(after)} on the new route ({new.requests}"
         f" requests{slower}), {_milliseconds(before)} on the old route ({old.requests} requests),"
-        f" {SINCE}; {limit:g}x is allowed"
+        f" {since}; {limit:g}x is allowed"
     )
     return GateResult(
         gate="latency",

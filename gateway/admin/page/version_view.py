@@ -26,6 +26,7 @@ from gateway.admin.reports import (
     gate_name,
     is_shown,
     shadow_report,
+    share_text,
 )
 from gateway.base.overrides import VersionKey
 from gateway.findings.conditions import ANSWERS
@@ -242,7 +243,7 @@ def _gate_value(kind: str, value: float | None, count: int, requests: int) -> st
         return "–"
     if kind == "latency":
         return f"{duration_text(value)} of {requests:,}"
-    return f"{value * 100:.3g}% ({count:,} of {requests:,})"
+    return share_text(value, count, requests)
 
 
 def _shadow_part(version: VersionSummary, totals: Totals, uncompared: list[str]) -> Part | None:

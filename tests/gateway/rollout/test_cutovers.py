@@ -69,7 +69,7 @@ def test_comparisons_before_a_reset_of_the_shadow_do_not_count() -> None:
         decider.totals.absorb(compared(20, 20))
         state = decider.decide(10)
     assert state.percent == 0
-    assert "40 of 60" in state.why
+    assert "20 of 40" in state.why
 
 
 @pytest.mark.parametrize("judges", [False, True])

@@ -157,6 +157,20 @@ def test_slow_operations_are_compared_with_the_durations_on_the_old_route() -> N
     assert watched.strongest().keys() == {("GET /slow", "")}
 
 
+@pytest.mark.parametrize("failing", [3, 300])
+def test_a_fault_that_ended_is_no_longer_suspected_after_some_good_blocks(failing: int) -> None:
+    watched = Watched()
+    usual(watched)
+    for _ in range(failing):
+        watched.block(*(row(each, _5xx=1) for each in CLIENTS[:10]), old=OLD)
+    assert watched.evidence.is_suspected
+    blocks = 0
+    while watched.evidence.is_suspected:
+        watched.block(*(row(each) for each in CLIENTS[:10]), old=OLD)
+        blocks += 1
+    assert blocks < 120
+
+
 def test_differences_are_compared_with_their_limit() -> None:
     def compared(differs: int) -> list[EvidenceRow]:
         return [EvidenceRow(each, READ, 0, {DIFFERS: differs}, compared=1) for each in CLIENTS]

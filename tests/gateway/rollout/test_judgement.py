@@ -93,6 +93,22 @@ def test_an_exceeded_limit_names_what_fails_and_how_often(new: Rows, failed: str
     assert exceeded.pressure > 1
 
 
+def test_without_requests_on_the_old_route_its_usual_share_is_named() -> None:
+    new = [*rows(NEW[:5], _404=1), *rows(NEW[5:])]
+    evidence = CutoverEvidence({"": [2000.0, {"404": 500.0}]})
+    evidence.advance(0, 0, margins(GATES), timed=True, settled=False)
+    evidence.add("new", new)
+    evidence.advance(BLOCK, 0, margins(GATES), timed=True, settled=False)
+    counted = GateEvidence(outcomes(0), outcomes(300), 900, 300)
+    results, _ = judge(GATES, evidence, counted, "", 60.0, since="in the last 60 s")
+    (found,) = (each for each in results if each.measure == "404")
+    assert (found.new, found.old, found.pressure) == (0.25, 0.25, 0.0)
+    assert found.text == (
+        "errors (404): 5 of 20 requests (25%) were answered 404 on the new route, usually 25% of"
+        " the requests on the old route, in the last 60 s; 1% more may"
+    )
+
+
 def test_the_field_that_violates_the_document_most_often_is_named() -> None:
     results, _ = judged(rows(NEW, answers=2), usual(OLD), field="GET /orders /total")
     assert results["answers"].text.endswith("1% more may; most of all GET /orders /total")
