@@ -24,8 +24,8 @@ _ALONE = 6.0
 # The largest increase of the logarithm in one block for `any` units, since a short interruption
 # makes one request of many clients fail.
 _ANY = 3.0
-# The largest logarithm. It bounds the number of good units after which an exceeded limit is no longer
-# exceeded.
+# The largest logarithm. It bounds the number of good units after which a fault that has ended is
+# forgotten.
 _LARGEST = 21.0
 _HIGHEST = 0.9995
 _START = -log(len(_EXCESSES))

@@ -20,7 +20,7 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from gateway.rollout.e_process import NO_SHIFT, EProcess, Units, log_sum, penalties
+from gateway.rollout.e_process import NO_SHIFT, EProcess, Units, penalties
 
 BLOCK = 10.0
 """The length of a block in seconds."""

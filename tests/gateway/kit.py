@@ -252,6 +252,19 @@ StartUpstream = Callable[..., Awaitable[Scripted]]
 StartGateway = Callable[..., Program]
 
 
+async def on_one_port(start: StartUpstream, scripts: dict[str, bytes]) -> dict[str, Scripted]:
+    """Start a scripted upstream on each host, all on one port that is free on all of them."""
+    first, *others = scripts
+    for _ in range(20):
+        found = {first: await start(scripts[first], host=first)}
+        port = found[first].port
+        with suppress(OSError):  # another process uses the port on another host
+            for host in others:
+                found[host] = await start(scripts[host], host=host, port=port)
+            return found
+    raise AssertionError("no port is free on all hosts")
+
+
 def rules(port: int, *, extra: str = "", changes: str = "", via: bool = False) -> str:
     """Return a configuration for one scripted upstream.
 

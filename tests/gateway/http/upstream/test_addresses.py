@@ -24,7 +24,7 @@ from gateway.http.upstream.service import Ejection, Health, Retries, Service, Ta
 from gateway.http.upstream.upstream import UpstreamRequest
 from tests.gateway.dns import name_server
 from tests.gateway.http.upstream.test_health_checks import start
-from tests.gateway.kit import Scripted, StartUpstream
+from tests.gateway.kit import Scripted, StartUpstream, on_one_port
 from tests.gateway.talk import OK, Reader, Writer
 
 GET = UpstreamRequest("GET", "/", [])
@@ -69,11 +69,7 @@ async def get(pool: Pool, service: Service, request: UpstreamRequest = GET) -> i
 
 @pytest.fixture
 async def three(upstream: StartUpstream) -> dict[str, Scripted]:
-    first = await upstream(OK)
-    rest = {
-        host: await upstream(OK, host=host, port=first.port) for host in ("127.0.0.2", "127.0.0.3")
-    }
-    return {"127.0.0.1": first} | rest
+    return await on_one_port(upstream, dict.fromkeys(("127.0.0.1", "127.0.0.2", "127.0.0.3"), OK))
 
 
 def named(three: dict[str, Scripted], **more: float) -> Service:

@@ -7,7 +7,7 @@ from gateway.http.upstream.health_checks import HealthChecks
 from gateway.http.upstream.pool import Pool, TargetAddress
 from gateway.http.upstream.resolver import Resolution
 from gateway.http.upstream.service import Health, Service, Target
-from tests.gateway.kit import Scripted, StartUpstream
+from tests.gateway.kit import Scripted, StartUpstream, on_one_port
 from tests.gateway.talk import OK, Reader, Writer
 
 HEALTH = Health("/health", interval=0.01, timeout=5.0, down_after=2, up_after=2)
@@ -63,10 +63,9 @@ async def test_an_address_is_down_after_failures_and_up_after_successes(
 
 
 async def test_each_address_of_a_name_is_checked(upstream: StartUpstream) -> None:
-    first = await upstream(OK, host="127.0.0.1")
-    second = await upstream(
-        b"HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n", host="127.0.0.2", port=first.port
-    )
+    bad = b"HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n"
+    found = await on_one_port(upstream, {"127.0.0.1": OK, "127.0.0.2": bad})
+    first, second = found.values()
     known = ["127.0.0.1", "127.0.0.2"]
 
     async def look_up(_: str) -> Resolution:
