@@ -111,7 +111,8 @@ class ChangeEntry(SectionModel, Generic[S]):
 
     def named(self) -> dict[str, S]:
         found = vars(self)
-        return {name: found[name] for name in self.changes if found.get(name) is not None}
+        given = sorted(self.model_fields_set & self.changes.keys())
+        return {name: found[name] for name in given if found[name] is not None}
 
     def policy(self, at: Location) -> UnfitPolicy | None:
         return None if self.unfit is None else policy_of(self.unfit, place(at))

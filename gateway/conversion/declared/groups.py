@@ -71,6 +71,27 @@ def declared_changes(
             yield from _expanded(one, groups, groups_at, frozenset())
 
 
+def _with_changes(groups: GroupConfigs) -> GroupConfigs:
+    sections = {
+        name: [section for entry in entries for section in entry.named().values()]
+        for name, entries in groups.items()
+    }
+    users: dict[str, list[str]] = {}
+    waiting = []
+    for name, some in sections.items():
+        used = [section.group for section in some if isinstance(section, Use)]
+        waiting += [name] if len(used) < len(some) else []
+        for inner in used:
+            users.setdefault(inner, []).append(name)
+    found = set[str]()
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += users.get(name, ())
+    return {name: entries for name, entries in groups.items() if name in found}
+
+
 def _expanded(
     one: DeclaredChange, groups: GroupConfigs, groups_at: Location, inside: frozenset[str]
 ) -> Iterator[DeclaredChange]:
@@ -136,6 +157,8 @@ def endless(groups: GroupConfigs) -> Iterator[str]:
 
 
 class ChangeGroups(NamedTuple):
+    """The groups of an API. `configs` leaves out those without changes, also in groups they use."""
+
     configs: GroupConfigs
     changes: Mapping[str, tuple[Change, ...]]
 
@@ -164,4 +187,4 @@ def compile_groups(configs: GroupConfigs, at: Location, mistakes: Mistakes) -> C
                     context.complain(text, "unfit")
                 compiled.append(change.settled())
         changes[name] = tuple(compiled)
-    return ChangeGroups(configs, changes)
+    return ChangeGroups(_with_changes(configs), changes)

@@ -363,7 +363,7 @@ class DeclaredLinks:
                 continue
             check_paths(conversion.paths or (), at)
             link = conversion.compile(older, newer, at, mistakes, compiled, applied)
-            self._parts.setdefault(older, []).append(Part(conversion, at, link, groups))
+            self._parts.setdefault(older, []).append(Part(conversion, at, link, compiled.configs))
         self.links: dict[Version, list[VersionLink]] = {
             older: [part.link for part in some] for older, some in self._parts.items()
         }

@@ -1,0 +1,95 @@
+"""The command `init`: writes a first gateway.yaml from OpenAPI documents."""
+
+import asyncio
+import os
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from gateway.base.mistakes import ConfigError
+from gateway.cli.shared.arguments import CommandError
+from gateway.rules.load import check_file
+
+HELP = "write a first gateway.yaml from OpenAPI documents"
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.epilog = (
+        "Exit status: 0; 1 the file is written and `check` finds mistakes in it; 2 a document"
+        " cannot be used, or the file exists."
+    )
+    parser.add_argument(
+        "documents",
+        nargs="+",
+        metavar="DOCUMENT",
+        help="a file or URL; VERSION=DOCUMENT names its version",
+    )
+    parser.add_argument(
+        "--in",
+        dest="place",
+        metavar="PLACE",
+        help="where requests name the version: path, query:NAME, header:NAME, host:PATTERN or"
+        " accept:PATTERN; default: as in the documents",
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=Path("gateway.yaml"),
+        metavar="FILE",
+        help="the file to write, which must not exist; default: gateway.yaml",
+    )
+
+
+def run(arguments: Namespace) -> int:
+    # Imported here, since documents need libraries that take long to import.
+    from gateway.verify.initial.configuration import configuration, count_differences
+    from gateway.verify.initial.outline import Given, outlines, parse_mechanism
+    from gateway.verify.openapi.document_source import fetch_texts, parse
+    from gateway.verify.openapi.openapi import DocumentError, OpenApiDocument
+
+    out: Path = arguments.out
+    mechanism = parse_mechanism(arguments.place) if arguments.place else None
+    named = [_label_and_location(text) for text in arguments.documents]
+    try:
+        texts = asyncio.run(fetch_texts([location for _, location in named], Path()))
+        read = {one: OpenApiDocument(parse(text, one), one) for one, text in texts.items()}
+    except DocumentError as error:
+        raise CommandError(str(error)) from None
+    given = [
+        Given(_from_folder(location, out.parent), read[location].data, label)
+        for label, location in named
+    ]
+    found = outlines(given, mechanism)
+    lines = [
+        f"# Written by `version-gateway init {' '.join(arguments.documents)}`. Each version is",
+        "# served by its own service. Each TODO is a difference between two versions.",
+        *configuration(found),
+    ]
+    try:
+        with out.open("x") as file:
+            file.write("\n".join((*lines, "")))
+    except OSError as error:
+        raise CommandError(
+            f"{out}: {(error.strerror or str(error)).lower()}; name another file with --out"
+        ) from None
+    for outline in found:
+        place = "no version" if outline.mechanism is None else outline.mechanism.written
+        labels = ", ".join(one.label for one in outline.versions if one.label)
+        print(f"{outline.name}: {labels and f'versions {labels}; '}{place}")
+    try:
+        snapshot, _ = check_file(out, os.environ)
+    except ConfigError as error:
+        print(error)
+        return 1
+    print(f"{out}: {snapshot.summary}, {count_differences(lines)} TODO")
+    return 0
+
+
+def _label_and_location(text: str) -> tuple[str | None, str]:
+    label, separator, location = text.partition("=")
+    return (label, location) if separator and "/" not in label else (None, text)
+
+
+def _from_folder(location: str, folder: Path) -> str:
+    if location.startswith(("http://", "https://")):
+        return location
+    return os.path.relpath(location, folder)
