@@ -22,12 +22,18 @@ _WARNING, _ALLOWED = "warning: ", "allowed: "
 
 
 class Issue(NamedTuple):
-    """The line and the column count from 1; they are 0 if the position is unknown."""
+    """The line and the column count from 1; they are 0 if the position is unknown.
+
+    `file` is the name of an included file, and `before` the number of lines before it in the text
+    of all files.
+    """
 
     line: int
     column: int
     place: str
     text: str
+    file: str = ""
+    before: int = 0
 
     @property
     def is_allowed(self) -> bool:
@@ -57,7 +63,8 @@ def in_order(issues: Iterable[Issue]) -> list[Issue]:
     """Sort issues by position in the file, with lossy conversions and allowed losses last."""
 
     def key(one: Issue) -> tuple[bool, bool, int, int]:
-        return one.is_allowed, one.text.startswith(LOSSY), one.line, one.column
+        line = one.before + one.line
+        return one.is_allowed, one.text.startswith(LOSSY), line, one.column
 
     return sorted(issues, key=key)
 
@@ -66,9 +73,10 @@ def report(source: str, issues: Iterable[Issue]) -> Iterator[str]:
     """Yield one line per issue in the format of compilers, `file:line:column: text`."""
     for issue in issues:
         line = f":{issue.line}:{issue.column}: " if issue.line else ": "
+        file = Path(source).parent / issue.file if issue.file else source
         text = f"{issue.place}: {issue.text}" if issue.place else issue.text
         shown = text if len(text) <= _MAX_LENGTH else f"{text[:_MAX_LENGTH]}..."
-        yield f"{source}{line}{printable(shown)}"
+        yield f"{file}{line}{printable(shown)}"
 
 
 def printable(text: str) -> str:

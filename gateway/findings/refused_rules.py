@@ -17,7 +17,7 @@ class RefusedRules(NamedTuple):
     def summary(self) -> str:
         first, *others = self.issues
         line = f"line {first.line}" if first.line else ""
-        place = ", ".join(part for part in (line, first.place) if part)
+        place = ", ".join(part for part in (first.file, line, first.place) if part)
         text = printable(f"{place}: {first.text}" if place else first.text)
         shown = text if len(text) <= _MAX_SUMMARY else f"{text[:_MAX_SUMMARY]}..."
         return f"{shown} (and {len(others)} more)" if others else shown

@@ -20,7 +20,7 @@ from gateway.findings.refused_rules import RefusedRules
 from gateway.http.certificates import outdated, validities
 from gateway.observe import log
 from gateway.routing.snapshot import Snapshot
-from gateway.rules.load import load, read_rules
+from gateway.rules.load import load, read_files
 
 # A changed file may be only half written, so it is read after it has not changed for _SETTLED
 # seconds, but at the latest after _MAX_LOOKS checks.
@@ -55,11 +55,11 @@ class Loaded(NamedTuple):
 class Reloader:
     """Loads the configuration, and reloads it on request or after a change of its files.
 
-    The files are gateway.yaml, and the certificates, keys and tokens that it names. They are
-    checked at an interval. Unlike file system notifications, this detects an edit in place, an
-    atomic rename, a symlink to another file (as in mounted volumes) and changes on a network file
-    system. The checks run in a thread, since a network file system may not respond for a long time.
-    The thread wakes the event loop only after a change.
+    The files are gateway.yaml, the files that it includes, and the certificates, keys and tokens
+    that it names. They are checked at an interval. Unlike file system notifications, this detects
+    an edit in place, an atomic rename, a symlink to another file (as in mounted volumes) and
+    changes on a network file system. The checks run in a thread, since a network file system may
+    not respond for a long time. The thread wakes the event loop only after a change.
 
     Args:
         interval: the seconds between two checks; None to not check the files.
@@ -94,6 +94,7 @@ class Reloader:
         self._uncollected = 0
         self._collect_after = _RELOADS_A_COLLECTION + os.getpid() % _RELOADS_A_COLLECTION
         self._files: dict[Path, Stamp] = {}
+        self._included: dict[Path, Stamp] = {}
         self._seen = self._stamps()
         self.content = b""
         self.former: bytes | None = None
@@ -187,8 +188,10 @@ class Reloader:
     def _read(self) -> bytes:
         self._unread = True
         for _ in range(_MAX_LOOKS):
-            before, content = stamp(self._path), read_rules(self._path)
-            if stamp(self._path) == before:
+            before = stamp(self._path)
+            content, self._included = read_files(self._path)
+            included = self._included.items()
+            if stamp(self._path) == before and all(stamp(one) == at for one, at in included):
                 break
         self._unread = False
         return content
@@ -261,7 +264,7 @@ class Reloader:
 
     def _look_at(self, files: Mapping[Path, Stamp]) -> None:
         """From now on, also check these files, which changed if their stamp differs."""
-        self._files = dict(files)
+        self._files = {**files, **self._included}
         self._seen = self._seen[0], *self._files.values()
 
 

@@ -4,7 +4,7 @@ Positions are needed only for messages, so they are looked up on demand.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from math import isfinite
@@ -16,6 +16,7 @@ import yaml
 from yaml.reader import ReaderError
 
 from gateway.base.mistakes import ConfigError, Issue, Location, place
+from gateway.rules.included import SECTIONS, marks, place_of
 from gateway.rules.variables import UnsetVariablesError, fill, hide, hide_values, names, secrets
 
 MAX_DEPTH = 64
@@ -81,9 +82,13 @@ class YamlError(Exception):
 
 
 def compose(content: bytes) -> Node | None:
-    """Return the root of the document in a file, or None if it is empty; raises YamlError."""
+    """Return the root of the document in a file, or None if it is empty; raises YamlError.
+
+    The services and APIs of included files become those of the file.
+    """
     try:
-        return _Composer(yaml.parse(content.decode(), Loader=yaml.CSafeLoader)).document()
+        included = {line for _, line in marks(content)}
+        return _Composer(yaml.parse(content.decode(), Loader=yaml.CSafeLoader), included).document()
     except UnicodeDecodeError as error:
         raise YamlError(_at(content, error.start), "not UTF-8; save the file as UTF-8") from None
     except ReaderError as error:
@@ -112,8 +117,9 @@ class _Composer:
     # PyYAML's composer in C recurses, so deep nesting crashes the process. PyYAML's composer in
     # Python takes 40 % more time and memory. Both refuse repeated anchors.
 
-    def __init__(self, events: Iterator[yaml.Event]) -> None:
+    def __init__(self, events: Iterator[yaml.Event], included: Container[int]) -> None:
         self._events = events
+        self._included = included
         self._anchors: dict[str, Node] = {}
         self._nodes_left = MAX_NODES
 
@@ -123,9 +129,12 @@ class _Composer:
             return None
         root = self._node(next(self._events), 0)
         next(self._events)  # the end of the document
-        event = next(self._events)
-        if not isinstance(event, yaml.StreamEndEvent):
-            _refuse(event, "the file has a second document; keep one, without ---")
+        while not isinstance(event := next(self._events), yaml.StreamEndEvent):
+            if _position(event.start_mark)[0] not in self._included:
+                _refuse(event, "the file has a second document; keep one, without ---")
+            self._anchors.clear()
+            _include(root, self._node(next(self._events), 0))
+            next(self._events)
         return root
 
     def _node(self, event: yaml.Event, depth: int) -> Node:
@@ -162,6 +171,23 @@ class _Composer:
         if event.anchor:
             self._anchors[event.anchor] = node
         return node
+
+
+def _include(root: Node, other: Node) -> None:
+    """Add the sections of an included file to the root; raises YamlError."""
+    if isinstance(other, ScalarNode) and not other.text:
+        return  # the file is empty
+    text = f"an included file has only {' and '.join(SECTIONS)}; write the rest in the main file"
+    if not (isinstance(other, MappingNode) and isinstance(root, MappingNode)):
+        raise YamlError(other.position, text)
+    for key, value in other.pairs:
+        if not (isinstance(key, ScalarNode) and key.text in SECTIONS):
+            raise YamlError(key.position, text)
+        same = (mine for name, mine in root.pairs if name[2:] == key[2:])
+        if isinstance(value, MappingNode) and isinstance(mine := next(same, None), MappingNode):
+            mine.pairs.extend(value.pairs)
+        elif not isinstance(value, ScalarNode) or value.text:
+            root.pairs.append((key, value))
 
 
 class _Mark(Protocol):
@@ -246,7 +272,9 @@ class YamlDocument:
         if known in self.texts:
             text = hide(text, *self.texts[known])
         # A message may also quote values from other locations.
-        return Issue(*position, place(location), hide_values(text, self.values))
+        return _placed(
+            Issue(*position, place(location), hide_values(text, self.values)), self.content
+        )
 
     def written_number(self, location: Location) -> str | None:
         """Return the text of an unquoted number, such as `1.10`; None for other values."""
@@ -281,6 +309,7 @@ class YamlDocument:
 @dataclass(slots=True)
 class _Reader:
     environment: Mapping[str, str]
+    content: bytes = b""
     texts: dict[Location, tuple[str, str]] = field(default_factory=dict)
     issues: list[Issue] = field(default_factory=list)
     _entries: dict[int, _Entries] = field(default_factory=dict)
@@ -326,9 +355,10 @@ class _Reader:
                     key_node, here, f'a key must be a string; write it in quotes: "{key}"'
                 )
             elif key in entries:
-                line, _ = entries[key][0].position
+                first = _placed(Issue(*entries[key][0].position, "", ""), self.content)
+                line = f"line {first.line}{f' of {first.file}' if first.file else ''}"
                 self._complain(
-                    key_node, here, f"occurs twice, first in line {line}; remove one of the two"
+                    key_node, here, f"occurs twice, first in {line}; remove one of the two"
                 )
             else:
                 entries[key] = (key_node, value_node)
@@ -376,6 +406,12 @@ def _is_value(key: str, location: Location) -> bool:
     return found is not None and not (is_name and found in (_integer, _float))
 
 
+def _placed(issue: Issue, content: bytes) -> Issue:
+    """Return an issue with its position in an included file."""
+    file, before = place_of(content, issue.line)
+    return issue._replace(line=issue.line - before, file=file, before=before) if file else issue
+
+
 def read(content: bytes, source: str, environment: Mapping[str, str]) -> YamlDocument:
     """Return the document in a file.
 
@@ -384,13 +420,13 @@ def read(content: bytes, source: str, environment: Mapping[str, str]) -> YamlDoc
     Raises:
         ConfigError: the file is not YAML, has a repeated key, or has an unset variable.
     """
-    reader = _Reader(environment)
+    reader = _Reader(environment, content)
     try:
         root = compose(content)
         data = None if root is None else reader.value(root, ())
     except YamlError as broken:
-        raise ConfigError(source, [broken.issue]) from None
+        raise ConfigError(source, [_placed(broken.issue, content)]) from None
     if reader.issues:
-        raise ConfigError(source, reader.issues)
+        raise ConfigError(source, [_placed(issue, content) for issue in reader.issues])
     values = secrets((written for _, written in reader.texts.values()), environment)
     return YamlDocument(data, reader.texts, values, content)

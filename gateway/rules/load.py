@@ -7,12 +7,21 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from gateway.base.files import ConfigFiles, read_regular
+from gateway.base.files import ConfigFiles, Stamp, read_regular
 from gateway.base.mistakes import ConfigError, Issue, Mistakes, in_order
 from gateway.conversion.python_functions import look_in
 from gateway.http.certificates import outdated, validities
 from gateway.routing.snapshot import Snapshot
-from gateway.rules.document import YamlDocument, read
+from gateway.rules.document import (
+    MappingNode,
+    ScalarNode,
+    SequenceNode,
+    YamlDocument,
+    YamlError,
+    compose,
+    read,
+)
+from gateway.rules.included import KEY, may_include, with_included
 from gateway.rules.root import Config
 from gateway.rules.violation import explain, with_written_numbers
 from gateway.verify.schema_files import check_documents
@@ -28,16 +37,33 @@ def check_file(path: Path, environment: Mapping[str, str]) -> tuple[Snapshot, li
 
 
 def read_rules(path: Path) -> bytes:
-    """Return the content of a configuration file.
+    """Return the content of a configuration file, with the files that it includes.
 
     Raises:
-        ConfigError: the file cannot be read, is not a regular file, or is too large.
+        ConfigError: a file cannot be read, is not a regular file, or is too large.
     """
+    return read_files(path)[0]
+
+
+def read_files(path: Path) -> tuple[bytes, dict[Path, Stamp]]:
+    """Return the content as `read_rules` does, and the stamps of what decides the inclusion."""
     try:
-        return read_regular(path)
+        content = read_regular(path)
     except OSError as error:
         text = f"cannot be read: {error.strerror}; is the path right?"
         raise ConfigError(str(path), [Issue(0, 0, "", text)]) from None
+    if not may_include(content):
+        return content, {}
+    try:
+        root = compose(content)
+    except YamlError:
+        return content, {}  # loading reports the mistake
+    patterns = [
+        [item.text for item in value.items if isinstance(item, ScalarNode)]
+        for key, value in (root.pairs if isinstance(root, MappingNode) else ())
+        if isinstance(key, ScalarNode) and key.text == KEY and isinstance(value, SequenceNode)
+    ]
+    return with_included(path, content, [one for some in patterns for one in some])
 
 
 def load(

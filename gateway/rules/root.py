@@ -15,7 +15,7 @@ from gateway.base import headers
 from gateway.base.addresses import Network, parse_network
 from gateway.base.files import ConfigFiles
 from gateway.base.mistakes import Location, Mistakes, place
-from gateway.base.model import FieldName, Name, NumberText, SectionModel
+from gateway.base.model import FieldName, Name, NonEmptyText, NumberText, SectionModel
 from gateway.base.notify import NO_NOTIFY, Notify
 from gateway.base.overrides import VersionKey
 from gateway.base.path_templates import Router
@@ -34,6 +34,9 @@ from gateway.versions.version_choice import ChoiceDefaults
 class Config(SectionModel):
     """The configuration of a version gateway, gateway.yaml."""
 
+    include: tuple[NonEmptyText, ...] = ()
+    """Further files with `services` and `apis`, as paths relative to this file or as patterns such
+    as teams/*.yaml. By default, there are none."""
     services: dict[Name, ServiceModel]
     """The backends to which requests are forwarded, by name."""
     apis: dict[Name, ApiModel]

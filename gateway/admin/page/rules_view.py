@@ -90,8 +90,9 @@ def _changes(before: bytes, after: bytes) -> tuple[tuple[str, str], ...] | None:
 def _with_lines(content: bytes, issues: list[Issue]) -> list[_Mistaken]:
     lines = _shown(content) or ()
     return [
-        _Mistaken(issue, lines[issue.line - 1] if 0 < issue.line <= len(lines) else "")
+        _Mistaken(issue, lines[at - 1] if issue.line and 0 < at <= len(lines) else "")
         for issue in issues[:_MOST_ISSUES]
+        for at in (issue.before + issue.line,)
     ]
 
 

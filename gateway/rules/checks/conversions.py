@@ -33,7 +33,7 @@ from gateway.rules.checks.moved_path_check import warn_of_left_out
 from gateway.rules.checks.overwriting_check import warn_of_overwriting
 from gateway.rules.checks.refusal_check import warn_of_refusals
 from gateway.rules.document import read
-from gateway.rules.load import validated
+from gateway.rules.load import read_rules, validated
 from gateway.rules.root import Config
 from gateway.versions.version import Version
 
@@ -47,7 +47,7 @@ def check_conversions(
         ConfigError: a change names a field that a document forbids, or the conversion of an example
             has an unexpected result.
     """
-    rules = read(path.read_bytes(), str(path), environment)
+    rules = read(read_rules(path), str(path), environment)
     config = validated(rules)
     mistakes, documents = Mistakes(), DocumentFolder(path.absolute().parent)
     for api in snapshot.apis:

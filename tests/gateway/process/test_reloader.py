@@ -12,7 +12,7 @@ from threading import Event
 
 import pytest
 
-from gateway.base.files import MAX_BYTES
+from gateway.base.files import MAX_BYTES, Stamp
 from gateway.base.mistakes import ConfigError
 from gateway.conversion.chain import BodyConversion
 from gateway.conversion.change import GroupUse
@@ -269,19 +269,54 @@ async def test_a_file_that_changes_while_it_is_read_is_read_again(
     path = tmp_path / "gateway.yaml"
     read: list[bytes] = []
 
-    def read_slowly(file: Path) -> bytes:
+    def read_slowly(file: Path) -> tuple[bytes, dict[Path, Stamp]]:
         content = file.read_bytes()
         if not read:
             file.write_text(rules(3) + "# whole\n")
         read.append(content)
-        return content
+        return content, {}
 
     async with reloading(path) as reloader:
-        monkeypatch.setattr(reloader_module, "read_rules", read_slowly)
+        monkeypatch.setattr(reloader_module, "read_files", read_slowly)
         path.write_text(rules(2))
         await soon(lambda: reloader.loaded)
         assert reloader.content == read[1] == path.read_bytes()
         assert rejected == []
+
+
+async def test_added_changed_and_removed_included_files_are_reloaded(
+    tmp_path: Path, rejected: list[str]
+) -> None:
+    path = tmp_path / "gateway.yaml"
+    path.write_text(f"include: [teams/*.yaml]\n{rules(1)}")
+    (tmp_path / "teams").mkdir()
+    service = "services: {{ {0}: {{ targets: [http://127.0.0.1:{1}] }} }}"
+    put(tmp_path / "teams/a.yaml", service.format("a", 1))
+    reloader = Reloader(path, {}, 0.02)
+
+    async def follow() -> None:
+        async for _ in reloader.changes():
+            pass
+
+    def served() -> list[str]:
+        services = reloader.latest.services
+        return [name for name in services if name in ("a", "b", "c")]
+
+    following = asyncio.create_task(follow())
+    try:
+        assert served() == ["a"]
+        put(tmp_path / "teams/b.yaml", service.format("b", 1))
+        await soon(lambda: served() == ["a", "b"])
+        put(tmp_path / "teams/b.yaml", "services: [")
+        await soon(lambda: rejected)
+        assert rejected[0].startswith(f"{tmp_path}/teams/b.yaml:2:1: not YAML")
+        put(tmp_path / "teams/b.yaml", service.format("c", 1))
+        await soon(lambda: served() == ["a", "c"])
+        (tmp_path / "teams/b.yaml").unlink()
+        await soon(lambda: served() == ["a"])
+    finally:
+        following.cancel()
+    assert len(rejected) == 1  # an unchanged mistake is not logged again
 
 
 def test_a_worker_loads_the_given_configuration_without_its_documents(tmp_path: Path) -> None:
