@@ -17,9 +17,10 @@ from gateway.http.client.public_origin import public_origin
 from gateway.http.cookie import map_cookie
 from gateway.http.upstream.upstream import failure
 from gateway.proxy.record import Exchange
-from gateway.routing.links import LinkMapper, MappedLink, map_link_field
+from gateway.routing.links import LinkMapper, MappedLink, map_link_field, split_url
 from gateway.routing.options import client_methods, methods_elsewhere
 from gateway.routing.plan import Plan
+from gateway.routing.snapshot import with_port
 from gateway.versions.version import Version
 
 _NAMES = {
@@ -169,6 +170,15 @@ def response_links(exchange: Exchange, mapper: LinkMapper) -> Callable[[str], st
 
 def request_links(exchange: Exchange, mapper: LinkMapper) -> Callable[[str], str]:
     return _once(_noting(exchange, "request", mapper.to_service), set())
+
+
+def public_link(exchange: Exchange, plan: Plan, link: str) -> str:
+    """Map a URL with the address of a service for the client. Other strings are unchanged."""
+    scheme, authority, *_ = split_url(link)
+    if scheme is None or not authority:
+        return link
+    owner = exchange.snapshot.links.owner(with_port(authority.lower(), scheme.lower()))
+    return link if owner is None else link_mapper(exchange, plan).to_client(link).text
 
 
 def _noting_field(

@@ -69,7 +69,10 @@ class CapturedResponse(msgspec.Struct):
     def unread(self, data: bytes) -> None:
         """Do nothing, because every read returns the whole body."""
 
-    def compared(self, rule: VersionShadow, method: str) -> ComparedAnswer:
+    def compared(
+        self, rule: VersionShadow, method: str, link: Callable[[str], str] = str
+    ) -> ComparedAnswer:
+        """Return the parts to compare. `link` maps a URL in the body as `ComparedAnswer.link`."""
         if self.fault is not None:
             why = f"{self.fault.code}: {self.fault.detail}"
             return ComparedAnswer(self.status, {}, b"", why)
@@ -89,7 +92,7 @@ class CapturedResponse(msgspec.Struct):
             raise ShedError("large") from None
         except content_coding.ContentCodingError:
             return ComparedAnswer(self.status, chosen, self.body)
-        return ComparedAnswer(self.status, chosen, _parsed(body, kind))
+        return ComparedAnswer(self.status, chosen, _parsed(body, kind), link=link)
 
 
 def _parsed(body: bytes, kind: BodyFormat) -> Document:

@@ -8,6 +8,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextvars import Context
+from functools import partial
 from math import inf
 from time import perf_counter
 from typing import Protocol
@@ -20,6 +21,7 @@ from gateway.base.span import Span
 from gateway.http.client.message import bodiless
 from gateway.http.upstream.upstream import Upstream, UpstreamRequest, UpstreamResponse
 from gateway.proxy.body_capture import CaptureBudget, CapturedBody, CapturingResponse
+from gateway.proxy.links import public_link
 from gateway.proxy.record import Exchange
 from gateway.proxy.replay import (
     CapturedResponse,
@@ -374,7 +376,16 @@ class _Case:
         new, *twice = given
 
         def find() -> tuple[tuple[Difference, ...], tuple[Difference, ...]]:
-            was, now, *again = [each.compared(rule, exchange.method) for each in (old, *given)]
+            own = partial(public_link, exchange, self._plan)
+            links = (
+                own,
+                partial(public_link, exchange, other if isinstance(other, Plan) else self._plan),
+                own,
+            )
+            was, now, *again = [
+                each.compared(rule, exchange.method, link)
+                for each, link in zip((old, *given), links, strict=False)
+            ]
             noise = compare(was, again[0], rule.ignored) if again else ()
             return without_noise(compare(was, now, rule.ignored), noise), noise
 

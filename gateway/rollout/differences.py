@@ -10,13 +10,14 @@ Two values are equal if a client in a typed language reads them as equal:
 - An integer never equals a number with a fraction or an exponent, since integer parsers reject
 `1.0`. Two numbers with a fraction or an exponent are compared by value: `1.10` equals `1.1`.
 - A missing field does not equal a null field.
+- Two URLs are equal if they lead a client to the same place: `ComparedAnswer.link` maps them first.
 - The order of array elements matters; the order of object keys does not.
 
 If the statuses differ, nothing else is compared, since the bodies describe different results.
 """
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from hashlib import blake2b
 from itertools import chain
 from typing import NamedTuple, TypeVar
@@ -41,12 +42,14 @@ class ComparedAnswer(NamedTuple):
         body: The body as a JSON document, or as bytes if it is not JSON.
         fault: The error if the response comes from the gateway, without values of the request;
             empty for a response of a service.
+        link: Maps a URL of the service in the body to the URL for the client.
     """
 
     status: int
     headers: _Headers
     body: Document
     fault: str = ""
+    link: Callable[[str], str] = str
 
     @property
     def outcome(self) -> str:
@@ -67,9 +70,11 @@ class IgnoredPlaces(NamedTuple):
     Attributes:
         places: For each location, the keys on the path from the root. `*` stands for any array
             element or object member. Everything below a location is also ignored.
+        added: Whether members of objects that only the new response has are also ignored.
     """
 
     places: frozenset[tuple[str, ...]] = frozenset()
+    added: bool = False
 
     def covers(self, field: str) -> bool:
         keys = field.split("/")
@@ -136,7 +141,9 @@ def compare(
     """Return each differing field of two responses once, in the order of the old response."""
     if old.status != new.status:
         return (Difference("status", old.outcome, new.outcome),)
-    found = _values(old.body, new.body, "")
+    found = _values(old.body, new.body, "", added=not ignored.added)
+    if old.link is not new.link:
+        found = (each for each in found if not _same_link(each, old.link, new.link))
     if old.headers != new.headers:
         found = chain(_header_fields(old.headers, new.headers), found)
     return _each_once(found, ignored)
@@ -211,16 +218,25 @@ def _header_fields(old: _Headers, new: _Headers) -> Iterator[Difference]:
             yield Difference(f"header {name}", before, after)
 
 
-def _values(old: Document, new: Document, at: str) -> Iterator[Difference]:
+def _same_link(
+    found: Difference, old_link: Callable[[str], str], new_link: Callable[[str], str]
+) -> bool:
+    old, new = found.old, found.new
+    if not isinstance(old, str) or not isinstance(new, str) or not ("//" in old and "//" in new):
+        return False
+    return old_link(old) == new_link(new)
+
+
+def _values(old: Document, new: Document, at: str, *, added: bool) -> Iterator[Difference]:
     if isinstance(old, dict) and isinstance(new, dict):
-        for key in dict.fromkeys((*old, *new)):
+        for key in dict.fromkeys((*old, *new) if added else old):
             place = at + pointer(key)
-            yield from _values(old.get(key, MISSING), new.get(key, MISSING), place)
+            yield from _values(old.get(key, MISSING), new.get(key, MISSING), place, added=added)
     elif isinstance(old, list) and isinstance(new, list):
         for index in range(max(len(old), len(new))):
             before = old[index] if index < len(old) else MISSING
             after = new[index] if index < len(new) else MISSING
-            yield from _values(before, after, f"{at}/*")
+            yield from _values(before, after, f"{at}/*", added=added)
     elif type(old) is not type(new) or old != new:
         yield Difference(at or "body", old, new)
 

@@ -89,6 +89,9 @@ class Shadow(SectionModel):
     ignore: tuple[str, ...] = ()
     """The JSON Pointers of locations in the body that may differ, with `*` for every element of an
     array and every member of an object. By default, all locations are compared."""
+    ignore_added: bool = False
+    """Whether fields that only the service of `via` adds to objects are ignored. The default is
+    false."""
     headers: tuple[FieldName, ...] = ()
     """The compared response headers. By default, headers are not compared."""
     methods: Some[Method] = ("GET",)
@@ -120,7 +123,9 @@ class Shadow(SectionModel):
         return VersionShadow(
             key,
             self.percent,
-            IgnoredPlaces(frozenset(place for place in places if place is not None)),
+            IgnoredPlaces(
+                frozenset(place for place in places if place is not None), self.ignore_added
+            ),
             tuple(dict.fromkeys(name.lower() for name in self.headers)),
             frozenset({*self.methods, *(("HEAD",) if "GET" in self.methods else ())}),
             self.noise,

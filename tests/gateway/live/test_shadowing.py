@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.gateway.kit import Program, Scripted, StartGateway, StartUpstream, start_program
+from tests.gateway.kit import Program, Script, Scripted, StartGateway, StartUpstream, start_program
 from tests.gateway.live.shifting import NEW, OLD, WRONG, Lane, answer, asked, rules, shadow, told
 from tests.gateway.talk import Reader, Writer, ask, connect
 
@@ -134,6 +134,39 @@ async def test_ignored_fields_are_not_compared_and_chosen_headers_are(
     await lane.get()
     now = await lane.found(lambda now: now["compared"])
     assert [each["field"] for each in now["fields"]] == ["/items/*/b", "header x-kind"]
+
+
+async def test_urls_of_services_are_mapped_before_they_are_compared(
+    lane: Lane, upstream: StartUpstream
+) -> None:
+    """A URL of the public host that lacks the version's path would lead the client elsewhere."""
+
+    def linking(public: str) -> Script:
+        async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
+            own = f"http://127.0.0.1:{scripted.port}/person"
+            links = {"self": own, "next": f"{own}?page=2", "public": f"http://api.test{public}"}
+            while True:
+                await scripted.take(reader)
+                writer.write(answer(links))
+
+        return script
+
+    old, new = await upstream(linking("/v1/person")), await upstream(linking("/person"))
+    lane.lead(old.port, new.port, shadow())
+    await lane.get()
+    now = await lane.found(lambda now: now["compared"])
+    assert [each["field"] for each in now["fields"]] == ["/public"]
+
+
+async def test_fields_that_the_newer_service_adds_can_be_ignored(
+    lane: Lane, upstream: StartUpstream
+) -> None:
+    old = await upstream(answer({"items": [{"a": 1}]}))
+    new = await upstream(answer({"items": [{"a": 1, "b": 2}], "total": 1}))
+    lane.lead(old.port, new.port, shadow(", ignore_added: true"))
+    await lane.get()
+    now = await lane.found(lambda now: now["compared"])
+    assert (now["compared"], now["fields"]) == (1, [])
 
 
 BROKEN = [

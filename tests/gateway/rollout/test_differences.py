@@ -1,5 +1,6 @@
 """Differences between responses: which values are equal, and how differences are displayed."""
 
+from collections.abc import Callable
 from decimal import Decimal
 
 import pytest
@@ -142,6 +143,34 @@ def test_an_ignored_location_covers_everything_below_it(
     old = {"a": 1, "b": [{"c": 1, "d": {"e": 1}}]}
     new = {"a": 2, "b": [{"c": 2, "d": {"e": 2}}]}
     assert fields(old, new, *ignored) == left
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "found"),
+    [
+        ({"a": 1}, {"a": 1, "b": 2}, []),
+        ({"a": [{}]}, {"a": [{"b": {"c": 1}}]}, []),
+        ({"a": 1}, {}, ["/a"]),
+        ({"a": None}, {"a": 1}, ["/a"]),
+        ({"a": [1]}, {"a": [1, 2]}, ["/a/*"]),
+        ({"a": 1}, {"a": 2, "b": 2}, ["/a"]),
+    ],
+)
+def test_only_members_that_are_added_to_objects_can_be_ignored_as_a_kind(
+    old: object, new: object, found: list[str]
+) -> None:
+    known = IgnoredPlaces(added=True)
+    assert [each.field for each in compare(body(old), body(new), known)] == found
+
+
+def test_two_urls_that_lead_a_client_to_the_same_place_are_equal() -> None:
+    def link(host: str) -> Callable[[str], str]:
+        return lambda url: url.replace(f"http://{host}/", "https://api.test/v1/")
+
+    old = body({"self": "http://old.test/a", "next": "http://old.test/b", "text": "old.test"})
+    new = body({"self": "http://new.test/a", "next": "http://new.test/c", "text": "new.test"})
+    found = compare(old._replace(link=link("old.test")), new._replace(link=link("new.test")))
+    assert [each.field for each in found] == ["/next", "/text"]
 
 
 def test_a_star_ignores_a_field_in_all_members_of_an_object() -> None:
