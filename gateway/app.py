@@ -72,8 +72,8 @@ async def serve(settings: Settings, reloader: Reloader) -> None:
             serving.apply(overrides)
 
         state.follow(apply, serving.set_ahead)
-        documented = DocumentedOperations(reloader.folder)
         unready = partial(_stopping, stop)
+        documented = serving.documented
         operator = Operator(state, reloader, lambda: 1, unready, documented, failing.copy)
         async with _admin(settings, operator, tasks) as admin:
             (listeners,) = _listeners(settings, reloader, 1)

@@ -28,6 +28,9 @@ _ROUTES: Mapping[str, Mapping[tuple[str, str], str]] = {
     "metrics": {("GET", "/metrics"): "metrics"},
     "api": {
         ("GET", "/usage"): "usage",
+        ("GET", "/usage/set-aside"): "clients_set_aside",
+        ("PUT", "/usage/set-aside"): "set_aside",
+        ("DELETE", "/usage/set-aside"): "include",
         ("GET", "/versions"): "versions",
         ("GET", "/retire/{api}/{version}"): "retire",
         ("GET", "/history/{api}/{version}"): "history",
@@ -51,7 +54,7 @@ _ROUTES: Mapping[str, Mapping[tuple[str, str], str]] = {
         ("GET", "/page/versions"): "versions",
         ("GET", "/page/versions/{api}"): "version",
         ("GET", "/page/versions/{api}/{version}"): "version",
-        ("POST", "/page/versions/{api}/{version}/{part:cutover|brownouts|shadow}"): "act",
+        ("POST", "/page/versions/{api}/{version}/{part:callers|cutover|brownouts|shadow}"): "act",
         ("POST", "/page/replicas/{replica}"): "forget",
         ("GET", "/page/callers/{api}"): "callers",
         ("GET", "/page/callers/{api}/{version}"): "callers",

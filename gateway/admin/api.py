@@ -6,7 +6,7 @@ from typing import NoReturn
 import msgspec
 from aiohttp import web
 
-from gateway.admin.access.rights import JSON, AdminProblemError, json_answer, order
+from gateway.admin.access.rights import JSON, AdminProblemError, asked_client, json_answer, order
 from gateway.admin.piecewise import send_pieces
 from gateway.admin.reports import (
     ShadowReport,
@@ -14,12 +14,15 @@ from gateway.admin.reports import (
     cutover_report,
     fleet_report,
     history_report,
+    set_aside_report,
     shadow_report,
     usage_json,
     used_versions,
 )
+from gateway.base.dates import parse_date
 from gateway.base.mistakes import suggest
 from gateway.base.overrides import VersionKey
+from gateway.findings.formatting import client_text
 from gateway.findings.notifications import DOCUMENT, read_document
 from gateway.findings.notifier import chosen, send_test
 from gateway.findings.operator import Operator, check_known
@@ -43,8 +46,31 @@ class AdminApi:
         view = await self._view(request, clients=False)
         if not used_versions(view, *asked):
             self._check_named(*asked)  # a typing error must not look like a version without usage
-        pieces = usage_json(view, partial(self._view, request), *asked)
+        aside = self._operator.state.in_force.aside(view.now)
+        pieces = usage_json(view, partial(self._view, request), *asked, aside)
         return await send_pieces(request, pieces, {"Content-Type": JSON})
+
+    async def clients_set_aside(self, _: web.Request) -> web.Response:
+        aside = self._operator.state.in_force.aside(self._operator.state.now)
+        return json_answer(set_aside_report(aside))
+
+    async def set_aside(self, request: web.Request) -> web.Response:
+        client, change = asked_client(request.query.get("client", "")), await order(request)
+        if not change.why:
+            _refuse(400, "reason_missing", "a client is set aside for a reason; add --why TEXT")
+        try:
+            until = parse_date(request.query.get("until", ""))
+            await self._operator.state.set_aside(client, until, change)
+        except ValueError as error:
+            _refuse(400, "bad_request", str(error))
+        return await self.clients_set_aside(request)
+
+    async def include(self, request: web.Request) -> web.Response:
+        client, change = asked_client(request.query.get("client", "")), await order(request)
+        if client not in self._operator.state.in_force.aside(self._operator.state.now):
+            _refuse(404, "not_found", f"{client_text(client)} is not set aside")
+        await self._operator.state.set_aside(client, None, change)
+        return await self.clients_set_aside(request)
 
     async def versions(self, _: web.Request) -> web.Response:
         return json_answer(self._operator.rules.labels)

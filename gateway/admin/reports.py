@@ -1,13 +1,14 @@
 """Reports: the JSON documents of the admin port, and the tables that commands print from them."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Literal
 
 import msgspec
 
 from gateway.admin.piecewise import batches
-from gateway.base.overrides import VersionKey
+from gateway.base.mistakes import printable
+from gateway.base.overrides import NO_OVERRIDES, SetAside, VersionKey
 from gateway.findings.formatting import (
     client_text,
     columns,
@@ -33,20 +34,20 @@ MOST_LINES = 200
 
 
 class _UsageLine(msgspec.Struct, frozen=True):
-    """One client's usage of one version at one endpoint; see `ClientUsage`.
+    """One client's usage of one operation of a version; see `ClientUsage`.
 
-    `client` is None for the sum of all clients without a row. `served` is None if all requests of
-    the client were refused. Times are truncated to seconds. They are `datetime` objects because
-    msgspec formats these as RFC 3339 three times as fast as `format_time`, and a report may contain
-    a million times.
+    `client` is None for the sum of all clients without a row. `served` is None without a use. Times
+    are truncated to seconds. They are `datetime` objects because msgspec formats these as RFC 3339
+    three times as fast as `format_time`, and a report may contain a million times.
     """
 
     client: str | None
     api: str
     version: str
-    endpoint: str
+    operation: str
     count: int
     refused: int
+    rejected: int
     failed: int
     slack: int
     first: datetime
@@ -61,11 +62,17 @@ class UsageReport(msgspec.Struct, frozen=True):
     usage: list[_UsageLine]
     replica: str | None = None
     missing: list[str] = []
+    set_aside: list["SetAsideReport"] = []
 
 
-def usage(view: StateView, api: str | None = None, version: str | None = None) -> UsageReport:
+def usage(
+    view: StateView,
+    api: str | None = None,
+    version: str | None = None,
+    aside: Mapping[str, SetAside] = NO_OVERRIDES.set_aside,
+) -> UsageReport:
     """Return the usage of all clients, sorted by version and then by number of requests."""
-    found = _without_lines(view)
+    found = _without_lines(view, aside)
     lines = [line for key in used_versions(view, api, version) for line in _lines(view, key)]
     return msgspec.structs.replace(found, usage=lines)
 
@@ -75,13 +82,14 @@ async def usage_json(
     read: Callable[[VersionKey], Awaitable[StateView]],
     api: str | None = None,
     version: str | None = None,
+    aside: Mapping[str, SetAside] = NO_OVERRIDES.set_aside,
 ) -> AsyncIterator[bytes]:
     """Yield the report of `usage` as JSON in small pieces; raises StateError.
 
     Only the rows of one version are in memory at a time, since all can take hundreds of megabytes.
     The client rows of `view` are not used.
     """
-    whole = msgspec.json.encode(_without_lines(view))
+    whole = msgspec.json.encode(_without_lines(view, aside))
     before, lines, after = whole.partition(b'"usage":[')
     yield before + lines
     comma = b""
@@ -110,14 +118,15 @@ def _lines(view: StateView, key: VersionKey) -> Iterator[_UsageLine]:
     known = view.totals.clients.get(key)
     rows = [] if known is None else list(known.rows.items())
     rows.sort(key=lambda each: (-each[1].count, each[0][0], each[0][1] or ""))
-    for (endpoint, client), row in rows:
+    for (operation, client), row in rows:
         last = _moment(row.last)
         yield _UsageLine(
             client,
             *key,
-            endpoint,
+            operation,
             row.count,
             row.refused,
+            row.rejected,
             row.failed,
             row.slack,
             _moment(row.first),
@@ -130,9 +139,10 @@ def _moment(seconds: float) -> datetime:
     return datetime.fromtimestamp(int(seconds), UTC)
 
 
-def _without_lines(view: StateView) -> UsageReport:
+def _without_lines(view: StateView, aside: Mapping[str, SetAside]) -> UsageReport:
     missing = [f"{gap_text(gap)}." for gap in view.gaps]
-    return UsageReport(format_time(view.totals.since), [], view.replica, missing)
+    since = format_time(view.totals.since)
+    return UsageReport(since, [], view.replica, missing, set_aside_report(aside))
 
 
 def usage_table(found: UsageReport) -> str:
@@ -144,9 +154,10 @@ def usage_table(found: UsageReport) -> str:
             "CLIENT",
             "API",
             "VERSION",
-            "ENDPOINT",
+            "OPERATION",
             "COUNT",
             "REFUSED",
+            "REJECTED",
             "FAILED",
             "FIRST",
             "LAST",
@@ -157,9 +168,10 @@ def usage_table(found: UsageReport) -> str:
                 client_text(line.client),
                 line.api,
                 line.version or "-",
-                line.endpoint,
+                line.operation,
                 f"{line.count}{'+' if line.slack else ''}",
                 str(line.refused),
+                str(line.rejected),
                 str(line.failed),
                 format_time(line.first.timestamp()),
                 format_time(line.last.timestamp()),
@@ -169,7 +181,7 @@ def usage_table(found: UsageReport) -> str:
         ),
     ]
     return "\n".join(
-        (*columns(cells, right=range(4, 7)), f"Counted since {found.since}.", *_remarks(found))
+        (*columns(cells, right=range(4, 8)), f"Counted since {found.since}.", *_remarks(found))
     )
 
 
@@ -179,8 +191,25 @@ def _alone(replica: str | None) -> list[str]:
 
 def _remarks(found: UsageReport) -> Iterator[str]:
     yield from _alone(found.replica)
+    for each in found.set_aside:
+        yield f"{printable(each.client)} is set aside until {each.until}: {printable(each.why)}"
     for sentence in found.missing:
         yield f"{sentence[:1].upper()}{sentence[1:]}"
+
+
+class SetAsideReport(msgspec.Struct, frozen=True):
+    """A client that does not count for retirement; `until` is an RFC 3339 time."""
+
+    client: str
+    until: str
+    why: str
+
+
+def set_aside_report(aside: Mapping[str, SetAside]) -> list[SetAsideReport]:
+    return [
+        SetAsideReport(client_text(client), format_time(until), why)
+        for client, (until, why) in sorted(aside.items())
+    ]
 
 
 class HistoryLine(msgspec.Struct, frozen=True):

@@ -181,11 +181,11 @@ class _LookupCache(dict[str, _Found[T]]):
     one.
     """
 
-    def __init__(self, search: Callable[[str], _Found[T]]) -> None:
+    def __init__(self, search: Callable[[str], _Found[T]], room: int) -> None:
         super().__init__()
         self._search = search
         self._older: dict[str, _Found[T]] = {}
-        self._left = _CACHE_BYTES
+        self._room = self._left = room
 
     def __missing__(self, path: str) -> _Found[T]:
         found = self._older[path] if path in self._older else self._search(path)
@@ -193,7 +193,7 @@ class _LookupCache(dict[str, _Found[T]]):
         if self._left < 0:
             self._older = dict(self)
             self.clear()
-            self._left = _CACHE_BYTES
+            self._left = self._room
         self[path] = found
         return found
 
@@ -203,14 +203,16 @@ class Router(Generic[T]):
 
     __slots__ = ("_cache", "_exact", "_root", "_search", "_targets")
 
-    def __init__(self, routes: Iterable[tuple[Template, T]]) -> None:
+    def __init__(
+        self, routes: Iterable[tuple[Template, T]], cache_bytes: int = 2 * _CACHE_BYTES
+    ) -> None:
         """Build the map; raises ValueError if two templates match the same paths."""
         self._exact: dict[str, tuple[T, Mapping[str, str]]] = {}
         self._root: _Node[T] = _Node()
         # Not a method: the cache would then form a reference cycle, and only a garbage collection
         # could free a replaced router.
         self._search = partial(_search, self._root, self._exact)
-        self._cache = _LookupCache(self._search)
+        self._cache = _LookupCache(self._search, cache_bytes // 2)
         targets: list[T] = []
         seen: dict[object, Template] = {}
         for template, target in routes:

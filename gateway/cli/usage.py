@@ -10,6 +10,7 @@ import msgspec
 
 from gateway.admin.reports import (
     HistoryReport,
+    SetAsideReport,
     UsageReport,
     history_report,
     history_table,
@@ -18,6 +19,7 @@ from gateway.admin.reports import (
 )
 from gateway.base.mistakes import suggest
 from gateway.base.overrides import VersionKey
+from gateway.cli.shared.arguments import add_reason
 from gateway.cli.shared.offline import location, read_stored
 from gateway.cli.shared.remote import AdminClient, read_answer
 from gateway.findings.conditions import ANSWERS
@@ -61,10 +63,23 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="read this file or database, in the format of 'state', instead of a running gateway",
     )
 
+    actions = parser.add_subparsers(dest="action", metavar="ACTION")
+    for name, about in (
+        ("set-aside", "do not count a client for --retire, for a reason and until a date"),
+        ("include", "count a client again that is set aside"),
+    ):
+        action = actions.add_parser(name, help=about)
+        action.add_argument("client", metavar="CLIENT", help="the client, as usage shows it")
+        if name == "set-aside":
+            action.add_argument("--until", metavar="DATE", required=True, help="such as 2026-12-31")
+        add_reason(action)
+
 
 def run(arguments: Namespace) -> int:
     """The exit status of a verdict is 0 for "yes", 1 for "no" and 2 for "unknown"."""
     settings = Settings.from_environment(os.environ)
+    if arguments.action is not None:
+        return _set_aside(arguments, settings)
     if arguments.replica is not None and (arguments.state or arguments.history) is not None:
         raise ValueError("--state and --history cover all replicas; remove --replica")
     _refuse_unused(arguments)
@@ -83,6 +98,21 @@ def run(arguments: Namespace) -> int:
     return ANSWERS[judged.answer].status
 
 
+def _set_aside(arguments: Namespace, settings: Settings) -> int:
+    method = "PUT" if arguments.action == "set-aside" else "DELETE"
+    wanted = {"client": arguments.client, "why": arguments.why}
+    if method == "PUT":
+        wanted["until"] = arguments.until
+    query = urlencode({name: value for name, value in wanted.items() if value is not None})
+    answer = AdminClient(settings).ask(method, "usage", "set-aside", query=query)
+    for each in read_answer(answer, list[SetAsideReport]):
+        if each.client == arguments.client:
+            print(f"{each.client} is set aside until {each.until}: {each.why}")
+            return 0
+    print(f"{arguments.client} is counted again.")
+    return 0
+
+
 def _refuse_unused(arguments: Namespace) -> None:
     if arguments.retire is None and arguments.within is not None:
         raise ValueError("--within is only valid with --retire; add --retire, or remove --within")
@@ -94,7 +124,8 @@ def _refuse_unused(arguments: Namespace) -> None:
 
 def _usage(arguments: Namespace, settings: Settings) -> UsageReport:
     if arguments.state is not None:
-        return usage(read_stored(arguments.state).view, arguments.api, arguments.version)
+        view, overrides, _ = read_stored(arguments.state)
+        return usage(view, arguments.api, arguments.version, overrides.aside(view.now))
     wanted = {"api": arguments.api, "version": arguments.version, "replica": arguments.replica}
     query = urlencode({name: value for name, value in wanted.items() if value is not None})
     answer = AdminClient(settings).ask("GET", "usage", query=query)

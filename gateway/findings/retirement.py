@@ -1,8 +1,9 @@
 """The verdict on whether a version can be retired, with reasons and remedies."""
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from heapq import nlargest
+from itertools import islice
 from math import inf
 from operator import itemgetter
 from typing import Literal, NamedTuple
@@ -10,14 +11,14 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from gateway.base.mistakes import printable
-from gateway.base.overrides import Overrides, VersionKey
+from gateway.base.overrides import Overrides, SetAside, VersionKey
 from gateway.findings.conditions import ANSWERS, VerdictAnswer
 from gateway.findings.formatting import client_text, format_time, gap_text, plural
 from gateway.findings.uncompared import is_served_elsewhere, listed, uncompared_operations
 from gateway.rollout.cutover import percent_in_force
 from gateway.routing.snapshot import Route, Snapshot
 from gateway.store.state import DataGap, StateView
-from gateway.usage.delta import OperationName
+from gateway.usage.operations import Documented
 from gateway.usage.totals import TopClients, Totals
 
 WITHIN = "30d"
@@ -64,7 +65,7 @@ def verdict(
     overrides: Overrides,
     *,
     within: str,
-    documented: Collection[OperationName] | None = None,
+    documented: Documented = None,
 ) -> Verdict:
     """Return the verdict on whether a version can be retired.
 
@@ -80,7 +81,12 @@ def verdict(
     begin, late = view.counted - period, now - view.counted
     over, named = _is_over(key, rules, now), rules.naming is not None
     reasons = [
-        *_callers(key, totals, begin, period + late, spelled, is_over=over, named=named),
+        *_callers(
+            _window(key, totals, overrides, begin, now),
+            *(totals, begin, period + late, spelled),
+            is_over=over,
+            named=named,
+        ),
         *_dates(key, rules, now),
         *_service(key, rules),
         *_cutover(key, rules, overrides),
@@ -115,8 +121,43 @@ def _gap(gap: DataGap) -> Reason:
     )
 
 
+class _Callers(NamedTuple):
+    """The time of the latest request of each client in the period; None for all other clients.
+
+    Attributes:
+        served: clients of which the service accepted a request.
+        rejected: other clients of which the service rejected a request.
+        refused: all other clients.
+        aside: clients that are set aside, with the end and the reason.
+    """
+
+    served: dict[str | None, float]
+    rejected: dict[str | None, float]
+    refused: dict[str | None, float]
+    aside: dict[str, SetAside]
+
+
+def _window(
+    key: VersionKey, totals: Totals, overrides: Overrides, begin: float, now: float
+) -> _Callers:
+    found, aside = _Callers({}, {}, {}, {}), overrides.aside(now)
+    for (_, client), row in totals.clients.get(key, TopClients()).rows.items():
+        if row.last >= begin and client is not None and client in aside:
+            found.aside[client] = aside[client]
+            continue
+        times = (found.served, row.served), (found.rejected, row.rejected_at)
+        for lasts, last in (*times, (found.refused, row.last)):
+            if last >= begin and last > lasts.get(client, 0.0):
+                lasts[client] = last
+    for client in found.served:
+        found.rejected.pop(client, None)
+    for client in (*found.served, *found.rejected):
+        found.refused.pop(client, None)
+    return found
+
+
 def _callers(
-    key: VersionKey,
+    found: _Callers,
     totals: Totals,
     begin: float,
     period: float,
@@ -125,15 +166,22 @@ def _callers(
     is_over: bool,
     named: bool,
 ) -> Iterator[Reason]:
-    served: dict[str | None, float] = {}
-    refused: dict[str | None, float] = {}
-    for (_, client), row in totals.clients.get(key, TopClients()).rows.items():
-        for lasts, last in ((served, row.served), (refused, row.last)):
-            if last >= begin and last > lasts.get(client, 0.0):
-                lasts[client] = last
-    refused = {client: last for client, last in refused.items() if client not in served}
+    served, rejected, refused, aside = found
     window = f"in the last {spelled.removeprefix('1 ')}"
-    nobody = "it served no request" if refused else "nobody has called it"
+    nobody = "it served no request" if rejected or refused else "nobody has called it"
+    if aside:
+        nobody = "no other client has called it"
+        ends = (
+            f"{client_text(name)} until {format_time(until)} ({why})"
+            for name, (until, why) in sorted(aside.items())
+        )
+        texts = [*islice(ends, _MAX_NAMED)]
+        more = f", and {len(aside) - _MAX_NAMED} more" if len(aside) > _MAX_NAMED else ""
+        yield Reason(
+            "note",
+            f"{len(aside)} {plural(len(aside), 'client')} that called it {window}"
+            f" {'is' if len(aside) == 1 else 'are'} set aside: {', '.join(texts)}{more}",
+        )
     if served:
         yield Reason(
             "no",
@@ -149,12 +197,19 @@ def _callers(
         )
     elif is_over or not refused:
         yield Reason("yes", f"{nobody} {window}")
+    if rejected:
+        yield Reason(
+            "note",
+            f"{_number_of(rejected)} called it {window}, and no request was accepted"
+            f" (401, 403, 404, 405): {_latest(rejected)}",
+        )
     if refused:
         # Before the sunset, a refused client may still depend on the version. After the sunset,
         # retiring the version does not affect the client.
         yield Reason(
             "note" if is_over else "no",
-            f"{_number_of(refused)} called it {window} and got only refusals: {_latest(refused)}",
+            f"{_number_of(refused)} called it {window} and got only refusals or failures:"
+            f" {_latest(refused)}",
             _remedy(refused, named=named),
         )
 
@@ -176,6 +231,9 @@ def _latest(lasts: Mapping[str | None, float]) -> str:
     return ", ".join(texts) + (f", and {more} more" if more else "")
 
 
+_SET_ASIDE = "usage set-aside CLIENT --why TEXT --until DATE"
+
+
 def _remedy(lasts: Mapping[str | None, float], *, named: bool) -> str:
     if lasts.keys() == {""} and named:
         return (
@@ -184,7 +242,9 @@ def _remedy(lasts: Mapping[str | None, float], *, named: bool) -> str:
         )
     if lasts.keys() == {""}:
         return "configure 'clients' to see their names"
-    return "ask them to use another version"
+    if lasts.keys() == {None}:
+        return "the log has their names; ask them to use another version"
+    return f"ask them to use another version; if one need not: {_SET_ASIDE}"
 
 
 def _dates(key: VersionKey, rules: Snapshot, now: float) -> Iterator[Reason]:
@@ -246,7 +306,11 @@ def _dependent_versions(key: VersionKey, rules: Snapshot) -> Iterator[Reason]:
             yield Reason("note", f"the shadow of version {other} sends requests to it", remedy)
         else:
             text = f"version {other} is served from it{' for ' if purpose else ''}{purpose}"
-            yield Reason("no", text, f"serve version {other} from another version")
+            remedy = {
+                "": f"serve version {other} from another version, or from its own service",
+                _CUTOVER: f"remove the cutover of version {other}, or change its version",
+            }.get(purpose, "declare these operations between other versions, or refuse them")
+            yield Reason("no", text, remedy)
 
 
 _OPERATIONS = "operations that another version lacks"
@@ -295,11 +359,20 @@ def _cutover(key: VersionKey, rules: Snapshot, overrides: Overrides) -> Iterator
     cutover = rules.cutovers.get(key)
     percent = 100 if cutover is None else percent_in_force(cutover, overrides)
     if percent < 100:
-        yield Reason("no", f"its cutover is at {percent:g}%", "raise it to 100%")
+        remedy = f"raise it to 100%: cutover set {' '.join(key)} 100 --why TEXT"
+        yield Reason("no", f"its cutover is at {percent:g}%", remedy)
 
 
-# The alternative fix, in case the conversion is correct.
-_OTHER_REMEDY = {"differences": "ignore known differences", "violations": "the document"}
+def _corrected(kind: str, key: VersionKey) -> str:
+    if kind == "violations":
+        return (
+            "correct the conversion, or the document; only the period 'within' counts, so use a"
+            " shorter one afterwards"
+        )
+    return (
+        "correct the conversion, or ignore known differences; then delete the old differences:"
+        f" shadow reset {' '.join(key)} --why TEXT"
+    )
 
 
 def _found(
@@ -330,7 +403,7 @@ def _found(
         yield Reason(
             "no",
             f"{by} {kind}: {'; '.join(fields[:_MAX_NAMED])}{more}",
-            f"correct the conversion, or {_OTHER_REMEDY[kind]}; only the period 'within' counts",
+            _corrected(kind, key),
         )
     elif cases:
         yield Reason("yes", f"no {by} {kind} in {cases} {plural(cases, 'response')}")
@@ -348,16 +421,20 @@ def _uncompared(
     key: VersionKey,
     totals: Totals,
     rules: Snapshot,
-    documented: Collection[OperationName] | None,
+    documented: Documented,
 ) -> Iterator[Reason]:
     if not is_served_elsewhere(key, totals, rules):
         return
     operations = uncompared_operations(key, totals, rules, documented)
     if operations:
+        # Without a service of its own, the version has no responses to compare with.
+        own = any(route.version == route.service_version for route in rules.routes(key))
         yield Reason(
             "note",
             f"never compared: {listed(operations)}",
-            "compare them with a shadow; its 'validate' and 'dry_run' are for writes",
+            "compare them with a shadow; its 'validate' and 'dry_run' are for writes"
+            if own
+            else f"prove their conversions: verify --api {key[0]}",
         )
 
 

@@ -224,12 +224,13 @@ async def retirable(
     summaries: Mapping[VersionKey, UsageSummary],
 ) -> list[VersionKey]:
     begin = view.now - _WITHIN_SECONDS
+    aside = bool(operator.state.in_force.aside(view.now))
     over = [
         key
         for key, version in versions.items()
         if version.terms is not None
         and version.terms.sunset <= view.now
         and view.totals.since <= begin
-        and summaries.get(key, UsageSummary()).served < begin
+        and (aside or summaries.get(key, UsageSummary()).served < begin)
     ]
     return [key async for key in turns(islice(over, _JUDGED)) if await _goes(operator, key)]

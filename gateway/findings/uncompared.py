@@ -10,6 +10,7 @@ from collections.abc import Collection
 from gateway.base.overrides import VersionKey
 from gateway.routing.snapshot import Snapshot
 from gateway.usage.delta import OTHER, OperationName
+from gateway.usage.operations import Documented
 from gateway.usage.totals import Totals
 
 _LEFT_OUT = frozenset({"OPTIONS", "TRACE", OTHER})
@@ -20,10 +21,14 @@ def uncompared_operations(
     key: VersionKey,
     totals: Totals,
     rules: Snapshot,
-    documented: Collection[OperationName] | None,
+    documented: Documented,
 ) -> list[str]:
     compared = _counted(totals, "operations_compared", key)
-    known = _counted(totals, "operations", key) if documented is None else {*documented}
+    known = (
+        _counted(totals, "operations", key)
+        if documented is None
+        else {(each.method, each.endpoint) for each in documented}
+    )
     endpoints = {each.template.text for each in rules.router if each.api == key[0]}
     missing = {
         (endpoint, _method(method))

@@ -30,7 +30,9 @@ from gateway.proxy.request_trace import RequestTraces, spans
 from gateway.proxy.shadows import Load, Shadows, time_used
 from gateway.rollout.cutover import percent_in_force
 from gateway.usage.delta import Deliver
+from gateway.usage.operations import OperationIndexes
 from gateway.verify.live.contracts import Contracts
+from gateway.verify.live.documented_operations import DocumentedOperations
 from gateway.verify.live.sampling import Sampling
 
 _log = logging.getLogger(__name__)
@@ -67,7 +69,9 @@ class Serving:
         loop = asyncio.get_running_loop()
         self._reloader = reloader
         self._tasks = tasks
-        self._recorder = Recorder(loop, deliver, self._observe)
+        self.documented = DocumentedOperations(reloader.folder)
+        indexes = OperationIndexes(self.documented.find)
+        self._recorder = Recorder(loop, deliver, self._observe, indexes)
         self._export = export
         batch: WriteBatch = []
         self._pool = Pool(self._recorder.count, batch, log.look_up)

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
 from random import getrandbits
 from time import perf_counter, time
@@ -35,12 +35,15 @@ from gateway.usage.delta import (
     BOUNDS,
     METHODS,
     OTHER,
+    REJECTED,
     CounterDelta,
     Delta,
     TrafficDelta,
     UpstreamDelta,
+    UsageDelta,
     latency_bucket,
 )
+from gateway.usage.operations import OperationIndex, OperationIndexes
 from gateway.versions.version import Version
 
 _log = logging.getLogger(__name__)
@@ -167,6 +170,16 @@ _ABORTED = "aborted"
 _UNANSWERED = frozenset(
     {FaultCode.UPSTREAM_UNREACHABLE, FaultCode.UPSTREAM_PROTOCOL, FaultCode.UPSTREAM_TIMEOUT}
 )
+# The faults for which the gateway refuses a request as a service does with a status in REJECTED.
+_REJECTING = frozenset(
+    {
+        FaultCode.NOT_FOUND,
+        FaultCode.METHOD_NOT_ALLOWED,
+        FaultCode.UNAUTHENTICATED,
+        FaultCode.INSUFFICIENT_SCOPE,
+        FaultCode.ACCESS_DENIED,
+    }
+)
 # Seconds between deltas. A worker that is killed loses the counts since its last delta.
 _INTERVAL = 1.0
 # A delta with this number of clients, endings and labels is delivered early. Many different names
@@ -269,15 +282,47 @@ class Alike:
         return UpstreamDelta(api, version, ending.target, *how, *times)
 
 
-class _Place:
-    __slots__ = ("alike", "clients", "failed", "key", "refused")
+class _Use:
+    """The requests of each client for one operation."""
 
-    def __init__(self, key: tuple[str, str, str]) -> None:
-        self.key = key
-        self.alike: dict[RequestEnding, Alike] = {}
+    __slots__ = ("clients", "failed", "operation", "refused", "rejected")
+
+    def __init__(self, operation: str) -> None:
+        self.operation = operation
         self.clients: dict[str, int] = {}
         self.refused: dict[str, int] = {}
+        self.rejected: dict[str, int] = {}
         self.failed: dict[str, int] = {}
+
+    def usage(self, api: str, version: str) -> Iterator[UsageDelta]:
+        for client, count in self.clients.items():
+            refused = self.refused.get(client, 0)
+            rejected = self.rejected.get(client, 0)
+            failed = self.failed.get(client, 0)
+            served = count - refused - rejected - failed
+            counts = count, refused, failed, served, rejected
+            yield UsageDelta(api, version, self.operation, client, *counts)
+
+
+class _Place:
+    """A version at an endpoint; `index` has its documented operations, if they are known."""
+
+    __slots__ = ("alike", "index", "key", "uses")
+
+    def __init__(self, key: tuple[str, str, str], index: OperationIndex | None) -> None:
+        self.key = key
+        self.index = index
+        self.alike: dict[RequestEnding, Alike] = {}
+        self.uses: dict[str, _Use] = {}
+
+    def use(self, method: str, path: str) -> _Use:
+        """Return the use of an operation: the documented one, or else the endpoint's."""
+        operation = None if self.index is None else self.index.find(method, path)
+        operation = operation or f"{method} {self.key[2]}"
+        use = self.uses.get(operation)
+        if use is None:
+            use = self.uses[operation] = _Use(operation)
+        return use
 
 
 class Recorder:
@@ -291,6 +336,7 @@ class Recorder:
     Args:
         loop: The event loop, whose timer triggers the deltas.
         observe: A function that receives the exchanges that have a span or a copy of the response.
+        indexes: The documented operations of versions.
     """
 
     def __init__(
@@ -298,8 +344,10 @@ class Recorder:
         loop: asyncio.AbstractEventLoop,
         deliver: delta.Deliver,
         observe: Callable[[Sequence[Exchange]], None],
+        indexes: OperationIndexes | None = None,
     ) -> None:
         self._loop = loop
+        self._indexes = indexes
         self._deliver = deliver
         self._observe = observe
         self._ended: list[Exchange] = []
@@ -310,8 +358,8 @@ class Recorder:
     def _clear(self) -> None:
         self._room = _MOST_MET
         # The keys contain the id of a route or a _Place. The value refers to this object, so that
-        # its id stays unique.
-        self._known: dict[tuple[object, ...], tuple[_Place, Alike, object]] = {}
+        # its id stays unique. It has no _Use if the documented operation depends on the path.
+        self._known: dict[tuple[object, ...], tuple[_Place, Alike, _Use | None, object]] = {}
         self._places: dict[tuple[str, str, str], _Place] = {}
         self._counts: dict[tuple[str, tuple[str, ...]], int] = {}
         self._samples: list[delta.SampleDelta] = []
@@ -363,9 +411,11 @@ class Recorder:
         how = code, exchange.aborted, target, exchange.service_status, exchange.scheme
         key = id(whose), method, asked, status, *how
         try:
-            place, alike, _ = self._known[key]
+            place, alike, use, _ = self._known[key]
         except KeyError:
-            place, alike, _ = self._meet_ending(exchange, whose, key)
+            place, alike, use, _ = self._meet_ending(exchange, whose, key)
+        if use is None:
+            use = place.use(alike.ending.method, exchange.path)
         # A preflight does not identify a client, so only the request after it is counted. A request
         # beyond a rate limit is not a use of a version.
         counted = (
@@ -374,7 +424,7 @@ class Recorder:
             and not (method == "OPTIONS" and is_preflight(method, exchange.message.headers))
         )
         if counted:
-            clients, client = place.clients, exchange.client
+            clients, client = use.clients, exchange.client
             if client in clients:
                 clients[client] += 1
             else:
@@ -393,8 +443,8 @@ class Recorder:
             alike.converted += 1
         if exchange.cutover_route is not None:
             self._cutovers.end(exchange, seconds)
-        if code is not None or status >= 500:
-            self._note(exchange, place, counted)
+        if code is not None or status >= 400:
+            self._note(exchange, use if counted else None)
         if (exchange.unmapped_links or exchange.dropped_digests or exchange.unfit) is not None:
             self._count_details(exchange)
 
@@ -473,7 +523,12 @@ class Recorder:
         key = named[0], version_label(version), named[1]
         place = self._places.get(key)
         if place is None:
-            place = self._places[key] = _Place(key)
+            index = None
+            if self._indexes is not None and endpoint is not None and version is not None:
+                route = endpoint.routes.get(version)
+                if route is not None and route.documented:
+                    index = self._indexes.of(exchange.snapshot, key[:2])
+            place = self._places[key] = _Place(key, index)
         return place
 
     def _meet_ending(
@@ -481,7 +536,7 @@ class Recorder:
         exchange: Exchange,
         whose: object,
         key: tuple[int, str, str, int, str | None, bool, str | None, int, str],
-    ) -> tuple[_Place, Alike, object]:
+    ) -> tuple[_Place, Alike, _Use | None, object]:
         place = whose if isinstance(whose, _Place) else self._place(exchange)
         plan = exchange.plan
         shifts = plan is not None and (plan.cutover_route or plan.route.shadow) is not None
@@ -490,7 +545,8 @@ class Recorder:
         alike = place.alike.get(known)
         if alike is None:
             alike = place.alike[known] = Alike(place.key, known)
-        found = place, alike, whose
+        use = place.use(method, exchange.path) if place.index is None else None
+        found = place, alike, use, whose
         if known.method != OTHER:  # clients may invent any number of other methods
             self._known[key] = found
             self._met()
@@ -506,14 +562,19 @@ class Recorder:
             # Do not flush immediately, because the caller still updates counts of this delta.
             self._loop.call_soon(self.flush)
 
-    def _note(self, exchange: Exchange, place: _Place, counted: bool) -> None:
+    def _note(self, exchange: Exchange, use: _Use | None) -> None:
         plan, code = exchange.plan, exchange.code
         blame = Blame.UPSTREAM if code is None else FaultCode(code).blame
         refused = plan is None or blame is Blame.CLIENT
         client = exchange.client
-        if counted:
-            ends = place.refused if refused else place.failed
-            ends[client] = ends.get(client, 0) + 1
+        if use is not None:
+            ends: dict[str, int] | None = use.refused if refused else use.failed
+            if code in _REJECTING or (code is None and exchange.status in REJECTED):
+                ends = use.rejected
+            elif code is None and exchange.status < 500:
+                ends = None  # such as a 400 or 409 of the service, which has accepted the request
+            if ends is not None:
+                ends[client] = ends.get(client, 0) + 1
         if code is None:
             return
         if plan is not None and blame is Blame.UPSTREAM:
@@ -538,16 +599,10 @@ class Recorder:
         return Delta(
             time(),
             [
-                delta.UsageDelta(
-                    *key,
-                    client,
-                    count,
-                    place.refused.get(client, 0),
-                    place.failed.get(client, 0),
-                    count - place.refused.get(client, 0),
-                )
-                for key, place in self._places.items()
-                for client, count in place.clients.items()
+                usage
+                for (api, version, _), place in self._places.items()
+                for use in place.uses.values()
+                for usage in use.usage(api, version)
             ],
             [each.traffic for each in alike],
             [

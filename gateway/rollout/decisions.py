@@ -9,12 +9,15 @@ from typing import NamedTuple
 
 import msgspec
 
-from gateway.base.overrides import NO_OVERRIDES, Overrides, VersionKey
+from gateway.base.dates import format_date
+from gateway.base.overrides import NO_OVERRIDES, Overrides, SetAside, VersionKey
 
 OVERRIDES = "overrides"
 PAUSED, RUNNING = "paused", "running"
 """The states of brownouts in `ChangeRequest.seen`."""
 GATEWAY = "gateway"
+MAX_SET_ASIDE = 1000
+"""The maximum number of clients that are set aside at the same time."""
 MAX_AUDIT = 1000
 """The maximum number of audit entries that are shown; older entries are omitted."""
 
@@ -133,6 +136,31 @@ class Draft:
         self._put_overrides(replace(self.overrides, percents=percents))
         self.announce("cutover_set", api=key[0], version=key[1], percent=percent, reason=why)
 
+    def set_aside(self, client: str, until: float | None, request: ChangeRequest) -> None:
+        """Set a client aside until a time in seconds since 1970; None counts it again.
+
+        Raises:
+            ValueError: The time is over, or too many clients are set aside.
+        """
+        known = {**self.overrides.aside(self._now)}
+        before, after = _aside_text(known.pop(client, None)), "counted"
+        if until is not None:
+            if until <= self._now:
+                raise ValueError("'until' is over; name a later date")
+            if len(known) >= MAX_SET_ASIDE:
+                raise ValueError(
+                    f"{MAX_SET_ASIDE} clients are set aside; include some of them first"
+                )
+            known[client] = SetAside(until, request.why)
+            after = _aside_text(known[client])
+        what = "usage include" if until is None else "usage set-aside"
+        self.record(request, what, (client or "(anonymous)", ""), before, after)
+        self._put_overrides(replace(self.overrides, set_aside=known))
+        if until is None:
+            self.announce("client_included", client=client)
+        else:
+            self.announce("client_set_aside", client=client, until=format_date(until))
+
     def _put_overrides(self, overrides: Overrides) -> None:
         self.overrides = overrides
         self.put(OVERRIDES, overrides_document(overrides))
@@ -144,9 +172,22 @@ class _Percent(msgspec.Struct):
     percent: float
 
 
+class _Aside(msgspec.Struct):
+    client: str
+    until: float
+    why: str
+
+
 class _Stored(msgspec.Struct):
     paused: list[VersionKey]
     percents: list[_Percent]
+    set_aside: list[_Aside] = []
+
+
+def _aside_text(found: SetAside | None) -> str:
+    if found is None:
+        return "counted"
+    return f"set aside until {format_date(found.until)}"
 
 
 def _percent_text(percent: float | None, configured: float | None) -> str:
@@ -156,12 +197,17 @@ def _percent_text(percent: float | None, configured: float | None) -> str:
 
 
 def overrides_document(overrides: Overrides) -> dict[str, object]:
+    aside = [
+        {"client": client, "until": until, "why": why}
+        for client, (until, why) in sorted(overrides.set_aside.items())
+    ]
     return {
         "paused": sorted(overrides.paused),
         "percents": [
             {"api": api, "version": version, "percent": percent}
             for (api, version), percent in sorted(overrides.percents.items())
         ],
+        **({"set_aside": aside} if aside else {}),
     }
 
 
@@ -183,4 +229,5 @@ def overrides_of(
             report(str(error))
         return NO_OVERRIDES
     percents = {(each.api, each.version): each.percent for each in stored.percents}
-    return Overrides(frozenset(stored.paused), percents)
+    aside = {each.client: SetAside(each.until, each.why) for each in stored.set_aside}
+    return Overrides(frozenset(stored.paused), percents, aside)

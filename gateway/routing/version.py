@@ -104,7 +104,9 @@ class ApiVersions(NamedTuple):
         for label, version in self.versions.items():
             if version in routes:
                 checked = self._with_check(label, routes[version], schemas)
-                routes[version] = self._with_document(label, checked, schemas)
+                route = self._with_document(label, checked, schemas)
+                documented = self.models[label].schema_ is not None
+                routes[version] = replace(route, documented=True) if documented else route
         return routes, schemas
 
     def _schemas(self, routes: Routes) -> dict[Version, str]:

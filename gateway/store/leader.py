@@ -253,7 +253,12 @@ def _replacing(table: sa.Table) -> Statement:
     return Statement(replacing)
 
 
-_ADD_USAGE = _adding(usage, ("count", "refused", "failed"), ("first",), ("last", "served"))
+_ADD_USAGE = _adding(
+    usage,
+    ("count", "refused", "failed", "rejected"),
+    ("first",),
+    ("last", "served", "rejected_at"),
+)
 _ADD_CALLED = _adding(called, (), (), ("last", "served"))
 _ADD_COUNTS = _adding(counts, ("count",), ("first",), ("last",))
 _ADD_FLOOR = _adding(floors, ("floor",), (), ())

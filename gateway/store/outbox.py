@@ -7,7 +7,7 @@ batch is counted twice. Meanwhile, new counts are collected in Totals, whose mem
 
 from collections import deque
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -53,7 +53,7 @@ class Outbox:
         def later(*times: float) -> tuple[float, ...]:
             return tuple(at and at + seconds for at in times)  # 0 means never
 
-        usage = [(*row[:-3], *later(*row[-3:])) for row in rows.usage]
+        usage = [(*row[:8], *later(*row[8:11]), row[11], *later(row[12])) for row in rows.usage]
         counts = [(*row[:-2], *later(*row[-2:])) for row in rows.counts]
         history = [
             row._replace(start=by.start(row.start + by.seconds / 2 + seconds))  # from its middle
@@ -97,14 +97,25 @@ class Outbox:
             self._sent = None
 
 
+# The number of values of a UsageRow that a replica of the former release reads.
+_FORMER = 11
+
+
 class _Encoded(msgspec.Struct, array_like=True, frozen=True):
-    usage: list[UsageRow]
+    """The content of a batch. A former release ignores values that were added at the end.
+
+    Attributes:
+        rejected: the other values of each row in `usage`; empty if a former release counted.
+    """
+
+    usage: list[tuple[Any, ...]]
     floors: list[tuple[str, str, int]]
     counts: list[CountRow]
     samples: list[SampleDelta]
     outcomes: list[CutoverDelta]
     history: list[IntervalRow] = []
     lost: bool = False
+    rejected: list[tuple[int, float]] = []
 
 
 def encode(totals: Totals, outcomes: list[CutoverDelta], *, lost: bool = False) -> bytes | None:
@@ -113,15 +124,20 @@ def encode(totals: Totals, outcomes: list[CutoverDelta], *, lost: bool = False) 
     if not (rows or samples or outcomes or lost):
         return None
     floors = [(*key, floor) for key, floor in rows.floors.items() if floor]
-    counted = rows.usage, floors, rows.counts, samples, outcomes, rows.history
-    return msgspec.msgpack.encode(_Encoded(*counted, lost))
+    usage = [row[:_FORMER] for row in rows.usage]
+    counted = usage, floors, rows.counts, samples, outcomes, rows.history
+    rejected = [(row[-2], row[-1]) for row in rows.usage]
+    return msgspec.msgpack.encode(_Encoded(*counted, lost, rejected))
 
 
 def decode(content: bytes) -> tuple[Totals, list[CutoverDelta], bool]:
     """Return counts, outcomes, and whether counts were lost; raises DecodeError."""
     found = msgspec.msgpack.decode(content, type=_Encoded)
     floors = {(api, version): floor for api, version, floor in found.floors}
-    totals = Totals(StateRows(found.usage, [], floors, found.counts, history=found.history))
+    rejected = found.rejected or [(0, 0.0)] * len(found.usage)
+    rows = [(*row, *more) for row, more in zip(found.usage, rejected, strict=True)]
+    usage = msgspec.convert(rows, list[UsageRow])
+    totals = Totals(StateRows(usage, [], floors, found.counts, history=found.history))
     for sample in found.samples:
         totals.sample(sample)
     return totals, found.outcomes, found.lost

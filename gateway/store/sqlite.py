@@ -65,7 +65,7 @@ _STEPS = {
 }
 _FORMER_COLUMNS = {
     "usage": "api, version, endpoint, ifnull(client, ''), client IS NULL,"
-    " count, refused, failed, slack, first, last, served",
+    " count, refused, failed, slack, first, last, served, 0, 0.0",
     "floors": "*",
     "counts": "*",
     "documents": "*",

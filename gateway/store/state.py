@@ -359,6 +359,10 @@ class State(ABC):
     async def resume(self, key: VersionKey, request: ChangeRequest) -> None:
         await self._change(lambda draft, *_: draft.pause(key, request, paused=False))
 
+    async def set_aside(self, client: str, until: float | None, request: ChangeRequest) -> None:
+        """Set a client aside until a time; None counts it again. Raises ValueError."""
+        await self._change(lambda draft, *_: draft.set_aside(client, until, request))
+
     async def set_percent(
         self, key: VersionKey, percent: float | None, request: ChangeRequest
     ) -> None:

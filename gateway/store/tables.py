@@ -18,7 +18,7 @@ from gateway.usage.totals import AuditRow, StateRows, UsageKey, UsageRow
 
 T = TypeVar("T")
 
-REVISION = "0006"
+REVISION = "0007"
 """The newest revision of the schema; see `gateway.store.migrations`."""
 OLDEST = "0006"
 """The oldest revision that can be upgraded. No release has an earlier revision."""
@@ -45,7 +45,10 @@ usage = sa.Table(
     *_columns(_COUNT, "count", "refused", "failed"),
     *_columns(_COUNT, "slack"),  # the true count is higher by at most this number
     *_columns(_MOMENT, "first", "last"),
-    *_columns(_MOMENT, "served"),  # the last request that was not refused; 0 without one
+    *_columns(_MOMENT, "served"),  # the last use; 0 without one
+    # Earlier releases do not write these columns.
+    sa.Column("rejected", _COUNT, nullable=False, server_default="0"),
+    sa.Column("rejected_at", _MOMENT, nullable=False, server_default="0"),
 )
 floors = sa.Table("floors", metadata, *_keys("api", "version"), *_columns(_COUNT, "floor"))
 counts = sa.Table(

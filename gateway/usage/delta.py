@@ -23,28 +23,36 @@ METHODS = frozenset(
     {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY"}
 ) | {"CONNECT"}
 OTHER = "_OTHER"
+# A service that responds with such a status has not accepted the request: the credential, the path
+# or the method is wrong, as in the requests of scanners.
+REJECTED = frozenset({401, 403, 404, 405})
 OperationName = tuple[str, str]
 """An operation: its method, and the path of its endpoint."""
 
 
 class UsageDelta(msgspec.Struct, array_like=True, frozen=True):
-    """The requests of one client for one version at one endpoint.
+    """The requests of one client for one operation of a version.
 
     Attributes:
         version: the label of the version; empty if the API has no versions.
-        refused: the number of requests that were refused before they were planned, or because of a
-            client error.
+        operation: the method and the path: those in the document of the version if `schema` names
+            it, or else those of the endpoint.
+        refused: the number of requests that the gateway refused because of the version or because
+            they are invalid.
         failed: the number of requests with status 5xx or an incomplete response.
+        served: the number of uses: requests that were not refused, rejected or failed.
+        rejected: the number of requests that the service did not accept; see `REJECTED`.
     """
 
     api: str
     version: str
-    endpoint: str
+    operation: str
     client: str
     count: int
     refused: int
     failed: int
     served: int
+    rejected: int = 0
 
 
 class TrafficDelta(msgspec.Struct, array_like=True, frozen=True):

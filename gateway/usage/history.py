@@ -1,10 +1,11 @@
 """Usage history: requests, errors, durations and clients, by the minute and by the day.
 
-A caller is a client that sent requests for a version. The number of callers is estimated by a
-distinct-count sketch (KMV; Bar-Yossef et al., "Counting distinct elements in a data stream", 2002),
-which contains the smallest hashes of their names. As long as the sketch has room for all hashes,
-the count is exact. Beyond that, the standard error is 1/sqrt(size - 2), which is 6 % for a size of
-256. Sketches can be merged in any order, and a caller in several sketches is counted once.
+A caller is a client that sent requests for a version, of which the service has not rejected all.
+The number of callers is estimated by a distinct-count sketch (KMV; Bar-Yossef et al., "Counting
+distinct elements in a data stream", 2002), which contains the smallest hashes of their names. As
+long as the sketch has room for all hashes, the count is exact. Beyond that, the standard error is
+1/sqrt(size - 2), which is 6 % for a size of 256. Sketches can be merged in any order, and a caller
+in several sketches is counted once.
 """
 
 import sys
@@ -253,7 +254,9 @@ class History:
         counts: dict[VersionKey, list[int]] = {}
         for usage in delta.usages:
             key = usage.api, usage.version
-            names.setdefault(key, set()).add(usage.client)
+            called = names.setdefault(key, set())
+            if usage.rejected < usage.count:
+                called.add(usage.client)
             sums = counts.setdefault(key, [0, 0, 0])
             sums[0] += usage.count
             sums[1] += usage.failed

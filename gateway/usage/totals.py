@@ -1,19 +1,21 @@
 """Totals: the sums of all deltas in bounded memory, and the changed rows to store.
 
-For each endpoint, a version has one row for each of the busiest clients, and one row for all other
-clients together. The algorithm is Space-Saving (Metwally, Agrawal and El Abbadi, 2005), with
-merging in batches (Agarwal et al., "Mergeable Summaries", 2012). For n requests to the version and
-k rows:
+A version has one row for each of the busiest pairs of an operation and a client. All other
+operations of a client share a row, and so do all clients beyond those rows. The algorithm is
+Space-Saving (Metwally, Agrawal and El Abbadi, 2005), with merging in batches (Agarwal et al.,
+"Mergeable Summaries", 2012). Rejected requests do not count for the choice of the rows, so scanners
+do not displace clients. For n other requests to the version and k rows:
 
--   The rows of an endpoint add up to all its requests.
+-   The rows of a version add up to all its requests.
 -   `count` is the number of requests since the row was created. The true number is at most `slack`
-    higher, and `slack` is at most n / k.
--   Every client with more than n / k requests at one endpoint has a row.
+    higher, apart from rejected requests.
+-   At most `floor` requests of a client, apart from rejected ones, are not in its rows. `floor` is
+    at most 2 n / k.
 """
 
 import time
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from heapq import nlargest
 
@@ -34,18 +36,21 @@ from gateway.usage.delta import (
 from gateway.usage.history import History, IntervalRow
 
 ROWS_AFTER_CUT = 2048
-"""The number of rows that remain for a version when the smallest rows are merged. They are merged
-again at twice this number. A row takes less than 500 bytes, so a version takes less than 2 MB."""
+"""The number of rows of operations, and of rows of other operations, that remain for a version when
+the smallest rows are merged. They are merged again when this number of rows has been added. A row
+takes less than 500 bytes, so a version takes less than 3 MB."""
+OTHERS = "(others)"
+"""The name of all other operations, or of all other values of a label."""
 RowKey = tuple[str, str | None]
-"""The path template of an endpoint, and the name of a client (None for all other clients)."""
+"""An operation, or OTHERS, and the name of a client (None for all other clients)."""
 
 
 @dataclass(slots=True)
 class ClientUsage:
-    """The usage of one endpoint by one client or by all other clients.
+    """The usage of one operation by one client or by all other clients.
 
-    Times are in seconds since 1970. `served` is the time of the last request that was not refused;
-    0 without such a request.
+    Times are in seconds since 1970. `served` is the time of the last use, and `rejected_at` that of
+    the last rejected request (see `UsageDelta`); 0 without such a request.
     """
 
     count: int = 0
@@ -55,6 +60,13 @@ class ClientUsage:
     first: float = 0.0
     last: float = 0.0
     served: float = 0.0
+    rejected: int = 0
+    rejected_at: float = 0.0
+
+    @property
+    def uses(self) -> int:
+        """The maximum number of requests that were not rejected."""
+        return self.count - self.rejected + self.slack
 
     def add(self, more: "ClientUsage") -> None:
         self.first = min(self.first or more.first, more.first)
@@ -63,13 +75,15 @@ class ClientUsage:
         self.count += more.count
         self.refused += more.refused
         self.failed += more.failed
+        self.rejected += more.rejected
+        self.rejected_at = max(self.rejected_at, more.rejected_at)
 
 
 class TopClients:
     """The busiest clients of one version of an API.
 
     Attributes:
-        floor: the maximum number of requests of any client without a row.
+        floor: the maximum number of requests, except rejected ones, of any client without a row.
         changed: the keys of the rows that were changed or removed since the last call of
             `Totals.changes`.
         last: the time of the last request, in seconds since 1970; 0 without requests.
@@ -88,12 +102,13 @@ class TopClients:
         self._note(row)
 
     def add(self, usage: UsageDelta, at: float) -> None:
-        key = usage.endpoint, usage.client
+        key = usage.operation, usage.client
         row = self.rows.get(key)
         if row is None:
             row = self.rows[key] = ClientUsage(slack=self.floor)
-        served = at if usage.served else 0.0
-        row.add(ClientUsage(usage.count, usage.refused, usage.failed, 0, at, at, served))
+        served, rejected = (at if count else 0.0 for count in (usage.served, usage.rejected))
+        counts = usage.count, usage.refused, usage.failed
+        row.add(ClientUsage(*counts, 0, at, at, served, usage.rejected, rejected))
         self._note(row)
         self.changed.add(key)
         self.cut()
@@ -117,25 +132,32 @@ class TopClients:
     def cut(self) -> None:
         if len(self.rows) <= self._limit:
             return
-        named = [key for key in self.rows if key[1] is not None]
-        kept = set(nlargest(ROWS_AFTER_CUT, named, key=self._estimate))
-        for key in named:
+        former = self.floor
+        named = [key for key in self.rows if key[0] != OTHERS and key[1] is not None]
+        self._merge_smallest(named, lambda key: (OTHERS, key[1]), former)
+        named = [key for key in self.rows if key[0] == OTHERS and key[1] is not None]
+        self._merge_smallest(named, lambda key: (OTHERS, None), 0)
+        # Rows of other clients, by endpoint, are from a former release.
+        self._limit = len(self.rows) + ROWS_AFTER_CUT
+
+    def _merge_smallest(
+        self, keys: list[RowKey], target: Callable[[RowKey], RowKey], slack: int
+    ) -> None:
+        kept = set(nlargest(ROWS_AFTER_CUT, keys, key=self._estimate))
+        for key in keys:
             if key in kept:
                 continue
             self.floor = max(self.floor, self._estimate(key))
-            row, others = self.rows.pop(key), (key[0], None)
-            self.rows.setdefault(others, ClientUsage()).add(row)
+            row, others = self.rows.pop(key), target(key)
+            self.rows.setdefault(others, ClientUsage(slack=slack)).add(row)
             self.changed |= {key, others}
-        # Each endpoint also has one row for all other clients. The configuration limits the number
-        # of endpoints.
-        self._limit = len(self.rows) + ROWS_AFTER_CUT
 
     def _note(self, row: ClientUsage) -> None:
         self.last = max(self.last, row.last)
         self.served = max(self.served, row.served)
 
     def _estimate(self, key: RowKey) -> int:
-        return self.rows[key].count + self.rows[key].slack
+        return self.rows[key].uses
 
     def __iter__(self) -> Iterator[tuple[RowKey, ClientUsage]]:
         return iter(self.rows.items())
@@ -143,7 +165,7 @@ class TopClients:
 
 AuditRow = tuple[float, str, str, str, str, str, str, str, str]
 UsageKey = tuple[str, str, str, str | None]
-UsageRow = tuple[str, str, str, str | None, int, int, int, int, float, float, float]
+UsageRow = tuple[str, str, str, str | None, int, int, int, int, float, float, float, int, float]
 CountKey = tuple[str, tuple[str, ...]]
 CountRow = tuple[str, tuple[str, ...], int, float, float]
 
@@ -152,7 +174,6 @@ _MOST_ROWS = 10_000
 MAX_NAMES = 256
 """The maximum number of values of a counter's last label, such as differing fields. Any further
 values are counted as OTHERS."""
-OTHERS = "(others)"
 BOUNDED_KINDS = {"operations", "operations_compared"}
 SHADOW_KINDS = {"compared", "differing", "noise", "shed", "differences"} | {
     *("operations_compared", "validated", "invalid")
@@ -443,6 +464,7 @@ def usage_row(api: str, version: str, key: RowKey, row: ClientUsage) -> UsageRow
     return (
         *(api, version, *key),
         *(row.count, row.refused, row.failed, row.slack, row.first, row.last, row.served),
+        *(row.rejected, row.rejected_at),
     )
 
 

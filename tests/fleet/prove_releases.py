@@ -154,7 +154,7 @@ class Former:
         self.documents = {name: msgspec.json.decode(document) for name, document in found}
 
     async def _merge(self, content: list[Any]) -> None:
-        usage, floors, counts, _, _, history, lost = content
+        usage, floors, counts, _, _, history, lost, *_ = content
         assert (floors, lost) == ([], False)
         for api, version, endpoint, client, *numbers in usage:
             row = api, version, endpoint, client or "", client is None, *numbers

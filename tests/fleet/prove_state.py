@@ -19,7 +19,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import Connection, text
 
-from gateway.base.overrides import Overrides
+from gateway.base.overrides import Overrides, SetAside
 from gateway.observe.failing_targets import FailingService, TargetError
 from gateway.rollout.decisions import ChangedMeanwhileError, ChangeRequest
 from gateway.routing.snapshot import Snapshot
@@ -224,6 +224,36 @@ async def test_a_change_applies_on_other_replicas_at_the_next_heartbeat(
             ("brownout pause", "by the rules", "paused"),
             ("cutover", "25%", "5% by the rules"),
         ]
+
+
+async def test_a_client_that_is_set_aside_is_known_to_all_replicas(
+    database: str, tmp_path: Path
+) -> None:
+    async with opened(database, tmp_path, "a", "b") as (one, other):
+        until = one.now + 3600
+        await one.set_aside("acme", until, ANN)
+        await other._send_heartbeat()
+        assert other.in_force.aside(other.now) == {"acme": SetAside(until, ANN.why)}
+        assert other.in_force.aside(until) == {}
+        await other.set_aside("acme", None, ANN)
+        await one._send_heartbeat()
+        assert one.in_force == Overrides()
+        with pytest.raises(ValueError, match="'until' is over"):
+            await one.set_aside("acme", one.now - 1, ANN)
+        found = [(entry.what, entry.api, entry.why) for entry in await one.audit()]
+        assert found == [(f"usage {what}", "acme", ANN.why) for what in ("set-aside", "include")]
+
+
+async def test_rejected_requests_of_all_replicas_are_added(database: str, tmp_path: Path) -> None:
+    async with opened(database, tmp_path, "a", "b") as states:
+        for state in states:
+            state.absorb(Delta(1.0, [UsageDelta(*KEY, "GET /p", "zed", 3, 0, 0, 1, 2)]))
+            await state._send_heartbeat()
+        assert await judged(states[0])
+        for state in states:
+            (row,) = (await state.view(KEY)).totals.clients[KEY].rows.values()
+            assert (row.count, row.rejected) == (6, 4)
+            assert row.served == row.rejected_at > 0
 
 
 async def test_a_change_that_just_happened_causes_no_warning(database: str, tmp_path: Path) -> None:
@@ -539,6 +569,22 @@ async def test_replicas_that_start_together_migrate_once(database: str, tmp_path
     finally:
         for state in states:
             await state.close()
+
+
+async def test_a_database_of_the_former_revision_is_upgraded(
+    database: str, execute: Execute, tmp_path: Path
+) -> None:
+    async with opened(database, tmp_path, "a") as (state,):
+        state.absorb(delta())
+        await state._send_heartbeat()
+        await judged(state)
+    for name in ("rejected", "rejected_at"):
+        execute(f"ALTER TABLE gateway.usage DROP COLUMN {name}")
+    execute("UPDATE gateway.alembic_version SET version_num = '0006'")
+    async with opened(database, tmp_path, "b") as (state,):
+        assert await counted(state) == {"acme": 1}
+        (row,) = (await state.view(KEY)).totals.clients[KEY].rows.values()
+        assert row.rejected == 0
 
 
 async def test_releases_one_apart_share_the_database(

@@ -13,7 +13,9 @@ import msgspec
 from aiohttp import web
 
 from gateway.access.admin import Right
+from gateway.findings.formatting import ANONYMOUS_TEXT
 from gateway.rollout.decisions import ChangeRequest
+from gateway.usage.totals import OTHERS
 
 READING = frozenset({"GET", "HEAD", "OPTIONS"})
 # The maximum length of a name and of a reason in the audit log, in characters.
@@ -83,6 +85,13 @@ async def order(request: web.Request) -> ChangeRequest:
             "an action needs a reason for the audit log; add --why TEXT, or ?why=TEXT to a request",
         )
     return ChangeRequest(principal.name or "(unnamed)", request.remote or "", why)
+
+
+def asked_client(text: str) -> str:
+    """Return the name of a client as views show it; raises AdminProblemError."""
+    if text in ("", OTHERS):
+        raise AdminProblemError(400, "bad_request", "name one client, as 'usage' shows it")
+    return "" if text == ANONYMOUS_TEXT else text
 
 
 async def form_field(request: web.Request, name: str) -> str:

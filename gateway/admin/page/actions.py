@@ -9,7 +9,8 @@ from math import isfinite
 
 from aiohttp import web
 
-from gateway.admin.access.rights import AdminProblemError, order
+from gateway.admin.access.rights import AdminProblemError, asked_client, order
+from gateway.base.dates import parse_date
 from gateway.base.overrides import VersionKey
 from gateway.findings.action_items import name_of
 from gateway.findings.operator import Operator
@@ -53,7 +54,25 @@ async def act_on_shadow(operator: Operator, key: VersionKey, request: web.Reques
     await operator.state.reset_shadow(key, await order(request))
 
 
+async def act_on_callers(operator: Operator, key: VersionKey, request: web.Request) -> None:
+    """Set a client aside or include it; raises AdminProblemError."""
+    fields, change = await request.post(), await order(request)
+    client = asked_client(str(fields.get("client", "")))
+    try:
+        match fields.get("act"):
+            case "set_aside":
+                until = parse_date(str(fields.get("until", "")))
+                await operator.state.set_aside(client, until, change)
+            case "include":
+                await operator.state.set_aside(client, None, change)
+            case _:
+                raise _unknown()
+    except ValueError as error:
+        raise AdminProblemError(400, "bad_request", str(error)) from None
+
+
 ACTIONS: dict[str, PageAction] = {
+    "callers": act_on_callers,
     "cutover": act_on_cutover,
     "brownouts": act_on_brownouts,
     "shadow": act_on_shadow,

@@ -8,7 +8,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import inf
 from typing import Any, NamedTuple
 
@@ -40,8 +40,8 @@ from gateway.http.cooperative import turns
 from gateway.rollout.cutovers import CurrentCutover
 from gateway.rollout.gates import GateResult
 from gateway.rollout.shadow import VersionShadow
-from gateway.usage.delta import OperationName
 from gateway.usage.history import Interval, Resolution, UsageTrend, usage_trend
+from gateway.usage.operations import Documented
 from gateway.usage.totals import ClientUsage, TopClients, Totals
 
 Part = Mapping[str, Any]
@@ -55,7 +55,17 @@ _ROWS = 25
 # signs.
 _FORMULA = (*"=+-@\t\r\n", *"\uff1d\uff0b\uff0d\uff20")
 _HEAD = (
-    *("client", "api", "version", "endpoint", "count", "at_least", "refused", "failed"),
+    *(
+        "client",
+        "api",
+        "version",
+        "operation",
+        "count",
+        "at_least",
+        "refused",
+        "rejected",
+        "failed",
+    ),
     *("first", "last", "served"),
 )
 # The maximum number of lines in a piece of CSV. Creating a piece takes about a millisecond.
@@ -95,6 +105,7 @@ async def version_page(
         "now": now,
         "since": view.totals.since,
         "callers": shown,
+        "aside": in_force.aside(now),
         "alone": view.replica,
         "verdict": judged,
         "answer": "" if judged is None else ANSWERS[judged.answer].text,
@@ -110,7 +121,7 @@ async def version_page(
     }
 
 
-async def _documented(operator: Operator, key: VersionKey) -> Collection[OperationName] | None:
+async def _documented(operator: Operator, key: VersionKey) -> Documented:
     """Return the operations in a version's OpenAPI document; None if it is not loaded yet."""
     finding = asyncio.ensure_future(operator.documented.find(operator.rules, key))
     done, _ = await asyncio.wait([finding], timeout=_PATIENCE)
@@ -119,15 +130,16 @@ async def _documented(operator: Operator, key: VersionKey) -> Collection[Operati
 
 class _Caller(NamedTuple):
     client: str | None
-    endpoint: str
+    operation: str
     usage: ClientUsage
 
 
 _COLUMNS: Mapping[str, Callable[[_Caller], object]] = {
     "client": lambda each: (each.client is None, (each.client or "").casefold()),
-    "endpoint": lambda each: each.endpoint,
+    "operation": lambda each: each.operation,
     "count": lambda each: each.usage.count,
     "refused": lambda each: each.usage.refused,
+    "rejected": lambda each: each.usage.rejected,
     "failed": lambda each: each.usage.failed,
     "first": lambda each: each.usage.first,
     "last": lambda each: each.usage.last,
@@ -141,10 +153,10 @@ def callers(
     """Return one page of clients; `query` has the parameters `find`, `sort` and `page`."""
     text = query.get("find", "").casefold()
     rows = totals.clients.get(key, TopClients()).rows
-    found = [_Caller(client, endpoint, usage) for (endpoint, client), usage in rows.items()]
+    found = [_Caller(client, operation, usage) for (operation, client), usage in rows.items()]
 
     def fits(each: _Caller) -> bool:
-        return text in client_text(each.client).casefold() or text in each.endpoint.casefold()
+        return text in client_text(each.client).casefold() or text in each.operation.casefold()
 
     return listing(found, query, _COLUMNS, default="-count", fits=fits if text else None, size=size)
 
@@ -166,11 +178,12 @@ def _lines(rows: Iterable[Iterable[str]]) -> bytes:
 
 def _cells(each: _Caller, key: VersionKey) -> Iterator[str]:
     usage = each.usage
-    for text in (client_text(each.client), *key, each.endpoint):
+    for text in (client_text(each.client), *key, each.operation):
         yield f"'{text}" if text.startswith(_FORMULA) else text
     yield str(usage.count)
     yield "yes" if usage.slack else "no"
     yield str(usage.refused)
+    yield str(usage.rejected)
     yield str(usage.failed)
     for moment in (usage.first, usage.last, usage.served):
         yield format_time(moment) if moment else ""

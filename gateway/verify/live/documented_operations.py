@@ -1,15 +1,17 @@
-"""The operations in a version's OpenAPI document, as methods and endpoints of the gateway."""
+"""The operations in a version's OpenAPI document, with the endpoints of the gateway."""
 
 import asyncio
+import re
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 
 from gateway.base.overrides import VersionKey
-from gateway.routing.snapshot import Snapshot
-from gateway.usage.delta import OperationName
-
-_Operations = frozenset[OperationName] | None
+from gateway.base.path_templates import Template, parse_template
+from gateway.routing.snapshot import Endpoint, Snapshot
+from gateway.usage.operations import Documented, DocumentedOperation
 
 # The seconds until the next attempt after a document could not be loaded.
 _PAUSE = 60.0
@@ -29,12 +31,10 @@ class DocumentedOperations:
     patience: float = 1.0
     serves: bool = True
     _rules: Snapshot | None = None
-    _known: dict[VersionKey, tuple["asyncio.Task[_Operations]", float]] = field(
-        default_factory=dict
-    )
+    _known: dict[VersionKey, tuple["asyncio.Task[Documented]", float]] = field(default_factory=dict)
 
-    async def find(self, rules: Snapshot, key: VersionKey) -> _Operations:
-        """Return the method and the endpoint of each operation of a version.
+    async def find(self, rules: Snapshot, key: VersionKey) -> Documented:
+        """Return the operations of a version.
 
         Returns:
             None if the version has no document, or if the document is not loaded in time.
@@ -52,7 +52,7 @@ class DocumentedOperations:
         return loading.result() if loading.done() else None
 
 
-def _read(rules: Snapshot, key: VersionKey, source: DocumentedOperations) -> _Operations:
+def _read(rules: Snapshot, key: VersionKey, source: DocumentedOperations) -> Documented:
     label = key[1]
     api = next((api for api in rules.apis if api.name == key[0]), None)
     version = None if api is None else api.versions.get(label)
@@ -68,8 +68,28 @@ def _read(rules: Snapshot, key: VersionKey, source: DocumentedOperations) -> _Op
         description = asyncio.run(fetch([location], source.folder, bound))[location]
     except DocumentError:
         return None
+    endpoints = {endpoint.template.text: endpoint for endpoint in api.endpoints}
     return frozenset(
-        (located.operation.method, endpoint)
+        DocumentedOperation(
+            located.operation.method,
+            located.operation.path,
+            text,
+            _public(endpoints[text], captures),
+        )
         for located in locate(api.endpoints, version, description)
-        for endpoint in located.captures
+        for text, captures in located.captures.items()
     )
+
+
+def _public(endpoint: Endpoint, captures: Mapping[str, str]) -> Template | None:
+    """Return the paths of requests for an operation; None if they cannot be written.
+
+    Args:
+        captures: what the captures of the endpoint match, with `{}` for each parameter.
+    """
+    number = count()
+    try:
+        filled = endpoint.template.fill({"version": "{}", **captures})
+        return parse_template(re.sub(r"\{\}", lambda _: f"{{p{next(number)}}}", filled))
+    except (KeyError, ValueError):  # such as two parameters in one segment
+        return None

@@ -4,6 +4,7 @@ import pytest
 
 from gateway.findings.uncompared import is_served_elsewhere, listed, uncompared_operations
 from gateway.usage.delta import CounterDelta, Delta, OperationName
+from gateway.usage.operations import DocumentedOperation
 from gateway.usage.totals import StateRows, Totals
 from tests.gateway.rules.rules import RULES, edited, loaded
 
@@ -35,7 +36,8 @@ def test_without_a_document_used_operations_without_a_comparison_are_listed() ->
 
 def test_with_a_document_its_operations_replace_those_that_clients_used() -> None:
     counted = totals([("GET", PATH), ("PUT", PATH)], [("GET", PATH)])
-    documented = {("GET", PATH), ("DELETE", PATH), ("TRACE", PATH)}
+    methods = "GET", "DELETE", "TRACE"
+    documented = frozenset(DocumentedOperation(method, "/doc", PATH) for method in methods)
     assert uncompared_operations(KEY, counted, loaded(RULES), documented) == [f"DELETE {PATH}"]
 
 

@@ -212,12 +212,11 @@ async def test_usage_shows_clients_and_whether_a_version_can_be_retired(
         "CLIENT",
         "API",
         "VERSION",
-        "ENDPOINT",
+        "OPERATION",
         "COUNT",
         "REFUSED",
-        "FAILED",
     ]
-    assert row.split()[:7] == ["acme", "person", "1", "/v{version}/person", "3", "0", "0"]
+    assert row.split()[:8] == ["acme", "person", "1", "GET", "/v{version}/person", "3", "0", "0"]
     assert since.startswith("Counted since 20")
     told, status = command(program, "usage", "--history", "1")
     head, row = told.splitlines()
@@ -249,9 +248,9 @@ async def test_usage_separates_refused_clients_from_served_clients(
             caller.send(ask("GET /v1/person", "X-Client: acme"))
             assert (await caller.answer()).status == 503
     await until(program, {("acme", "1"): 2})
-    assert command(program, "usage")[0].splitlines()[1].split()[4:6] == ["2", "2"]
+    assert command(program, "usage")[0].splitlines()[1].split()[5:7] == ["2", "2"]
     assert command(program, "usage")[0].splitlines()[1].endswith("never")
-    refused = "1 client called it in the last 30 days and got only refusals: acme at 20"
+    refused = "1 client called it in the last 30 days and got only refusals or failures: acme at 20"
     assert refused in command(program, "usage", "--retire", "1")[0]
     assert command(program, "brownout", "pause", "person", "1", "--why", "trial")[1] == 0
     await call(program, "acme")

@@ -59,9 +59,9 @@ def test_requests_are_counted_by_client_and_by_outcome() -> None:
         (planned("acme", upstream), 504),
         (planned(), 304),
     )
-    place = ("person", "1", "/v{version}/person")
+    place = ("person", "1", "GET /v{version}/person")
     assert report.usages == [
-        UsageDelta(*place, "acme", 3, 0, 2, 3),
+        UsageDelta(*place, "acme", 3, 0, 2, 1),
         UsageDelta(*place, "", 1, 0, 0, 1),
     ]
     assert [(each.method, each.status, each.error) for each in report.traffic] == [
@@ -74,16 +74,18 @@ def test_requests_are_counted_by_client_and_by_outcome() -> None:
     assert report.counts == [CounterDelta("upstream_errors", ("person_v1", upstream.value), 1)]
 
 
-def test_refused_requests_are_not_counted_as_served() -> None:
+def test_refused_rejected_and_failed_requests_are_no_uses() -> None:
     """A request may be refused after planning, for example because its body cannot be converted."""
     report = recorded(
         (planned("acme", FaultCode.UNCONVERTIBLE_REQUEST), 400),
         (planned("acme", FaultCode.BODY_TOO_LARGE), 413),
         (planned("acme", FaultCode.CONVERSION_FAILED), 502),
+        (planned("acme", FaultCode.ACCESS_DENIED), 403),
         (planned("acme"), 404),
+        (planned("acme"), 409),
     )
-    place = ("person", "1", "/v{version}/person")
-    assert report.usages == [UsageDelta(*place, "acme", 4, 2, 1, 2)]
+    place = ("person", "1", "GET /v{version}/person")
+    assert report.usages == [UsageDelta(*place, "acme", 6, 2, 1, 1, 2)]
 
 
 def test_all_unknown_methods_are_counted_as_one_method() -> None:

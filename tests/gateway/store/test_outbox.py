@@ -123,7 +123,7 @@ def test_the_outbox_takes_bounded_memory_during_an_outage() -> None:
     batch = box.batch()
     assert batch is not None
     rows = decode(batch.content)[0].clients[KEY].rows
-    assert len(rows) <= 2 * ROWS_AFTER_CUT + 1
+    assert len(rows) <= 3 * ROWS_AFTER_CUT + 1
     assert sum(row.count for row in rows.values()) == 6 * ROWS_AFTER_CUT
     assert len(batch.content) < 1_000_000
 
@@ -161,6 +161,19 @@ def test_counts_that_a_worker_lost_are_reported_once() -> None:
     assert decode(batch.content)[2]
     box.confirm(2)
     assert box.batch() is None
-    # A batch of an earlier release does not have the field `lost`.
+    # A batch of an earlier release does not have the fields `lost` and `rejected`.
     fields = msgspec.msgpack.decode(batch.content)
-    assert not decode(msgspec.msgpack.encode(fields[:-1]))[2]
+    assert not decode(msgspec.msgpack.encode(fields[:-2]))[2]
+
+
+def test_rejected_requests_do_not_change_the_format_of_the_former_release() -> None:
+    box = outbox()
+    box.absorb(Delta(7.0, [UsageDelta(*KEY, "/p", "acme", 3, 0, 0, 1, 2)]))
+    batch = box.batch()
+    assert batch is not None
+    fields = msgspec.msgpack.decode(batch.content)
+    assert [len(row) for row in fields[0]] == [11]
+    (row,) = decode(batch.content)[0].clients[KEY].rows.values()
+    assert (row.count, row.rejected, row.rejected_at) == (3, 2, 50.0)
+    (row,) = decode(msgspec.msgpack.encode(fields[:-1]))[0].clients[KEY].rows.values()
+    assert (row.count, row.rejected) == (3, 0)

@@ -89,12 +89,15 @@ def test_counts_that_could_not_be_written_are_returned_again() -> None:
 
 async def test_deleted_usage_rows_are_removed_from_the_file(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
-    row = ("a", "1", "/p", None, 1, 0, 0, 0, 1.0, 1.0, 1.0)
-    await put(path, StateRows(usage=[row, ("a", "1", "/p", "x", 1, 0, 0, 0, 1.0, 1.0, 1.0)]))
+    row = ("a", "1", "/p", None, 1, 0, 0, 0, 1.0, 1.0, 1.0, 0, 0.0)
+    await put(
+        path, StateRows(usage=[row, ("a", "1", "/p", "x", 1, 0, 0, 0, 1.0, 1.0, 1.0, 0, 0.0)])
+    )
     await put(
         path,
         StateRows(
-            usage=[(*row[:4], 2, 0, 0, 0, 1.0, 1.0, 1.0)], deleted_usage=[("a", "1", "/p", "x")]
+            usage=[(*row[:4], 2, 0, 0, 0, 1.0, 1.0, 1.0, 0, 0.0)],
+            deleted_usage=[("a", "1", "/p", "x")],
         ),
     )
     assert [line[3:5] for line in (await stored(path)).usage] == [(None, 2)]
@@ -157,9 +160,9 @@ def test_a_file_that_is_not_the_state_of_a_gateway_is_refused(
     ("revision", "reason"),
     [
         (
-            "0007",
+            "0999",
             (
-                "written by a newer gateway (schema 0007; this one knows"
+                "written by a newer gateway (schema 0999; this one knows"
                 f" {REVISION}); run that release, or name another file in 'state'"
             ),
         ),
@@ -199,10 +202,10 @@ async def test_a_file_of_an_earlier_release_is_upgraded(tmp_path: Path, schema: 
     for read_only in (False, True):
         state = await stored(path, read_only=read_only)
         assert sorted(state.usage, key=str) == [
-            ("a", "1", "/p", "", 3, 0, 0, 0, 1.5, 5.0, 5.0),
-            ("a", "1", "/p", "x", 2, 1, 0, 7, 1.0, 5.0, 5.0),
-            ("a", "1", "/p", "y", 2, 2, 1, 0, 1.0, 5.0, 0.0),
-            ("a", "1", "/p", None, 9, 1, 0, 0, 1.0, 5.0, 5.0),
+            ("a", "1", "/p", "", 3, 0, 0, 0, 1.5, 5.0, 5.0, 0, 0.0),
+            ("a", "1", "/p", "x", 2, 1, 0, 7, 1.0, 5.0, 5.0, 0, 0.0),
+            ("a", "1", "/p", "y", 2, 2, 1, 0, 1.0, 5.0, 0.0, 0, 0.0),
+            ("a", "1", "/p", None, 9, 1, 0, 0, 1.0, 5.0, 5.0, 0, 0.0),
         ]
         assert state.floors == {("a", "1"): 7}
         assert state.counts == [("differences", ("a", "1", "name"), 3, 1.0, 5.0)]

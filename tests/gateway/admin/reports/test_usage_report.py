@@ -73,14 +73,14 @@ async def test_the_json_report_fails_if_the_store_becomes_unreachable() -> None:
         await anext(pieces)
 
 
-def test_the_table_has_a_row_for_each_client_and_endpoint() -> None:
+def test_the_table_has_a_row_for_each_client_and_operation() -> None:
     assert [
         " ".join(line.split()) for line in usage_table(usage(viewed(totals()))).splitlines()
     ] == [
-        "CLIENT API VERSION ENDPOINT COUNT REFUSED FAILED FIRST LAST SERVED",
-        f"(anonymous) person 1 /p 7 0 0 {THEN} {THEN} {THEN}",
-        f"acme person 1 /p 5 1 2 {THEN} {THEN} {THEN}",
-        f"late person 2 /p 3 3 0 {THEN} {THEN} never",
+        "CLIENT API VERSION OPERATION COUNT REFUSED REJECTED FAILED FIRST LAST SERVED",
+        f"(anonymous) person 1 /p 7 0 0 0 {THEN} {THEN} {THEN}",
+        f"acme person 1 /p 5 1 0 2 {THEN} {THEN} {THEN}",
+        f"late person 2 /p 3 3 0 0 {THEN} {THEN} never",
         "Counted since 1970-01-01T00:00:05Z.",
     ]
 

@@ -17,7 +17,7 @@ async def test_documented_operations_are_returned_with_their_endpoints(tmp_path:
     operations = DocumentedOperations(tmp_path)
     found = await operations.find(rules, KEY)
     assert found is not None
-    assert {*found} == {
+    assert {each[::2] for each in found} == {
         ("GET", "/v{version}/loans"),
         ("POST", "/v{version}/loans"),
         ("GET", "/v{version}/loans/{id}"),
@@ -55,5 +55,7 @@ async def test_a_hanging_document_server_delays_each_call_only_briefly(tmp_path:
     assert await operations.find(rules, KEY) is None
     go_on.set()
     operations.patience = 10
-    assert await operations.find(rules, KEY) == frozenset({("GET", "/v{version}/loans")})
+    (found,) = await operations.find(rules, KEY) or [None]
+    assert found is not None
+    assert (found.method, found.endpoint) == ("GET", "/v{version}/loans")
     server.close()
