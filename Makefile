@@ -139,6 +139,7 @@ lock: ## pin requirements/*.txt anew from requirements/*.in and pyproject.toml
 	$(LOCK) requirements/fuzz.in --output-file requirements/fuzz.txt
 	$(LOCK) requirements/page.in --output-file requirements/page.txt
 	$(LOCK) requirements/clients.in --output-file requirements/clients.txt
+	$(LOCK) requirements/clients-pygithub-1.in --output-file requirements/clients-pygithub-1.txt
 	$(LOCK) requirements/clients-stripe-5.in --output-file requirements/clients-stripe-5.txt
 	$(LOCK) requirements/audit.in --output-file requirements/audit.txt
 	$(LOCK) requirements/lock.in --output-file requirements/lock.txt
@@ -181,11 +182,11 @@ $(VENV)/fuzz.stamp: $(VENV)/test.stamp requirements/fuzz.txt
 	@touch $@
 
 # The clients have an environment of their own: what they need must not replace what the gateway needs.
-$(VENV)/clients.stamp: $(VENV)/test.stamp requirements/clients.txt requirements/clients-stripe-5.txt
+$(VENV)/clients.stamp: $(VENV)/test.stamp requirements/clients.txt requirements/clients-pygithub-1.txt requirements/clients-stripe-5.txt
 	@$(PYTHON) -m venv --clear $(VENV)/clients
 	@$(VENV)/clients/bin/python -m pip install $(PINNED) --requirement requirements/clients.txt
-	@$(VENV)/clients/bin/python -m pip install $(PINNED) --target $(VENV)/clients/stripe-5 \
-		--requirement requirements/clients-stripe-5.txt
+	@for client in pygithub-1 stripe-5; do $(VENV)/clients/bin/python -m pip install $(PINNED) \
+		--target $(VENV)/clients/$$client --requirement requirements/clients-$$client.txt || exit 1; done
 	@touch $@
 
 $(VENV)/node.stamp: $(VENV)/clients.stamp tests/clients/package.json tests/clients/package-lock.json

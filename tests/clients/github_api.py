@@ -1,4 +1,4 @@
-"""A stand-in for the REST API of GitHub with some features that 2026-03-10 removed or kept.
+"""A stand-in for the REST API of GitHub with the breaking changes of 2026-03-10.
 
 https://docs.github.com/en/rest/about-the-rest-api/breaking-changes
 """
@@ -20,19 +20,25 @@ FILES = {
 }
 
 
+SQUASH_TITLES = {True: "PR_TITLE", False: "COMMIT_OR_PR_TITLE"}
+
+
 class GitHub(StandIn):
     """Reads the version from the header X-GitHub-Api-Version."""
 
-    def __init__(self, default: str = OLDER) -> None:
+    def __init__(self, default: str = OLDER, only: str | None = None) -> None:
         super().__init__()
         self.default = default
+        self.only = only  # whatever version a request names
         self.files = dict(FILES)
         self.repo: dict[str, Any] = {"description": "First", "has_issues": True, "stars": 2**60}
+        self.repo |= {"default_branch": "main", "squash_merge_commit_title": "PR_TITLE"}
+        self.link: str | None = "https://example.com/secrets"
         self.issues = [self._new_issue(number, f"Issue {number}") for number in range(1, 6)]
         self.issues[1]["assignees"] = ["bob", "carol"]
 
     def version(self, request: Request) -> str:
-        return request.headers.get("x-github-api-version", self.default)
+        return self.only or request.headers.get("x-github-api-version", self.default)
 
     def told(self, version: str) -> dict[str, str]:
         return {"X-GitHub-Api-Version-Selected": version}
@@ -77,9 +83,20 @@ class GitHub(StandIn):
     def list_repos(self, request: Request) -> Response:
         return Response(body=[self._repo(request)])
 
+    @route("POST", "/orgs/acme/repos")
+    def create_repo(self, request: Request) -> Response:
+        return _error(422 if self.older(request) else 451, "Trade controls apply")
+
     @route("PATCH", "/repos/alice/hello")
     def update_repo(self, request: Request) -> Response:
-        self.repo.update(request.json())
+        new = request.json()
+        if removed := {"has_downloads", "use_squash_pr_title_as_default"} & new.keys():
+            if not self.older(request):
+                return _error(422, f"Invalid properties {sorted(removed)}")
+            if "use_squash_pr_title_as_default" in new:
+                by_title = new.pop("use_squash_pr_title_as_default")
+                new["squash_merge_commit_title"] = SQUASH_TITLES[by_title]
+        self.repo.update(new)
         return Response(body=self._repo(request))
 
     @route("DELETE", "/repos/alice/hello")
@@ -115,7 +132,7 @@ class GitHub(StandIn):
             errors = [{"resource": "Issue", "code": "missing_field", "field": "title"}]
             return _error(422, "Validation Failed", errors=errors)
         issue = self._new_issue(len(self.issues) + 1, new["title"])
-        issue |= {"body": new.get("body"), "assignees": new.get("assignees", [])}
+        issue |= {"body": new.get("body"), "assignees": self._assignees(request, new) or []}
         self.issues.append(issue)
         body = self._issue(request, issue)
         return Response(201, body, {"Location": body["url"]})
@@ -128,8 +145,9 @@ class GitHub(StandIn):
 
     @route("PATCH", "/repos/alice/hello/issues/([0-9]+)")
     def update_issue(self, request: Request, number: str) -> Response:
-        issue = self.issues[int(number) - 1]
-        issue.update(request.json())
+        issue, new = self.issues[int(number) - 1], request.json()
+        assignees = self._assignees(request, new)
+        issue.update(new if assignees is None else {**new, "assignees": assignees})
         return Response(body=self._issue(request, issue))
 
     @route("PUT", "/repos/alice/hello/issues/([0-9]+)/lock")
@@ -151,7 +169,8 @@ class GitHub(StandIn):
             kind = "file" if self.older(request) else "submodule"
             return Response(body=[*listed, self._submodule(request, kind)])
         if path == "lib":
-            return Response(body=self._submodule(request, "submodule"))
+            link = {"submodule_git_url": "git://example.com/lib.git"}
+            return Response(body={**self._submodule(request, "submodule"), **link})
         if path not in self.files:
             return _error(404, "Not Found")
         raw = re.search(r"application/vnd\.github\.(v[34]\.)?raw(\+json)?", self._accept(request))
@@ -175,15 +194,128 @@ class GitHub(StandIn):
         suite = {"id": 9, "url": url, "status": "queued"}
         return Response(body={**suite, "repository": self._repo(request)})
 
+    @route("GET", "/repos/alice/hello/pulls")
+    def list_pulls(self, request: Request) -> Response:
+        return Response(body=[self._pull(request)])
+
+    @route("GET", "/repos/alice/hello/pulls/1")
+    def get_pull(self, request: Request) -> Response:
+        return Response(body=self._pull(request))
+
+    @route("GET", "/events")
+    def list_events(self, request: Request) -> Response:
+        payload = {"action": "opened", "issue": self._issue(request, self.issues[1])}
+        return Response(body=[{"id": "1", "type": "IssuesEvent", "payload": payload}])
+
+    @route("GET", "/search/issues")
+    def search_issues(self, request: Request) -> Response:
+        items = [self._issue(request, self.issues[1])]
+        return Response(body={"total_count": 1, "incomplete_results": False, "items": items})
+
+    @route("POST", "/repos/alice/hello/actions/workflows/ci/dispatches")
+    def dispatch(self, request: Request) -> Response:
+        details = request.json().pop("return_run_details", None)
+        if details is not None and not self.older(request):
+            return _error(422, "Invalid property return_run_details")
+        run = {"workflow_run_id": 3, "run_url": f"{request.base}/repos/alice/hello/actions/runs/3"}
+        return Response(204) if self.older(request) and not details else Response(200, run)
+
+    @route("GET", "/repos/alice/hello/code-scanning/analyses/4")
+    def get_analysis(self, request: Request) -> Response:
+        kind = "application/json+sarif" if self.older(request) else "application/sarif+json"
+        return Response(body={"version": "2.1.0", "runs": []}, headers={"Content-Type": kind})
+
+    @route("GET", "/repos/alice/hello/attestations/sha256:1")
+    def list_attestations(self, request: Request) -> Response:
+        one = {"repository_id": 1, "bundle_url": "https://example.com/bundle"}
+        bundle = {"bundle": {"mediaType": "application/json"}} if self.older(request) else {}
+        return Response(body={"attestations": [{**one, **bundle}]})
+
+    @route("GET", "/orgs/acme")
+    def get_org(self, request: Request) -> Response:
+        org: dict[str, Any] = {
+            "login": "acme",
+            "secret_scanning_push_protection_custom_link": self.link,
+        }
+        if self.older(request):
+            org["secret_scanning_push_protection_custom_link_enabled"] = self.link is not None
+        return Response(body=org)
+
+    @route("PATCH", "/orgs/acme")
+    def update_org(self, request: Request) -> Response:
+        new = request.json()
+        if "secret_scanning_push_protection_custom_link_enabled" in new and not self.older(request):
+            return _error(422, "Invalid property")
+        self.link = new.get("secret_scanning_push_protection_custom_link", self.link)
+        return self.get_org(request)
+
+    @route("DELETE", "/orgs/acme|/orgs/acme/members/bob")
+    def refuse_by_trade_controls(self, request: Request) -> Response:
+        return _error(403 if self.older(request) else 451, "Trade controls apply")
+
+    @route("PUT", "/orgs/acme/dependabot/secrets/KEY")
+    def put_secret(self, request: Request) -> Response:
+        ids = request.json()["selected_repository_ids"]
+        if not self.older(request) and any(isinstance(one, str) for one in ids):
+            return _error(422, "selected_repository_ids has to be a list of integers")
+        return Response(201, {})
+
+    @route("DELETE", "/app/installations/5")
+    def delete_installation(self, request: Request) -> Response:
+        return Response(204) if self.older(request) else Response(202, {})
+
+    @route("GET", "/advisories")
+    def list_advisories(self, request: Request) -> Response:
+        score = {"vector_string": "CVSS:3.1/AV:N", "score": 9.8}
+        advisory = {"ghsa_id": "GHSA-1", "cvss_severities": {"cvss_v3": score, "cvss_v4": None}}
+        return Response(body=[{**advisory, "cvss": score} if self.older(request) else advisory])
+
+    @route("GET", "/")
+    def get_root(self, request: Request) -> Response:
+        urls = {"current_user_url": f"{request.base}/user", "emojis_url": f"{request.base}/emojis"}
+        if self.older(request):
+            urls |= {f"{name}_url": f"{request.base}/{name}" for name in ("authorizations", "hub")}
+        return Response(body=urls)
+
+    @route("GET", "/user/emails")
+    def list_emails(self, request: Request) -> Response:
+        emails = [{"email": "ann@example.com", "primary": True}]
+        return Response(body=[one["email"] for one in emails] if self._beta(request) else emails)
+
+    @route("POST", "/hub")
+    def subscribe(self, request: Request) -> Response:
+        return Response(204) if self.older(request) else _error(404, "Not Found")
+
     def older(self, request: Request) -> bool:
         return self.version(request) == OLDER
+
+    def _beta(self, request: Request) -> bool:
+        return self.older(request) and "application/vnd.github.beta+json" in self._accept(request)
+
+    def _assignees(self, request: Request, new: dict[str, Any]) -> list[str] | None:
+        """Remove the assignees from a new issue or an update, and return them."""
+        single: list[str] | None = None
+        if "assignee" in new and self.older(request):
+            single = [login for login in [new.pop("assignee")] if login]
+        return new.pop("assignees", single)  # type: ignore[no-any-return]
+
+    def _pull(self, request: Request) -> dict[str, Any]:
+        issue = self._issue(request, self.issues[1])
+        ends = {end: {"ref": end, "repo": self._repo(request)} for end in ("head", "base")}
+        merged = {"merge_commit_sha": "e" * 40} if self.older(request) else {}
+        url = f"{request.base}/repos/alice/hello/pulls/1"
+        return {**issue, **ends, **merged, "url": url, "merged_at": None}
 
     def _repo(self, request: Request) -> dict[str, Any]:
         url = f"{request.base}/repos/alice/hello"
         repo = {"id": 1, "name": "hello", "full_name": "alice/hello", "url": url, **self.repo}
-        repo["parent"] = {"id": 2, "name": "origin", "url": f"{request.base}/repos/bob/origin"}
+        repo["parent"] = {"id": 2, "has_issues": True, "url": f"{request.base}/repos/bob/origin"}
         if self.older(request):
             repo["has_downloads"] = repo["parent"]["has_downloads"] = True
+            by_title = repo["squash_merge_commit_title"] == SQUASH_TITLES[True]
+            repo["use_squash_pr_title_as_default"] = by_title
+        if self._beta(request):
+            repo["master_branch"] = repo["default_branch"]
         return repo
 
     def _issue(self, request: Request, issue: dict[str, Any]) -> dict[str, Any]:
@@ -206,8 +338,7 @@ class GitHub(StandIn):
 
     def _submodule(self, request: Request, kind: str) -> dict[str, Any]:
         url = f"{request.base}/repos/alice/hello/contents/lib?ref=main"
-        sub = {"type": kind, "name": "lib", "path": "lib", "url": url, "sha": "a" * 40}
-        return {**sub, "submodule_git_url": "git://example.com/lib.git"}
+        return {"type": kind, "name": "lib", "path": "lib", "url": url, "sha": "a" * 40}
 
     def _accept(self, request: Request) -> str:
         return request.headers.get("accept", "")

@@ -1,7 +1,6 @@
-// Call the API of GitHub with Octokit: `node octokit.mjs BASE_URL (header|accept) VERSION`.
-import { Octokit } from "@octokit/rest";
-
-const [base, mechanism, version] = process.argv.slice(2);
+// Call the API of GitHub with Octokit: `node octokit.mjs BASE_URL (header|accept) VERSION PACKAGE`.
+const [base, mechanism, version, packageName] = process.argv.slice(2);
+const { Octokit } = await import(packageName);
 const quiet = () => {};
 const octokit = new Octokit({
   baseUrl: base,
@@ -31,6 +30,11 @@ const notModified = async () => {
 const older = version === "3" || version === "2022-11-28";
 const vendor = byHeader ? "application/vnd.github" : `application/vnd.github.v${version}`;
 
+const beta = "application/vnd.github.beta+json";
+const link = "secret_scanning_push_protection_custom_link";
+const form = (inOlder, inNewer) => (older ? inOlder : inNewer);
+const assigned = (login) => form({ assignee: login }, { assignees: login ? [login] : [] });
+
 const calls = {
   "get": () => whole(repos.get(repo)),
   "head": () => whole(octokit.request("HEAD /repos/{owner}/{repo}", repo)),
@@ -57,6 +61,57 @@ const calls = {
   "check suite": () => whole(checks.getSuite({ ...repo, check_suite_id: 9 })),
   "rate limit": () => whole(rateLimit.get()),
   "create a team": () => whole(teams.create({ org: "acme", name: "T", ...(older ? { permission: "push" } : {}) })),
+  "assign": () => whole(issues.update({ ...repo, issue_number: 2, ...assigned("bob") })),
+  "unassign": () => whole(issues.update({ ...repo, issue_number: 2, ...assigned(null) })),
+  "assign a new one": () => whole(issues.create({ ...repo, title: "Newest", ...assigned("bob") })),
+  "squash": () =>
+    whole(
+      repos.update({
+        ...repo,
+        ...form(
+          { use_squash_pr_title_as_default: false, has_downloads: true },
+          { squash_merge_commit_title: "COMMIT_OR_PR_TITLE" },
+        ),
+      }),
+    ),
+  "events": () => whole(octokit.request("GET /events")),
+  "search": () => whole(octokit.request("GET /search/issues?q=two")),
+  "pulls": () => whole(octokit.rest.pulls.list(repo)),
+  "pull": () => whole(octokit.rest.pulls.get({ ...repo, pull_number: 1 })),
+  "dispatch": () =>
+    whole(octokit.rest.actions.createWorkflowDispatch({ ...repo, workflow_id: "ci", ref: "main" })),
+  "analysis": () =>
+    whole(
+      octokit.rest.codeScanning.getAnalysis({
+        ...repo,
+        analysis_id: 4,
+        headers: { accept: "application/sarif+json" },
+      }),
+    ),
+  "attestations": () =>
+    whole(octokit.request("GET /repos/{owner}/{repo}/attestations/sha256:1", repo)),
+  "organization": () => whole(octokit.rest.orgs.get({ org: "acme" })),
+  "update an organization": () =>
+    whole(
+      octokit.rest.orgs.update({ org: "acme", [link]: null, ...form({ [`${link}_enabled`]: false }, {}) }),
+    ),
+  "delete an organization": () => whole(octokit.rest.orgs.delete({ org: "acme" })),
+  "remove a member": () => whole(octokit.rest.orgs.removeMember({ org: "acme", username: "bob" })),
+  "create a repository": () => whole(repos.createInOrg({ org: "acme", name: "new" })),
+  "secret": () =>
+    whole(
+      octokit.request("PUT /orgs/{org}/dependabot/secrets/KEY", {
+        org: "acme",
+        selected_repository_ids: form(["1", 2], [1, 2]),
+      }),
+    ),
+  "delete an installation": () =>
+    whole(octokit.rest.apps.deleteInstallation({ installation_id: 5 })),
+  "advisories": () => whole(octokit.request("GET /advisories")),
+  "root": () => whole(octokit.rest.meta.root()),
+  "beta": () => whole(repos.get({ ...repo, headers: { accept: beta } })),
+  "beta, emails": () => whole(octokit.request("GET /user/emails", { headers: { accept: beta } })),
+  "hub": () => whole(octokit.request("POST /hub")),
   "delete": () => whole(repos.delete(repo)),
 };
 
