@@ -113,10 +113,9 @@ def test_the_examples_of_query_parameters_are_found() -> None:
 
 @pytest.mark.parametrize(("written", "newer", "older"), CHANGES)
 def test_a_query_is_converted_as_in_the_example(written: str, newer: str, older: str) -> None:
-    entry = ParameterConfig.model_validate_json(json.dumps(yaml.safe_load(written)))
-    ((_, section),) = entry.named().items()
+    entry = ParameterConfig.model_validate_json(json.dumps(yaml.safe_load(f"{{ {written} }}")))
     mistakes = Mistakes()
-    change = section.parameter_change(BuildContext((), mistakes, header=False))
+    change = entry.compile(BuildContext((), mistakes, header=False))
     assert change is not None
     assert not mistakes.found
     assert rewrite_query(newer, in_direction([change], upwards=False)) == older

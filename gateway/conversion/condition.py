@@ -1,5 +1,6 @@
 """Conditions: changes that apply only where a field has a certain value or type."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -8,6 +9,12 @@ from gateway.conversion.change import Change, DirectedChange, in_arrays, keeping
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.document import PLAIN, Document, JsonForm, JsonObject, Number, reach
 from gateway.conversion.field_path import Keys, Scope, keys_of
+from gateway.conversion.parameter_change import (
+    LineStep,
+    ParameterChange,
+    ParameterLines,
+    Spelling,
+)
 from gateway.conversion.scalars import NUMBER_TEXT, Scalar, exact, spelt
 from gateway.conversion.schema import (
     Flat,
@@ -23,6 +30,8 @@ from gateway.conversion.schema import (
 from gateway.conversion.steps import BODY, ConversionStep, ConversionTask, fuse
 
 _TYPES = {"string": "text", "integer": "number"}
+# The end of the name of a list's value: `expand[0]` belongs to `expand[]`.
+_INDEX = re.compile(r"\[[0-9]+\]\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +60,16 @@ class Condition:
         if form.of_places and not isinstance(value, dict | list):
             return None
         return self._accepts(value, typed=form.typed) != self.negated
+
+    def holds_in(self, lines: ParameterLines, spelling: Spelling) -> bool:
+        """Return whether one of the values of a parameter fulfils the condition."""
+        key = spelling.key(self.keys[0])
+        found = (
+            spelling.read(line.value or "")
+            for line in lines
+            if line.key == key or (key.endswith("[]") and _INDEX.sub("[]", line.key) == key)
+        )
+        return any(self._accepts(value, typed=False) for value in found) != self.negated
 
     def split(self, flat: Flat, image: SchemaImage) -> tuple[object, object]:
         """Divide the schema of objects into those that fulfil the condition and all others.
@@ -181,6 +200,24 @@ def conditional(change: Change, conditions: Conditions, *, in_patch: bool = Fals
         patch=patch,
         lenient=lambda: conditional(keeping_unfit(change), conditions, in_patch=in_patch),
         of_documents=None if documents is None else conditional(documents, conditions),
+    )
+
+
+def conditional_parameter(
+    change: ParameterChange, newer: Condition, older: Condition
+) -> ParameterChange:
+    def directed(step: LineStep, condition: Condition) -> LineStep:
+        def rewrite(lines: ParameterLines, spelling: Spelling) -> ParameterLines:
+            return step(lines, spelling) if condition.holds_in(lines, spelling) else lines
+
+        return rewrite
+
+    lenient = change.lenient
+    return replace(
+        change,
+        up=directed(change.up, older),
+        down=directed(change.down, newer),
+        lenient=None if lenient is None else conditional_parameter(lenient, newer, older),
     )
 
 

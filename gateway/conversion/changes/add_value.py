@@ -63,6 +63,8 @@ _SAFE = ",;:"
 
 
 class _ListSection(ChangeSection):
+    shares_list = True
+
     field: NonEmptyText
     """The list: an array, a repeated parameter, or a repeated form field. If a request has no other
     value, the name sets how the value is written: `expand[]`, `expand[0]` or `expand`."""

@@ -183,10 +183,12 @@ class ChangeSection(SectionModel):
     Attributes:
         inverse: Whether the model declares the inverse of the change that `compile_body`,
             `compile_parameter` and `own_losses` describe; see `opposite`.
+        shares_list: Whether other changes may also add values to the list that it changes.
     """
 
     keyword: ClassVar[str] = ""
     inverse: ClassVar[bool] = False
+    shares_list: ClassVar[bool] = False
 
     @property
     def varies(self) -> bool:

@@ -91,6 +91,9 @@ class ChangeEntry(SectionModel, Generic[S]):
     allow_loss: Reason | None = None
     """The reason why the change may lose data. `check` lists its losses with this reason instead of
     warning about them. By default, `check` warns about them."""
+    when: When | None = None
+    """The condition under which the change applies, for each object. By default, it always
+    applies."""
 
     @classmethod
     def __get_pydantic_core_schema__(
@@ -136,10 +139,6 @@ class ChangeConfig(ChangeEntry[BodySection]):
 
     changes = CHANGES
 
-    when: When | None = None
-    """The condition under which the change applies, for each object. By default, it always
-    applies."""
-
     def compile(self, context: BuildContext) -> Change | None:
         """Return the change, or None after recording a mistake; `context` is that of the entry."""
         found = self.only(context)
@@ -168,6 +167,8 @@ class ParameterConfig(ChangeEntry[ParameterSection]):
     def compile(self, context: BuildContext) -> ParameterChange | None:
         found = self.only(context)
         change = None if found is None else found[0].parameter_change(found[1])
+        if change is not None and self.when is not None:
+            change = self.when.applied_to_parameter(change, context.inside("when"))
         policy = self.policy(context.at)
         if change is None or policy is None:
             return change

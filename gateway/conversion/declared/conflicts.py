@@ -166,27 +166,33 @@ def _uses_of(
     parts: Sequence[Part], key: str, spelling: Callable[[str], str] = str
 ) -> Iterator[_Use]:
     for part in parts:
-        uses: Iterable[tuple[Location, FieldUse, str]] = (
+        uses: Iterable[tuple[Location, FieldUse, str, bool]] = (
             (
-                (change.at, change.field_use, change.use)
+                (change.at, change.field_use, change.use, change.section.shares_list)
                 for change in part.changes()
                 if not change.is_conditional
             )
             if key == "changes"
-            else ((at, section.parameter_use, "") for at, section in _parameters(part, key))
+            else (
+                (at, section.parameter_use, "", section.shares_list)
+                for at, section in _parameters(part, key)
+            )
         )
-        for at, one, use in uses:
-            yield _Use(
-                at,
-                tuple(spelling(field) for field in one.takes if field != WHOLE),
-                tuple(spelling(field) for field in one.makes if field != WHOLE),
-                use,
+        for at, one, use, shared in uses:
+            takes, makes = (
+                tuple(spelling(field) for field in fields if field != WHOLE)
+                for fields in (one.takes, one.makes)
+            )
+            yield (
+                _Use(at, takes or makes, makes or takes, use)
+                if shared
+                else _Use(at, takes, makes, use)
             )
 
 
 def _parameters(part: Part, key: str) -> Iterator[tuple[Location, ParameterSection]]:
     for index, entry in enumerate(getattr(part.config, key)):
-        for name, section in entry.named().items():
+        for name, section in entry.named().items() if entry.when is None else ():
             yield (*part.at, key, index, name), section
 
 

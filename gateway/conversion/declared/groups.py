@@ -1,6 +1,7 @@
 """Groups: named lists of changes of an object, which `use` applies."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from gateway.base.mistakes import Location, Mistakes, place
@@ -10,6 +11,8 @@ from gateway.conversion.changes.field_use import FieldUse
 from gateway.conversion.changes.registry import ChangeConfig
 from gateway.conversion.changes.unfit_option import UnfitOption
 from gateway.conversion.changes.use import Use
+from gateway.conversion.changes.when import When
+from gateway.conversion.field_path import parse_scopes
 from gateway.conversion.version_step import VersionLink
 
 GroupConfigs = Mapping[str, Sequence[ChangeConfig]]
@@ -22,6 +25,8 @@ class DeclaredChange(NamedTuple):
         place: The path to the object that the change applies to; empty for the body itself.
         unfit: The policy of the change or of the `use` that applies it; None without one.
         used_place: The path to the object that the `use` in the conversion applies to.
+        conditions: The conditions of each `use` that applies the change, outermost first, with the
+            paths to the objects that have the fields of the conditions.
     """
 
     at: Location
@@ -33,16 +38,26 @@ class DeclaredChange(NamedTuple):
     is_conditional: bool = False
     unfit: UnfitOption | None = None
     used_place: str = ""
+    conditions: tuple[tuple[str, When], ...] = ()
 
     @property
     def use(self) -> str:
         return f" (of a group, used by {place(self.used)})" if self.used else ""
 
-    def change(self, link: VersionLink) -> Change | None:
-        if self.entry is None:
-            return None
+    def change(self, link: VersionLink) -> tuple[Change | None, str]:
+        """Return the compiled change, and the path to the object that it applies to.
+
+        With conditions, this object has the field of the outermost condition.
+        """
         context = BuildContext(self.at[:-1], Mistakes(), {}, (link.older, link.newer))
-        return self.entry.compile(context)
+        made = None if self.entry is None else self.entry.compile(context)
+        place = self.place
+        for at, when in reversed(self.conditions):
+            if made is not None:
+                inner = place[len(at) :].lstrip(".")
+                scopes = (*(parse_scopes(inner) if inner else ()), *made.scopes)
+                made, place = when.applied(replace(made, scopes=scopes), context), at
+        return made, place
 
     @property
     def field_use(self) -> FieldUse:
@@ -99,7 +114,9 @@ def _expanded(
     if not isinstance(use, Use):
         yield one
         return
-    used = one.used or one.at
+    used, conditions = one.used or one.at, one.conditions
+    if one.entry is not None and one.entry.when is not None:
+        conditions = (*conditions, (one.place, one.entry.when))
     for where in use.at or ("",):
         outer = ".".join(part for part in (one.place, where) if part)
         if use.group in inside:
@@ -115,6 +132,7 @@ def _expanded(
                 inner = DeclaredChange(
                     at, section, outer, used, reason, entry, has_condition, unfit, place_of_use
                 )
+                inner = inner._replace(conditions=conditions)
                 yield from _expanded(inner, groups, groups_at, inside | {use.group})
 
 

@@ -178,8 +178,11 @@ def _value(place: _Place, target: _Place, value: Raw, convert: _JsonConversion) 
         found = Raw(convert(_holder(place, value)))
     except ConversionError as error:
         raise error.moved(partial(_in_operation, place)) from None
-    for part in target:
+    for depth, part in enumerate(target):
         level = _level.decode(found)
+        if isinstance(level, list) and len(level) > 1:  # `add_value` has added the other elements
+            added = _elements(convert(_holder(place, _NULL)), target[:depth])
+            level = [one for one in level if bytes(one) not in added]
         if isinstance(level, dict) and part in level:
             found = level[part]
         elif isinstance(level, list) and len(level) == 1:
@@ -187,6 +190,14 @@ def _value(place: _Place, target: _Place, value: Raw, convert: _JsonConversion) 
         else:
             _refuse("a value that the other version cannot hold", "value")
     return found
+
+
+def _elements(document: bytes, place: _Place) -> list[bytes]:
+    """Return the elements that changes have added to an array of one null."""
+    found = msgspec.json.decode(document)
+    for part in place:
+        found = found[0] if isinstance(found, list) else found[part]
+    return [msgspec.json.encode(one) for one in found if one is not None]
 
 
 def _in_operation(place: _Place, found: ErrorPlace) -> ErrorPlace:

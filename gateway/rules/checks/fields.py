@@ -271,7 +271,7 @@ def _listed(part: Part, key: str, *, upwards: bool) -> Iterator[_ParameterLookUp
 
 def _carried(part: Part, place: str, *, upwards: bool) -> Iterator[_ParameterLookUp]:
     for change in part.changes():
-        compiled = change.change(part.link)
+        compiled, _ = change.change(part.link)
         carried = None if compiled is None else compiled.carried
         if carried is not None and carried.in_newer is upwards:
             header = carried.place.field_name
@@ -417,7 +417,8 @@ class _LookUp:
     """The search for one field of one change in many bodies.
 
     `taken` is true if a body has the field before the earlier changes are applied; `bodies` lack it
-    when the change is applied.
+    when the change is applied. `shares_list` is that of the change, which names the form field
+    `a[]` without backslashes.
     """
 
     inner: tuple[int, str]
@@ -425,6 +426,7 @@ class _LookUp:
     at: Location
     use: str
     other: str = ""
+    shares_list: bool = False
     presences: set[Presence] = field(default_factory=set)
     taken: bool = False
     bodies: list[BodyFields] = field(default_factory=list)
@@ -435,7 +437,7 @@ class _LookUp:
             names.update(body.names())
             if len(names) > _MANY:
                 break
-        return names
+        return {name.replace(r"\[\]", "[]") for name in names} if self.shares_list else names
 
 
 @dataclass(slots=True)
@@ -481,6 +483,7 @@ class _Walk:
                         change.at,
                         change.use,
                         renamed(use, upwards=self.upwards),
+                        change.section.shares_list,
                     )
                     found = self.look_ups.setdefault((used, change.at, one.name), new)
                     found.presences.add(found_as)
@@ -492,7 +495,7 @@ class _Walk:
                     self.clashes.setdefault((_used_at(change), change.at), (change, clash))
                 for one in missing:  # so that later changes do not report the field again
                     assume(one, fields)
-                fields.apply(change.change(part.link), change.place, upwards=self.upwards)
+                fields.apply(*change.change(part.link), upwards=self.upwards)
 
     def _sought(self, use: FieldUse) -> Iterator[SoughtField]:
         return sought(use, upwards=self.upwards)

@@ -164,7 +164,7 @@ class _Check(NamedTuple):
                             reason = change.allow_loss or part.config.allow_loss
                             yield f"{loss.text}{where}", reason
                 if body is not None:
-                    body.apply(change.change(part.link), change.place, upwards=self._upwards)
+                    body.apply(*change.change(part.link), upwards=self._upwards)
 
 
 def _is_there(use: FieldUse, body: BodyFields, *, upwards: bool) -> bool:

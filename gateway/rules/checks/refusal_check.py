@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from gateway.base.mistakes import Location, Mistakes
+from gateway.conversion.changes.change_section import BuildContext
 from gateway.conversion.changes.unfit_option import policy_of
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.declared.conversion import Part
@@ -30,6 +31,7 @@ _REMEDY = "set unfit to keep, omit or refuse such values"
 _INTENDED = "set unfit: refuse if this is intended"
 # A header value that has no usual form.
 _UNUSUAL = "?"
+_UNKNOWN = BuildContext((), Mistakes(), {})
 
 
 class _Bodies(NamedTuple):
@@ -160,8 +162,8 @@ def _refusals(bodies: _Bodies, *, upwards: bool) -> Iterator[_Refusals]:
         is_open = "unfit" not in part.config.model_fields_set
         changes = list(part.changes())
         for change in changes if upwards else reversed(changes):
-            compiled = change.change(part.link)
-            misfits = fields.apply(compiled, change.place, upwards=upwards)
+            compiled, place = change.change(part.link)
+            misfits = fields.apply(compiled, place, upwards=upwards)
             if misfits and is_open and change.unfit is None:
                 remedy = _INTENDED if compiled is not None and compiled.whole else _REMEDY
                 label = _label(change, upwards=upwards)
@@ -172,7 +174,8 @@ def _refusals(bodies: _Bodies, *, upwards: bool) -> Iterator[_Refusals]:
 def _of_headers(part: Part, *, upwards: bool) -> Iterator[_Refusals]:
     for index, entry in enumerate(part.config.headers):
         ((keyword, section),) = entry.named().items()
-        change, use = part.link.headers[index], section.parameter_use
+        change, use = section.parameter_change(_UNKNOWN), section.parameter_use
+        assert change is not None  # `compile` has refused the configuration otherwise
         names = use.takes if upwards else use.makes
         lines = [ParameterLine(name.lower(), name, _UNUSUAL) for name in names]
         try:
@@ -213,7 +216,7 @@ def _check_omissions(
     for part in bodies.parts:
         changes = list(part.changes())
         for change in reversed(changes) if upwards else changes:
-            compiled = change.change(part.link)
+            compiled, place = change.change(part.link)
             unfit = part.config.unfit if change.unfit is None else change.unfit
             omits = policy_of(unfit, "").responses is Unfit.OMIT
             if omits and BodyFields({}).apply(compiled, "", upwards=upwards):
@@ -228,7 +231,7 @@ def _check_omissions(
                             " unfit: refuse or keep for this change",
                             *change.at,
                         )
-            fields.apply(compiled, change.place, upwards=not upwards)
+            fields.apply(compiled, place, upwards=not upwards)
 
 
 def _listed(names: Sequence[str], most: int) -> str:

@@ -9,12 +9,13 @@ from gateway.base.mistakes import Mistakes
 from gateway.conversion.chain import BodyConversion
 from gateway.conversion.change import Change
 from gateway.conversion.changes.change_section import BuildContext
-from gateway.conversion.changes.registry import ChangeConfig
+from gateway.conversion.changes.registry import ChangeConfig, ParameterConfig
 from gateway.conversion.changes.rename import rename
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.formats import json_body
 from gateway.conversion.formats.form_body import convert_form
 from gateway.conversion.formats.json_patch import convert_patch
+from gateway.conversion.parameter_change import FIELDS, in_direction, parse_query, rewrite_query
 from gateway.conversion.version_step import Direction, VersionLink
 from gateway.versions.version import Version
 
@@ -176,3 +177,58 @@ def test_a_text_of_a_form_that_contains_a_number_counts_as_a_number(
     change = {"rename": {"field": "sum", "to": "total"}, "when": {"field": "n", "is": value}}
     made = convert_form(f"{form}&total=1".encode(), upgrade(change))
     assert made == (f"{form}&sum=1" if is_converted else f"{form}&total=1").encode()
+
+
+def of_parameters(change: str, **when: Any) -> Any:
+    declared = {change: {"field": "size", "value": "9"}, "when": when}
+    made = ParameterConfig.model_validate_json(json.dumps(declared)).compile(
+        BuildContext(("query", 0), Mistakes())
+    )
+    assert made is not None
+    return made
+
+
+@pytest.mark.parametrize(
+    ("when", "query", "applies"),
+    [
+        ({"field": "mode", "is": "new"}, "mode=new", True),
+        ({"field": "mode", "is": "new"}, "mode=%6Eew", True),
+        ({"field": "mode", "is": "new"}, "mode=newer", False),
+        ({"field": "mode", "is": ["a", True, 7]}, "mode=true", True),
+        ({"field": "mode", "is": ["a", True, 7]}, "mode=7", True),
+        ({"field": "mode", "is": "new"}, "mode=old&mode=new", True),
+        ({"field": "mode", "is": "new"}, None, False),
+        ({"field": "mode", "is_not": "new"}, None, True),
+        ({"field": "mode", "is_not": "new"}, "mode=new", False),
+        ({"field": "mode", "type": "text"}, "mode", True),
+        ({"field": "mode", "type": "text"}, "other=1", False),
+        ({"field": "expand[]", "is": "b"}, "expand[0]=a&expand%5B1%5D=b", True),
+        ({"field": "expand[]", "is": "b"}, "expand[]=b", True),
+        ({"field": "expand[0]", "is": "b"}, "expand[1]=b", False),
+        ({"field": "x", "is": "1", "older": {"field": "mode", "is": "new"}}, "mode=new", True),
+    ],
+)
+def test_a_change_of_parameters_applies_where_a_parameter_has_a_value(
+    when: Any, query: str | None, applies: bool
+) -> None:
+    up = in_direction([of_parameters("default", **when)], upwards=True)
+    made = rewrite_query(query, up)
+    assert made == ("&".join(filter(None, (query, "size=9"))) if applies else query)
+    if "older" not in when:
+        down = in_direction([of_parameters("remove", **when)], upwards=False)
+        assert rewrite_query(query, down) == made
+
+
+def test_conditions_on_header_fields_ignore_the_case_of_names() -> None:
+    change = of_parameters("default", field="X-Mode", **{"is": "new"})
+    lines = [line._replace(key=line.name.lower()) for line in parse_query("x-MODE=new")]
+    assert [line.key for line in change.up(lines, FIELDS)] == ["x-mode", "size"]
+
+
+def test_the_type_of_a_parameter_can_only_be_text() -> None:
+    declared = {"default": {"field": "a", "value": "9"}, "when": {"field": "b", "type": "object"}}
+    mistakes = Mistakes()
+    entry = ParameterConfig.model_validate_json(json.dumps(declared))
+    entry.compile(BuildContext(("query", 0), mistakes))
+    (mistake,) = mistakes.found
+    assert mistake.location == ("query", 0, "when", "type")

@@ -217,7 +217,7 @@ def test_a_change_converts_parameters_like_the_fields_of_a_body(spelling: Spelli
         except ValueError:  # there is no such change of parameters, or it has other keys
             continue
         ((keyword, form),) = named.items()
-        if None in sides or "[]" in written or keyword == "python":
+        if None in sides or "[]" in written or keyword == "python" or "when:" in written:
             continue
         mistakes = Mistakes()
         context = BuildContext((), mistakes, header=spelling is FIELDS)

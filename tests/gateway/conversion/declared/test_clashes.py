@@ -68,7 +68,15 @@ def test_conversions_without_common_messages_do_not_conflict(apart: str) -> None
         ],
         ["default: { field: a, value: null }", "type: { field: a, newer: number, older: text }"],
         ["join: { fields: [b, c], into: a }", "split: { field: d, into: [b, c] }"],
+        ["add_value: { field: 'a[]', value: x }", "add_value: { field: 'a[]', value: y }"],
+        ["remove_value: { field: a, value: x }", "remove_value: { field: a, value: y }"],
     ],
 )
 def test_changes_that_can_read_each_others_values_do_not_conflict(fitting: list[str]) -> None:
     loaded(edited(JOIN, "\n          - ".join(fitting)))
+
+
+@pytest.mark.parametrize("change", ["add_value", "remove_value"])
+def test_several_values_of_one_parameter_do_not_conflict(change: str) -> None:
+    values = ", ".join(f"{{ {change}: {{ field: 'a[]', value: {one} }} }}" for one in "xy")
+    loaded(edited(f"        changes:\n          - {JOIN}", f"        query: [ {values} ]"))

@@ -7,6 +7,7 @@ import pytest
 
 from gateway.conversion.chain import BodyConversion
 from gateway.conversion.change import Change
+from gateway.conversion.changes.add_value import SpelledList, add_value
 from gateway.conversion.changes.default import default
 from gateway.conversion.changes.entries import list_entries
 from gateway.conversion.changes.flatten import flatten
@@ -239,3 +240,31 @@ def test_changes_of_null_values_do_not_alter_the_path_of_an_array_element(
     link = VersionLink(Version(1, "1"), Version(2, "2"), (change,)).for_patch()
     (made,) = json.loads(convert_patch(body, BodyConversion((link,), direction)))
     assert made == {"op": "replace", **expected}
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ({"op": "add", "path": "/tags/-", "value": "y"}, None),
+        ({"op": "add", "path": "/tags/3", "value": "x"}, None),
+        ({"op": "test", "path": "/tags/0", "value": None}, None),
+        ({"op": "remove", "path": "/tags/0"}, None),
+        (
+            {"op": "replace", "path": "/tags", "value": ["y"]},
+            {"op": "replace", "path": "/tags", "value": ["y", "x"]},
+        ),
+        (
+            {"op": "add", "path": "/lines/1", "value": {"tags": ["y"]}},
+            {"op": "add", "path": "/lines/1", "value": {"tags": ["y", "x"]}},
+        ),
+        ({"op": "add", "path": "/lines/1/tags/-", "value": "y"}, None),
+    ],
+)
+def test_an_operation_on_an_element_adds_no_value_to_its_list(
+    older: dict[str, Any], newer: dict[str, Any] | None
+) -> None:
+    spelled = SpelledList("tags", "", "x")
+    changes = add_value((), ("tags",), spelled), add_value(LINES, ("tags",), spelled)
+    link = VersionLink(Version(1, "1"), Version(2, "2"), changes).for_patch()
+    made = convert_patch(json.dumps([older]).encode(), BodyConversion((link,), Direction.UP))
+    assert json.loads(made) == [newer or older]

@@ -295,6 +295,13 @@ UP, DOWN = "at this point of an upgrade", "at this point of a downgrade"
                 f"! no body of version 2 has 'books[].titel' {DOWN}; did you mean 'books[].title'?",
             ],
         ),
+        # `add_value` names the form field without backslashes.
+        (
+            cards(**{"expand[]": ()}),
+            cards(**{"expand[]": ()}),
+            ["add_value: { field: 'expnd[]', value: a }"],
+            [f"! no body of version 2 has 'expnd' {DOWN}; did you mean 'expand[]'?"],
+        ),
         # Each version has the name that is declared for the other version.
         (
             loan("items"),

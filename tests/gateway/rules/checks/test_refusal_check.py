@@ -145,6 +145,26 @@ def test_a_document_of_the_service_excludes_values_or_names_them(
     assert all(text.startswith(expected) for text in texts)
 
 
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [("door", []), ("order", ["map of 'state' can refuse the whole response of GET /orders"])],
+)
+def test_the_condition_of_a_use_excludes_objects_that_its_group_does_not_convert(
+    tmp_path: Path, kind: str, expected: list[str]
+) -> None:
+    use = "use: { group: item, at: [state] }, when: { field: kind, is: order }"
+    state = {"type": "object", "properties": {"state": {"enum": ["AJAR"]}}}
+    documented = document({"kind": {"const": kind}, "state": state}, ["kind"])
+    found = warned(tmp_path, f"changes: [ {{ {use} }} ]", documented)
+    assert [text.partition(":")[0] for text in found] == expected
+
+
+def test_a_conditional_change_of_a_header_field_can_refuse_responses(tmp_path: Path) -> None:
+    words = "{ map: { field: X-Mode, values: { fast: '1' } }, when: { field: X, is: 1 } }"
+    (found,) = warned(tmp_path, f"headers: [ {words} ]")
+    assert found.startswith("map of the header 'X-Mode' - ")
+
+
 def test_many_changes_with_the_same_reason_are_listed_in_few_warnings(tmp_path: Path) -> None:
     changes = ", ".join(f"{{ {TIME.replace('created', f'at{n}')} }}" for n in range(50))
     found = warned(tmp_path, f"changes: [ {changes} ]")
