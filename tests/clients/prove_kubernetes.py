@@ -17,7 +17,6 @@ REVERSE = RULES.replace("        via: v2\n", "        service: cluster\n").repla
 # Bodies of the type application/apply-patch+yaml pass unchanged.
 APPLIED = {
     "apply, server-side",
-    "apply, server-side, in conflict",
     "apply, server-side, forced",
 }
 RAISED = {
