@@ -1,4 +1,6 @@
-# One image for the four programs: compose.yaml says which of them a container runs.
+# The image of the gateway, and the example programs of compose.yaml as the target `demo`:
+#   docker build -t version-gateway .
+#   docker build -t version-gateway-demo --target demo .
 
 # A tag, since the digest of an image for all platforms is known to its registry alone. To pin it:
 # PYTHON_IMAGE=python:3.13-slim@sha256:... docker compose build
@@ -33,14 +35,30 @@ RUN python -m pip wheel --quiet --no-build-isolation --no-deps --wheel-dir plain
       { echo "The gateway could not be compiled. COMPILED=no leaves it plain Python." >&2; exit 1; }; fi \
  && python -m pip --python /opt/venv install --no-index --no-deps *.whl
 
-FROM ${PYTHON_IMAGE}
+FROM ${PYTHON_IMAGE} AS installed
 ENV PATH=/opt/venv/bin:$PATH PYTHONDONTWRITEBYTECODE=1
-WORKDIR /app
 COPY --from=environment /opt/venv /opt/venv
+COPY stack/healthy.py /opt/healthy.py
+# A named volume takes its first owner from this folder.
+RUN install -d -o 10001 -g 10001 /data && install -d /etc/version-gateway
+USER 10001:10001
+
+FROM installed AS demo
+WORKDIR /app
 COPY backend_v1 backend_v1
 COPY backend_v2 backend_v2
 COPY users_service users_service
-COPY stack/healthy.py stack/healthy.py
-# A named volume takes its first owner from this folder.
-RUN python -m compileall -q . && install -d -o 10001 -g 10001 /data
-USER 10001:10001
+
+FROM installed AS gateway
+ARG REVISION=unknown
+LABEL org.opencontainers.image.title="version-gateway" \
+      org.opencontainers.image.description="Run, change and retire API versions without breaking a client" \
+      org.opencontainers.image.version="1.0.0" \
+      org.opencontainers.image.revision="${REVISION}"
+ENV GATEWAY_HOST=0.0.0.0 \
+    GATEWAY_CONFIG=/etc/version-gateway/gateway.yaml \
+    GATEWAY_OVERRIDES_FILE=/data/overrides.json
+WORKDIR /data
+EXPOSE 8080 8090
+HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 CMD ["python", "/opt/healthy.py"]
+ENTRYPOINT ["version-gateway"]

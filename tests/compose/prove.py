@@ -10,15 +10,18 @@ import subprocess
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
-from http.client import HTTPException
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
 from threading import Event, Thread
 
 import pytest
 
 from gateway import __version__
 from tests.compose.project import MECHANISMS, V1, V2, Project, brought_up, is_ok
-from tests.gateway.kit import wait_for
+from tests.gateway.authority import Authority
+from tests.gateway.kit import start_program, wait_for
 
 BACKENDS = ["backend_v1", "backend_v2", "users_service"]
 PROGRAMS = [*BACKENDS, "gateway"]
@@ -70,10 +73,11 @@ def test_containers_have_only_the_privileges_that_they_need(stack: Project, prog
     assert inspect["HostConfig"]["Memory"] == 1024**3
     assert inspect["HostConfig"]["PidsLimit"] == 512
     assert inspect["HostConfig"]["SecurityOpt"] == ["no-new-privileges:true"]
-    assert inspect["Image"] == stack.at_start["gateway"]["Image"], "one image for all"
+    one_image = {stack.at_start[backend]["Image"] for backend in BACKENDS}
+    assert len(one_image - {stack.at_start["gateway"]["Image"]}) == 1
 
     assert stack.compose("exec", program, "id", "-u").strip() == "10001"
-    for path in ["/new", "/app/new", "/opt/venv/new", "/config/new"]:
+    for path in ["/new", "/app/new", "/opt/venv/new", "/etc/version-gateway/new"]:
         refusal = stack.compose("exec", program, "touch", path, check=False)
         assert "Read-only file system" in refusal or "No such file or directory" in refusal
 
@@ -81,7 +85,101 @@ def test_containers_have_only_the_privileges_that_they_need(stack: Project, prog
 def test_the_image_runs_the_installed_compiled_gateway(stack: Project) -> None:
     version = stack.compose("exec", "gateway", "version-gateway", "--version")
     assert version.strip() == f"version-gateway {__version__} (compiled)"
-    assert stack.compose("exec", "gateway", "ls").split() == sorted({*BACKENDS, "stack"})
+    refusal = stack.compose("exec", "gateway", "python", "-c", "import backend_v1", check=False)
+    assert "No module named 'backend_v1'" in refusal
+
+
+def test_the_image_has_labels_and_starts_the_gateway_as_another_user_than_root(
+    stack: Project,
+) -> None:
+    command = ["docker", "image", "inspect", stack.at_start["gateway"]["Image"]]
+    config = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)[0][
+        "Config"
+    ]
+    assert config["Labels"]["org.opencontainers.image.version"] == __version__
+    assert config["Labels"]["org.opencontainers.image.title"] == "version-gateway"
+    assert config["Entrypoint"] == ["version-gateway"]
+    assert config["User"] == "10001:10001"
+    assert set(config["ExposedPorts"]) == {"8080/tcp", "8090/tcp"}
+
+
+@dataclass(frozen=True)
+class Container:
+    name: str
+
+    def run(self, *words: str) -> str:
+        return subprocess.run(["docker", *words], capture_output=True, text=True, check=True).stdout
+
+    @property
+    def health(self) -> str:
+        return self.run("inspect", "--format", "{{.State.Health.Status}}", self.name).strip()
+
+    def answer(self, path: str) -> object:
+        port = int(self.run("port", self.name, "8080/tcp").rpartition(":")[2])
+        return wait_for(lambda: body_of(port, path))
+
+
+def body_of(port: int, path: str) -> object:
+    connection = HTTPConnection("127.0.0.1", port, timeout=60)
+    try:
+        connection.request("GET", path)
+        return json.load(connection.getresponse())
+    except (OSError, HTTPException):  # it is starting
+        return None
+    finally:
+        connection.close()
+
+
+@contextmanager
+def container_of_the_docs(stack: Project, folder: Path, added: str = "") -> Iterator[Container]:
+    """Run the commands of docs/deploy.md with a backend_v2 of this machine, and another port."""
+    page = (stack.folder / "docs" / "deploy.md").read_text()
+    files = dict(re.findall(r"^```\w+ file=(\S+)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL))
+    name, image = f"version-gateway-docs-{stack.port}", stack.at_start["gateway"]["Image"]
+    with ExitStack() as resources:
+        every = "0.0.0.0"  # noqa: S104  # containers connect by the address of the bridge
+        backend = start_program(resources, folder, "backend_v2", BACKEND_V2_HOST=every)
+        config = folder / "config" / "gateway.yaml"
+        config.parent.mkdir(exist_ok=True)
+        rules = files["config/gateway.yaml"].replace(":8002", f":{backend.port}")
+        config.write_text(rules + added)
+        for path in (folder, config.parent):
+            path.chmod(0o755)  # the user of the image reads them
+        script = files["run.sh"].replace("--name gateway", f"--name {name}")
+        script = script.replace("exec gateway", f"exec {name}").replace("gateway-data:", f"{name}:")
+        script = script.replace(" version-gateway check", f" {image} check")
+        script = script.replace("/data version-gateway", f"/data {image}")
+        script = script.replace("8080:8080", "127.0.0.1::8080").replace(":8090:8090", "::8090")
+        for words in (["volume", "rm"], ["rm", "--force"]):
+            remove = ["docker", *words, name]
+            resources.callback(subprocess.run, remove, capture_output=True, check=False)
+        command = ["bash", "-e", "-c", script]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "/etc/version-gateway/gateway.yaml: 1 service, 1 endpoint\n" in done.stdout
+        yield Container(name)
+
+
+def test_the_commands_of_the_docs_start_a_gateway_with_a_read_only_file_system(
+    stack: Project, tmp_path: Path
+) -> None:
+    with container_of_the_docs(stack, tmp_path) as container:
+        assert container.answer("/v1/person") == V1
+        assert container.answer("/v2/person") == V2
+        wait_for(lambda: container.health == "healthy")
+        usage = container.run("exec", container.name, "version-gateway", "usage").splitlines()
+        assert [line.split()[4] for line in usage[1:3]] == ["1", "1"]
+        container.run("stop", container.name)
+        assert container.run("inspect", "--format", "{{.State.ExitCode}}", container.name) == "0\n"
+
+
+def test_the_health_check_of_the_image_works_with_tls_at_the_admin_port(
+    stack: Project, tmp_path: Path
+) -> None:
+    Authority(tmp_path / "config").write("server", "gateway.test")
+    tls = "  tls: { certificate: server.pem, key: server.key }\n"
+    with container_of_the_docs(stack, tmp_path, tls) as container:
+        wait_for(lambda: container.health == "healthy")
 
 
 def test_the_image_has_no_compiler(stack: Project) -> None:
@@ -100,7 +198,7 @@ def test_an_image_can_be_built_without_a_compiler(stack: Project) -> None:
     assert built.returncode == 0, built.stderr
     image = built.stdout.strip()
     try:
-        run = ["docker", "run", "--rm", image, "version-gateway", "--version"]
+        run = ["docker", "run", "--rm", image, "--version"]
         version = subprocess.run(run, capture_output=True, text=True, check=True).stdout
     finally:
         subprocess.run(["docker", "rmi", image], capture_output=True, check=True)
