@@ -29,10 +29,12 @@ COMPILED_TESTS ?= tests/gateway/proxy tests/gateway/observe tests/gateway/http t
 	faults.py faults_kept.py limits.py logs.py streaming.py unfinished_heads.py other_bodies.py)
 # What all tests need; see the stamps below.
 ENVIRONMENTS = test compile bench page clients $(if $(shell command -v npm),node)
+# The program helm: that of the machine, or one that go builds from its module.
+HELM ?= $(or $(shell command -v helm),$(abspath $(VENV))/helm)
 # Whether the benchmark goes without the compiled gateway, and so without a compiler: PLAIN=yes.
 PLAIN ?=
 
-.PHONY: help run verify test lint types tests test-slow test-compose test-fleet test-telemetry test-page test-clients test-front environments chaos soak simulate siege audit fuzz compiled test-compiled bench generate lock clean
+.PHONY: help run verify test lint types tests test-slow test-compose test-chart test-fleet test-telemetry test-page test-clients test-front environments chaos soak simulate siege audit fuzz compiled test-compiled bench generate lock clean
 
 help: ## list what make can do here
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -69,6 +71,9 @@ test-slow: $(VENV)/test.stamp ## run what takes long: load, kills, slow clients,
 
 test-compose: $(VENV)/test.stamp ## prove the Compose stacks; needs a Docker engine that runs
 	$(PY) -m pytest tests/compose/prove*.py
+
+test-chart: $(VENV)/test.stamp $(HELM) ## prove the Helm chart; needs helm, or go, which builds it
+	HELM=$(HELM) $(PY) -m pytest tests/chart/prove_*.py
 
 test-fleet: $(VENV)/test.stamp $(VENV)/bench.stamp ## prove what runs on PostgreSQL; needs the programs of its server
 	$(PY) -m pytest --numprocesses 2 tests/fleet/prove_*.py
@@ -180,6 +185,9 @@ $(VENV)/page.stamp: $(VENV)/test.stamp requirements/page.txt
 $(VENV)/fuzz.stamp: $(VENV)/test.stamp requirements/fuzz.txt
 	@$(INSTALL) --requirement requirements/fuzz.txt
 	@touch $@
+
+$(VENV)/helm: $(VENV)/run.stamp
+	@GOBIN=$(abspath $(VENV)) go install helm.sh/helm/v3/cmd/helm@v3.22.0
 
 # The clients have an environment of their own: what they need must not replace what the gateway needs.
 $(VENV)/clients.stamp: $(VENV)/test.stamp requirements/clients.txt requirements/clients-pygithub-1.txt requirements/clients-stripe-5.txt

@@ -6,6 +6,7 @@ https://opentelemetry.io/docs/specs/semconv/http/http-metrics/
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from math import inf
 from time import perf_counter
 
 from aiohttp import web
@@ -185,6 +186,8 @@ def _of_cutovers(operator: Operator) -> Mapping[str, _Series]:
 def _of_versions(operator: Operator) -> Mapping[str, _Series]:
     usages = [*operator.totals.clients.items()]
     paused = operator.state.in_force.paused
+    keys = [(api, label) for api, labels in operator.rules.labels.items() for label in labels]
+    dates = [(key, terms) for key in keys if (terms := operator.rules.terms(key)) is not None]
     return {
         "gateway_usage_total": (
             (key, sum(row.count for row in usage.rows.values())) for key, usage in usages
@@ -195,6 +198,12 @@ def _of_versions(operator: Operator) -> Mapping[str, _Series]:
         ),
         "gateway_usage_clients": (
             (key, len({client for _, client in usage.rows})) for key, usage in usages
+        ),
+        "gateway_version_deprecated_timestamp_seconds": (
+            (key, terms.deprecated) for key, terms in dates if terms.deprecated is not None
+        ),
+        "gateway_version_sunset_timestamp_seconds": (
+            (key, terms.sunset) for key, terms in dates if terms.sunset < inf
         ),
         "gateway_brownout_paused": (
             (key, key in paused) for key in sorted(operator.rules.brownouts | paused)

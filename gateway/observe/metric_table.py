@@ -245,6 +245,15 @@ METRICS = (
         "Clients with distinct names that requested a version.",
     ),
     MetricRow(
+        *("gateway_version_deprecated_timestamp_seconds", "gauge", _VERSION),
+        "Time from which a version is deprecated, in seconds since 1970; absent without such a"
+        " time.",
+    ),
+    MetricRow(
+        *("gateway_version_sunset_timestamp_seconds", "gauge", _VERSION),
+        "Time at which a version ends, in seconds since 1970; absent without such a time.",
+    ),
+    MetricRow(
         *("gateway_brownout_paused", "gauge", _VERSION),
         "1 while an operator has paused the brownouts of a version, else 0.",
     ),

@@ -1,21 +1,9 @@
 """Redaction: the text of a configuration file without its secrets."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
-from gateway.base.mistakes import Location
-from gateway.rules.document import (
-    Data,
-    MappingNode,
-    Node,
-    ScalarNode,
-    YamlDocument,
-    YamlError,
-    compose,
-    extents,
-)
-from gateway.rules.variables import UnsetVariablesError, fill
+from gateway.rules.document import MappingNode, Node, ScalarNode, YamlError, compose, extents
 
 _HIDDEN = "(hidden)"
 # Keys whose value is a secret, and keys below which every string is a secret.
@@ -36,6 +24,7 @@ _PLACES = {
 }
 # A secret of at least this length is hidden wherever it occurs in the file.
 _SHORTEST = 4
+_PUBLIC = "BEGIN PUBLIC KEY"
 _VARIABLE = re.compile(r"\$\{[A-Za-z0-9_]+\}\Z")
 # The user and password before the @ of a URL, unless the password is a variable, or a database URL
 # has only a user. A database password may contain a slash, a quote or a blank by mistake.
@@ -118,72 +107,3 @@ def _place(section: str, name: str) -> str:
         return _WEBHOOKS
     kept = section if section in (_WEBHOOKS, _TLS, _CHANGES) else _ELSEWHERE
     return _PLACES.get((section, name), kept)
-
-
-# The keyword that marks secrets (JSON Schema Validation 2020-12, section 9.4).
-_WRITE_ONLY = "writeOnly"
-# A URL with a password, or with a token in place of the user. A database user is not a secret.
-_LOGIN = re.compile(r"://(?:[^/\s@:]*:[^\s@]+|(?<!sql://)[^/\s@:]+)@")
-# A secret URL parameter, unless its value is a capture.
-_QUERY_SECRET = re.compile(r"(?i)[?&](?:api_?key|key|password|secret|sig|token)=(?!\{)[^&\s\"'#]")
-_KEY = re.compile(r"\b(?:hash|keys?|password|secret|token|url)[\"']?:\s+\S")
-_TOLD = _KEY, _LOGIN, _QUERY_SECRET
-_PUBLIC = "BEGIN PUBLIC KEY"
-
-_Schema = Mapping[str, Any]
-
-
-def secret_lines(document: YamlDocument, schema: _Schema) -> list[int]:
-    """Return the numbers of the lines with literal secrets, counted from 1.
-
-    A variable is not a literal secret, but its default is.
-    """
-    written = _written(document, document.data, (), [schema], schema)
-    return sorted({document.position(at)[0] for at in written})
-
-
-def comment_lines(content: str) -> list[int]:
-    comments = (line.partition("#")[2] for line in content.split("\n"))
-    return [at for at, text in enumerate(comments, 1) if any(one.search(text) for one in _TOLD)]
-
-
-def _written(
-    document: YamlDocument, data: Data, at: Location, allowed: list[_Schema], whole: _Schema
-) -> Iterator[Location]:
-    options = [*_options(allowed, whole)]
-    if isinstance(data, dict):
-        for key, value in data.items():
-            below = [_member(option, key) for option in options]
-            yield from _written(document, value, (*at, key), below, whole)
-    elif isinstance(data, list):
-        below = [option.get("items", {}) for option in options]
-        for index, value in enumerate(data):
-            yield from _written(document, value, (*at, index), below, whole)
-    elif isinstance(data, str):
-        text = _literal(document.texts[at][1] if at in document.texts else data)
-        secret = any(_WRITE_ONLY in option for option in options) and _PUBLIC not in text
-        if (secret and text) or _LOGIN.search(text) or _QUERY_SECRET.search(text):
-            yield at
-
-
-def _options(allowed: Iterable[_Schema], whole: _Schema) -> Iterator[_Schema]:
-    for one in allowed:
-        if "$ref" in one:
-            yield from _options([whole["$defs"][one["$ref"].rpartition("/")[2]]], whole)
-        elif "anyOf" in one or "oneOf" in one:
-            yield from _options(one.get("anyOf") or one.get("oneOf", ()), whole)
-        else:
-            yield one
-
-
-def _member(option: _Schema, key: str) -> _Schema:
-    known: Mapping[str, _Schema] = option.get("properties", {})
-    others = [option.get("additionalProperties"), *option.get("patternProperties", {}).values()]
-    return known.get(key, {"anyOf": [each for each in others if isinstance(each, dict)]})
-
-
-def _literal(text: str) -> str:
-    try:
-        return fill(text, {})
-    except UnsetVariablesError as error:
-        return fill(text, dict.fromkeys(error.names, ""))

@@ -17,13 +17,14 @@ from gateway.usage.delta import CounterDelta, Delta, TrafficDelta
 from gateway.usage.totals import Occurrences, StateRows, Totals
 from tests.gateway.admin.totals import FAST, totals
 from tests.gateway.kit import ROOT
-from tests.gateway.rules.rules import RULES, loaded
+from tests.gateway.rules.rules import edited, loaded
 
 ROUTE = 'gateway_api_name="person",gateway_api_version="1"'
 SERVED = f'{ROUTE},http_request_method="GET",http_response_status_code="200",http_route="/p"'
 UNKNOWN = 'http_request_method="_OTHER",http_response_status_code="404"'
 ABORTED = f'error_type="aborted",{ROUTE},http_request_method="GET",http_route="/p"'
 SCHEME = 'url_scheme="http"'
+LIFECYCLE = "lifecycle: { deprecated: 2100-01-01, sunset: 2100-01-02 }"
 ASKED = (
     f'error_type="503",{ROUTE},http_request_method="GET",http_response_status_code="503",'
     'server_address="::1",server_port="8001"'
@@ -36,7 +37,7 @@ def pieces(counted: Totals) -> Iterator[bytes]:
         state=SimpleNamespace(
             in_force=Overrides(frozenset({("person", "1")}), {}), stale_since=None
         ),
-        rules=loaded(RULES),
+        rules=loaded(edited("{ service: old }", f"{{ service: old, {LIFECYCLE} }}")),
         workers=lambda: 3,
         reloader=SimpleNamespace(loaded=2, rejected=1),
         webhooks={"pager": True, "chat": False},
@@ -72,6 +73,8 @@ def lines() -> list[str]:
         'gateway_usage_total{api="person",version="1"} 12.0',
         'gateway_usage_clients{api="person",version="1"} 2.0',
         'gateway_usage_last_seen_timestamp_seconds{api="person",version="2"} 10.0',
+        'gateway_version_deprecated_timestamp_seconds{api="person",version="1"} 4.1024448e+09',
+        'gateway_version_sunset_timestamp_seconds{api="person",version="1"} 4.1025312e+09',
         'gateway_brownout_paused{api="person",version="1"} 1.0',
         "gateway_workers 3.0",
         "gateway_state_unwritten 0.0",

@@ -1,1 +1,0 @@
-"""The files that `export` writes for Kubernetes, Grafana and Prometheus."""
