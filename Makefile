@@ -34,7 +34,7 @@ HELM ?= $(or $(shell command -v helm),$(abspath $(VENV))/helm)
 # Whether the benchmark goes without the compiled gateway, and so without a compiler: PLAIN=yes.
 PLAIN ?=
 
-.PHONY: help run verify test lint types tests test-slow test-compose test-chart test-fleet test-telemetry test-page test-clients test-front environments chaos soak simulate siege audit fuzz compiled test-compiled bench generate lock clean
+.PHONY: help run verify test lint types tests test-slow test-compose test-chart test-packages test-fleet test-telemetry test-page test-clients test-front environments chaos soak simulate siege audit fuzz compiled test-compiled bench generate lock clean
 
 help: ## list what make can do here
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -75,6 +75,9 @@ test-compose: $(VENV)/test.stamp ## prove the Compose stacks; needs a Docker eng
 test-chart: $(VENV)/test.stamp $(HELM) ## prove the Helm chart; needs helm, or go, which builds it
 	HELM=$(HELM) $(PY) -m pytest tests/chart/prove_*.py
 
+test-packages: $(VENV)/test.stamp ## prove the wheel on each Python that is here; needs a package index
+	$(PY) -m pytest tests/packages/prove_*.py
+
 test-fleet: $(VENV)/test.stamp $(VENV)/bench.stamp ## prove what runs on PostgreSQL; needs the programs of its server
 	$(PY) -m pytest --numprocesses 2 tests/fleet/prove_*.py
 
@@ -87,7 +90,7 @@ test-page: $(VENV)/page.stamp ## prove the operator's page in a browser; needs c
 test-clients: $(VENV)/clients.stamp $(if $(shell command -v npm),$(VENV)/node.stamp) ## prove official clients; those in JavaScript need node and npm
 	$(PY) -m pytest --numprocesses 2 --dist loadfile tests/clients/prove_*.py
 
-test-front: $(VENV)/test.stamp $(VENV)/bench.stamp ## run the files of docs/front-proxy.md; needs curl, and nginx for its file
+test-front: $(VENV)/test.stamp $(VENV)/bench.stamp ## run the files of docs/front-proxy.md and docs/deploy.md; needs curl, and nginx for its file
 	$(PY) -m pytest tests/front/prove_*.py
 
 environments: $(ENVIRONMENTS:%=$(VENV)/%.stamp) ## install what all tests need

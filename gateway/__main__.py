@@ -12,6 +12,8 @@ import sys
 
 def main() -> int:
     """Run the gateway or a command; return the exit status: 0 success, 1 refused, 2 wrong usage."""
+    if sys.platform == "win32":
+        sys.exit("version-gateway runs on Linux and macOS; on Windows, run it in WSL 2 or Docker")
     # By default, pydantic reads the metadata of all installed packages to look for plugins.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     gc.disable()  # collecting garbage among imported objects took 5 % of the start time

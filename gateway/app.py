@@ -46,8 +46,14 @@ def _main(settings: Settings) -> Coroutine[None, None, None]:
     used = names([reloader.content.decode(errors="replace")])
     for variable, reason in unknown_variables(os.environ, used).items():
         log.event("variable_unknown", "warning", variable=variable, reason=reason)
-    count = settings.workers or reloader.latest.workers or len(os.sched_getaffinity(0))
+    count = settings.workers or reloader.latest.workers or _processors()
     return serve(settings, reloader) if count == 1 else supervise(settings, reloader, count)
+
+
+def _processors() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1  # macOS
 
 
 async def serve(settings: Settings, reloader: Reloader) -> None:

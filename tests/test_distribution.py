@@ -19,10 +19,13 @@ from threading import Thread
 from typing import Any
 
 import pytest
+import yaml
 
 import gateway
 from gateway.access.jwt import Jwt
 from gateway.base.files import ConfigFiles
+from gateway.base.mistakes import Mistakes
+from gateway.store.state_location import parse_state
 from tests.gateway.kit import DEADLINE, ROOT, wait_for
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -39,6 +42,7 @@ STANDARD = {*sys.stdlib_module_names, "compression"}
 
 RULES = """\
 workers: 2
+rate_limits: [ { name: all, by: address, rate: 1000/s } ]
 services: { s: { targets: ["http://127.0.0.1:PORT"] } }
 apis:
   person:
@@ -81,10 +85,43 @@ def test_declared_distributions_are_pinned() -> None:
     assert sorted(lines("verify.in")) == sorted(EXTRAS["verify"])
 
 
+RELEASED = re.compile(r"^## \[(\d+\.\d+\.\d+)\]", re.MULTILINE)
+
+
+def test_version_changelog_image_chart_and_tag_agree() -> None:
+    (released, *_) = RELEASED.findall((ROOT / "CHANGELOG.md").read_text())
+    chart = yaml.safe_load((ROOT / "charts/version-gateway/Chart.yaml").read_text())
+    image = re.search(r'image\.version="(.*?)"', (ROOT / "Dockerfile").read_text())
+    assert image is not None
+    versions = {chart["version"], chart["appVersion"], image[1], released}
+    tags = subprocess.run(
+        ["git", "tag", "--points-at", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    versions |= {tag.removeprefix("v") for tag in tags.stdout.split() if tag.startswith("v")}
+    assert versions == {gateway.__version__}
+
+
+@pytest.mark.parametrize(
+    ("state", "package", "extra"),
+    [("s.db", "sqlalchemy", "state"), ("postgresql://h/d", "asyncpg", "postgresql")],
+)
+def test_check_names_a_missing_extra_and_the_command_that_installs_it(
+    state: str, package: str, extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    mistakes = Mistakes()
+    assert parse_state(state, mistakes) == state
+    (warning,) = mistakes.warnings
+    assert warning.text == (
+        f"warning: needs {package}, which is not installed;"
+        f" run: pip install 'version-gateway[{extra}]'"
+    )
+
+
 def test_a_jwt_key_without_the_extra_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jwt", None)
     config = Jwt(claim="sub", key="secret", algorithms=("HS256",))
-    with pytest.raises(ValueError, match=r"install version-gateway\[jwt\]"):
+    with pytest.raises(ValueError, match=r"run: pip install 'version-gateway\[jwt\]'"):
         config.compile(ConfigFiles(ROOT), str)
 
 
@@ -187,17 +224,53 @@ def service() -> Iterator[int]:
         thread.join()
 
 
+# Removes what macOS, and interpreters without a wheel of uvloop, do not have. macOS also has no
+# limit on descriptors, and refuses to set an unlimited number.
+ELSEWHERE = """
+import fcntl, os, resource, select, sys, time
+
+for module, names in (
+    (os, ("sched_getaffinity", "memfd_create", "pidfd_open")),
+    (select, ("POLLRDHUP", "epoll")),
+    (time, ("CLOCK_BOOTTIME",)),
+):
+    for name in names:
+        delattr(module, name)
+sys.modules["uvloop"] = None
+soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.getrlimit = lambda _: (soft, resource.RLIM_INFINITY)
+set_limit = resource.setrlimit
+
+def refusing(what, limits):
+    if limits[1] > 10_240:
+        raise ValueError("current limit exceeds maximum limit")
+    set_limit(what, limits)
+
+resource.setrlimit = refusing
+"""
+
+
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["Linux", "without Linux features"])
 def test_the_installed_command_serves_requests_with_two_workers(
-    command: Path, service: int, tmp_path: Path
+    command: Path, service: int, tmp_path: Path, elsewhere: bool
 ) -> None:
-    (tmp_path / "gateway.yaml").write_text(RULES.replace("PORT", str(service)))
-    output = tmp_path / "log"
+    variables = {}
+    if elsewhere:
+        (tmp_path / "sitecustomize.py").write_text(ELSEWHERE)
+        variables["PYTHONPATH"] = str(tmp_path)
+    serve(command, service, tmp_path, **variables)
+
+
+def serve(command: Path, service: int, folder: Path, **variables: str) -> None:
+    """Start an installed gateway with two workers, send a request, and stop the gateway."""
+    (folder / "gateway.yaml").write_text(RULES.replace("PORT", str(service)))
+    output = folder / "log"
     with ExitStack() as stack:
         log = stack.enter_context(output.open("wb"))
         program = subprocess.Popen(
             [command],
-            cwd=tmp_path,
-            env=environment(GATEWAY_PORT="0", GATEWAY_ADMIN_PORT="0"),
+            cwd=folder,
+            env=environment(GATEWAY_PORT="0", GATEWAY_ADMIN_PORT="0", **variables),
             stdout=log,
             stderr=log,
             process_group=0,

@@ -24,6 +24,7 @@ from gateway.access.key_sets import (
 )
 from gateway.access.name_source import Certificate, NameSource
 from gateway.base.client_names import Identity, Rejection
+from gateway.base.extras import install
 from gateway.base.files import ConfigFiles
 from gateway.base.model import (
     FieldName,
@@ -109,9 +110,7 @@ class Jwt(SectionModel):
         try:
             import jwt
         except ModuleNotFoundError:
-            raise ValueError(
-                "a token is verified by PyJWT, which is not installed; install version-gateway[jwt]"
-            ) from None
+            raise ValueError(f"a token is verified by PyJWT, {install('jwt')}") from None
         verifier = TokenVerifier(jwt, self, self._keys(jwt, files), shown)
         place, keys = verifier.place, verifier.key_set
         return NameSource(

@@ -11,6 +11,7 @@ import os
 from collections.abc import Sequence
 from functools import lru_cache
 from hashlib import blake2b
+from tempfile import TemporaryFile
 from typing import Final, NamedTuple
 
 SLOTS: Final = 64 * 1024
@@ -48,7 +49,11 @@ class Admission(NamedTuple):
 
 def shared_memory() -> int:
     """Return the descriptor of new memory for `TokenBuckets`, which child processes can inherit."""
-    descriptor = os.memfd_create("token buckets")
+    if hasattr(os, "memfd_create"):
+        descriptor = os.memfd_create("token buckets")
+    else:  # macOS
+        with TemporaryFile() as file:
+            descriptor = os.dup(file.fileno())
     os.ftruncate(descriptor, _BYTES)
     return descriptor
 

@@ -14,6 +14,8 @@ _RESERVE = 64
 # it is a sixteenth of them.
 _MOST_ADMIN = 256
 _ADMIN_SHARE = 16
+# The limit in place of an unlimited number: OPEN_MAX of macOS.
+_MOST_UNLIMITED = 10_240
 
 
 def open_standard_streams() -> None:
@@ -33,6 +35,8 @@ def open_standard_streams() -> None:
 
 def raise_limit() -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard == resource.RLIM_INFINITY:  # macOS, which refuses an unlimited number
+        hard = _MOST_UNLIMITED
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 

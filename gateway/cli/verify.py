@@ -3,6 +3,7 @@
 import os
 from argparse import ArgumentParser, Namespace
 
+from gateway.base.extras import install
 from gateway.base.mistakes import ConfigError
 from gateway.cli.shared.arguments import add_rules_file, rules_file
 from gateway.rules.load import load_file
@@ -33,10 +34,7 @@ def run(arguments: Namespace) -> int:
         # This imports the libraries of the extra, which takes half a second.
         from gateway.cli.shared.verifying import verify_and_print
     except ModuleNotFoundError as error:
-        raise ValueError(
-            f"verify needs {error.name}, which is not installed; install version-gateway[verify],"
-            " or what requirements/verify.txt lists, as `make verify` does"
-        ) from None
+        raise ValueError(f"verify needs {error.name}, {install('verify')}") from None
     path = rules_file(arguments)
     try:
         rules = load_file(path, os.environ)

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from importlib.util import find_spec
 from threading import Thread
 from typing import Annotated, Protocol
 from urllib.parse import urlsplit
@@ -14,6 +13,7 @@ from urllib.parse import urlsplit
 from pydantic import Field
 
 from gateway.base.daemon_thread import in_daemon_thread
+from gateway.base.extras import install, missing
 from gateway.base.mistakes import Mistakes
 from gateway.base.model import NonEmptyText, NumberText, SectionModel
 from gateway.base.span import Span
@@ -156,11 +156,8 @@ class TracingModel(SectionModel):
         named = environment.get(_OF_TRACES) or _under(environment.get(_OF_ALL))
         if self is NO_TRACING and not named:
             return None
-        if find_spec("opentelemetry") is None:
-            text = (
-                "needs the SDK of OpenTelemetry, which is not installed; install"
-                " version-gateway[otlp]"
-            )
+        if missing("opentelemetry"):
+            text = f"needs the SDK of OpenTelemetry, {install('otlp')}"
             if self is NO_TRACING:
                 mistakes.warn(f"warning: {_OF_ALL} {text}", "tracing")
             else:

@@ -8,8 +8,11 @@ import time
 import traceback
 from collections.abc import Callable, Coroutine
 
-# uvloop: libuv's event loop, which transfers bytes at the lowest cost.
-import uvloop
+try:
+    # uvloop: libuv's event loop, which transfers bytes at the lowest cost.
+    from uvloop import run
+except ModuleNotFoundError:  # an interpreter without a wheel of it, such as PyPy
+    from asyncio import run  # type: ignore[assignment]  # fewer parameters, none of them used
 
 from gateway.base.descriptors import open_standard_streams, raise_limit
 from gateway.base.mistakes import ConfigError
@@ -110,7 +113,7 @@ def run_with(serve: Callable[[Settings], Coroutine[None, None, None]]) -> int:
     raise_limit()
     try:
         log.configure()
-        uvloop.run(serve(Settings.from_environment(os.environ)))
+        run(serve(Settings.from_environment(os.environ)))
     except (ConfigError, StateError, ListenError) as error:
         sys.stderr.write(f"{error}\n")
         return 1

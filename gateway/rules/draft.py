@@ -116,7 +116,8 @@ def _refused(text: str) -> DraftReport:
 
 
 def _main() -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    with suppress(ValueError):  # macOS refuses a limit on the address space
+        resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     # The alarm ends this process even if the gateway has ended.
     signal.alarm(SECONDS)
     answer = os.fdopen(os.dup(sys.stdout.fileno()), "wb")

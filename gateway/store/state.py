@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from gateway.base.extras import install
 from gateway.base.overrides import NO_OVERRIDES, Overrides, VersionKey
 from gateway.observe import log
 from gateway.observe.failing_targets import FailingService
@@ -16,6 +17,7 @@ from gateway.rollout.cutover import VersionCutover
 from gateway.rollout.cutovers import ClockTime, CurrentCutover, Cutovers, PercentCommand
 from gateway.rollout.decisions import AuditEntry, ChangeRequest, Draft, Event
 from gateway.routing.snapshot import Snapshot
+from gateway.store.state_location import extra_of
 from gateway.usage.delta import Admitted, Delta
 from gateway.usage.history import HistoryQuery, HistoryView, Interval
 from gateway.usage.totals import Totals
@@ -423,8 +425,6 @@ def report_lost_cutover(reason: str) -> None:
 
 
 def extra_missing(location: str, error: ModuleNotFoundError) -> StateError:
-    name, extra = ("PostgreSQL", "postgresql") if "://" in location else (location, "state")
-    return StateError(
-        f"{name}: 'state' needs {error.name}, which is not installed; install"
-        f" version-gateway[{extra}]"
-    )
+    extra = extra_of(location)
+    name = "PostgreSQL" if extra == "postgresql" else location
+    return StateError(f"{name}: 'state' needs {error.name}, {install(extra)}")

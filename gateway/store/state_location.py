@@ -3,10 +3,13 @@
 from typing import Annotated
 from urllib.parse import unquote, urlsplit
 
+from gateway.base.extras import install, missing
 from gateway.base.mistakes import Mistakes
 from gateway.base.model import SectionModel, UnitText, matching
 
 POSTGRESQL = ("postgresql", "postgres")
+# By extra, the packages that it installs.
+_PACKAGES = {"postgresql": ("alembic", "asyncpg", "sqlalchemy"), "state": ("alembic", "sqlalchemy")}
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
 LongDuration = Annotated[
@@ -26,8 +29,25 @@ class Fleet(SectionModel):
         return float(self.forget_after[:-1]) * _UNITS[self.forget_after[-1]]
 
 
+def extra_of(location: str) -> str:
+    """Return the extra with the packages for a path or a URL."""
+    return "postgresql" if "://" in location else "state"
+
+
 def parse_state(text: str | None, mistakes: Mistakes) -> str | None:
-    """Return the path of the state file or the URL of the database; None for memory."""
+    """Return the path of the state file or the URL of the database; None for memory.
+
+    Missing packages are a warning, because `check` may run on another machine than the gateway.
+    """
+    location = _location(text, mistakes)
+    if location is not None:
+        extra = extra_of(location)
+        if package := missing(*_PACKAGES[extra]):
+            mistakes.warn(f"warning: needs {package}, {install(extra)}", "state")
+    return location
+
+
+def _location(text: str | None, mistakes: Mistakes) -> str | None:
     if not text or not text.strip():
         return None
     if text.endswith(":memory:"):

@@ -7,6 +7,7 @@ import select
 import socket
 import struct
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import suppress
 from fcntl import ioctl
 from functools import lru_cache
 from http import HTTPStatus
@@ -54,8 +55,9 @@ def unsent_bytes(transport: asyncio.Transport) -> int:
     waiting = transport.get_write_buffer_size()
     end = transport.get_extra_info("socket")
     if end is not None and end.fileno() >= 0:
-        (queued,) = struct.unpack("i", ioctl(end.fileno(), TIOCOUTQ, b"\0\0\0\0"))
-        waiting += queued
+        with suppress(OSError):  # macOS does not know the bytes in its own buffer
+            (queued,) = struct.unpack("i", ioctl(end.fileno(), TIOCOUTQ, b"\0\0\0\0"))
+            waiting += queued
     return waiting
 
 

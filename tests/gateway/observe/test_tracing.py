@@ -81,7 +81,8 @@ def test_tracing_without_the_sdk_is_a_mistake_or_a_warning(monkeypatch: pytest.M
     """
     monkeypatch.setitem(sys.modules, "opentelemetry", None)
     lacking = (
-        "needs the SDK of OpenTelemetry, which is not installed; install version-gateway[otlp]"
+        "needs the SDK of OpenTelemetry, which is not installed;"
+        " run: pip install 'version-gateway[otlp]'"
     )
     mistakes = Mistakes()
     assert NO_TRACING.compile({ENDPOINT: "http://c"}, mistakes) is None
