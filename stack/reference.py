@@ -56,7 +56,7 @@ PAGES_OF_KEYS = {
     "apis.NAME.versions.VERSION.shadow": "[Shadow](shadow-and-cutover.md#shadow) has examples.",
     "apis.NAME.versions.VERSION.cutover": "[Cutover](shadow-and-cutover.md#shift) has examples,"
     " [Gates](gates.md) explains the compared values.",
-    "clients": "[Start](start.md#clients-defaults-and-pins) has an example. An entry of `by` has"
+    "clients": "[The example](example.md#clients-defaults-and-pins) has an example. An entry of `by` has"
     " exactly one of `header`, `api_key`, `jwt` and `address`.",
     "admin": "[The admin port](admin-port.md#who-may-do-what) has examples.",
     "notify": "[Notifications](notifications.md) has an example.",

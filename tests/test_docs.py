@@ -1,6 +1,7 @@
 """The documentation: commands print the shown output, links have targets, lists are complete."""
 
 import re
+import shutil
 import socket
 import ssl
 from collections.abc import Iterator, Mapping
@@ -40,7 +41,7 @@ RUN = [page for page, text in PAGES.items() if "```console" in text and page not
 
 @pytest.fixture(scope="module")
 def targets(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """Start the three services; only docs/start.md creates users."""
+    """Start the three services; only docs/example.md creates users."""
     programs = {"PERSON_V1": "backend_v1", "PERSON_V2": "backend_v2", "USERS": "users_service"}
     folder = tmp_path_factory.mktemp("services")
     with ExitStack() as stack:
@@ -53,6 +54,7 @@ def targets(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]
 @pytest.fixture
 def reader(tmp_path: Path, targets: dict[str, str]) -> Iterator[Reader]:
     (tmp_path / "gateway.yaml").write_text((ROOT / "gateway.yaml").read_text())
+    shutil.copytree(ROOT / "docs/start", tmp_path / "docs/start")
     with ExitStack() as stack:
         gateway = start_program(stack, tmp_path, "gateway", **targets)
         shown = [f"127.0.0.1:{port}" for port in (8001, 8002, 8003)]
@@ -64,7 +66,13 @@ def reader(tmp_path: Path, targets: dict[str, str]) -> Iterator[Reader]:
 
 def test_the_commands_of_the_pages_are_found() -> None:
     """Only `sh` blocks are not executed; they install things."""
-    assert {"README.md", "docs/start.md", "docs/convert.md", "docs/lifecycle.md"} <= set(RUN)
+    assert {
+        "README.md",
+        "docs/start.md",
+        "docs/example.md",
+        "docs/convert.md",
+        "docs/lifecycle.md",
+    } <= set(RUN)
     for page in RUN:
         assert len(list(steps(PAGES[page]))) >= PAGES[page].count("\n$ ") >= 1
 

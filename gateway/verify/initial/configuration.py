@@ -38,9 +38,7 @@ def configuration(outlines: Sequence[Outline]) -> Iterator[str]:
     taken: dict[str, str] = {}
     apis = [list(_api(outline, services, taken)) for outline in outlines]
     yield "services:"
-    for name, target in services.items():
-        unknown = "" if "127.0.0.1" not in target else "   # TODO its address"
-        yield f"  {name}: {{ targets: [{flow(target)}] }}{unknown}"
+    yield from services.values()
     yield "apis:"
     for lines in apis:
         yield from (f"  {line}" for line in lines)
@@ -83,7 +81,10 @@ def _api(outline: Outline, services: dict[str, str], taken: dict[str, str]) -> I
 
 
 def _service(services: dict[str, str], name: str, target: str | None) -> str:
-    services.setdefault(name, target or f"http://127.0.0.1:{_FIRST_PORT + len(services)}")
+    """Add the line of a service, and return its name."""
+    address = target or f"http://127.0.0.1:{_FIRST_PORT + len(services)}"
+    unknown = "" if target else "   # TODO its address"
+    services.setdefault(name, f"  {name}: {{ targets: [{flow(address)}] }}{unknown}")
     return name
 
 
