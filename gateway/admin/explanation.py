@@ -1,7 +1,7 @@
 """Explains how the gateway would handle a request; the plan is the same as for live requests."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from ipaddress import ip_address
 
@@ -97,16 +97,8 @@ Fact = tuple[str, str]
 """One line of an explanation: its subject, such as `endpoint`, and the statement about it."""
 
 
-def explain(
-    snapshot: Snapshot,
-    head: RequestHead,
-    now: float,
-    peer: str,
-    client: str | None,
-    body: ExplainedBody | None,
-) -> str:
+def facts_text(snapshot: Snapshot, head: RequestHead, found: Iterable[Fact]) -> str:
     """Return the result of `facts` as text, with one fact per line."""
-    found = facts(snapshot, head, now, peer, client, body)
     query = head.query if snapshot.naming is None else snapshot.naming.redacted(head.query)
     target = head.path if query is None else f"{head.path}?{query}"
     lines = [f"{head.method} {target}", *(f"  {name:<9} {fact}" for name, fact in found)]

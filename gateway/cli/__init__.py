@@ -20,7 +20,12 @@ from gateway import __version__
 from gateway.base.descriptors import open_standard_streams
 from gateway.base.files import MAX_BYTES
 from gateway.base.mistakes import ConfigError
-from gateway.cli.shared.arguments import Command, CommandError, CommandParser
+from gateway.cli.shared.arguments import (
+    Command,
+    CommandError,
+    CommandParser,
+    connection_variables,
+)
 from gateway.rules.variables import parse_environment
 from gateway.store.state import StateError
 
@@ -75,6 +80,7 @@ def _run(command: Command, arguments: argparse.Namespace) -> int:
     try:
         if getattr(arguments, "env", None) is not None:
             _add_variables(arguments.env)
+        os.environ.update(connection_variables(arguments))
         status = command.run(arguments)
         sys.stdout.flush()
     except BrokenPipeError:

@@ -4,7 +4,7 @@ from argparse import ArgumentParser, Namespace
 
 import msgspec
 
-from gateway.cli.shared.arguments import add_actions, add_version_action
+from gateway.cli.shared.arguments import add_actions, add_version_action, print_json
 from gateway.cli.shared.remote import ask_version, read_answer
 
 HELP = "pause brownouts, at once"
@@ -33,6 +33,9 @@ class _Brownout(msgspec.Struct):
 def run(arguments: Namespace) -> int:
     answer = ask_version(arguments.method, "brownouts", arguments)
     found = read_answer(answer, _Brownout)
+    if arguments.json:
+        print_json(msgspec.to_builtins(found))
+        return 0
     state = "are paused" if found.paused else "follow the configuration"
     print(f"Brownouts of version {found.version} of {found.api} {state}.")
     return 0

@@ -2,9 +2,11 @@
 
 import os
 from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable
+from pathlib import Path
 
-from gateway.base.mistakes import ConfigError, in_order, report
-from gateway.cli.shared.arguments import add_rules_file, rules_file
+from gateway.base.mistakes import ConfigError, Issue, in_order, report
+from gateway.cli.shared.arguments import add_rules_file, print_json, rules_file
 from gateway.rules.checks.conversions import check_conversions
 from gateway.rules.load import check_file
 
@@ -17,18 +19,41 @@ def add_arguments(parser: ArgumentParser) -> None:
         " are listed and never change the exit status."
     )
     parser.add_argument("--strict", action="store_true", help="treat warnings as mistakes")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     add_rules_file(parser)
 
 
 def run(arguments: Namespace) -> int:
     """Print warnings and a summary; raises ConfigError for mistakes or, with --strict, warnings."""
     file = rules_file(arguments)
-    snapshot, warnings = check_file(file, os.environ)
-    warnings += check_conversions(file, os.environ, snapshot)
-    refused = [warning for warning in warnings if not warning.is_allowed]
-    if arguments.strict and refused:
-        raise ConfigError(str(file), refused)
+    try:
+        snapshot, warnings = check_file(file, os.environ)
+        warnings += check_conversions(file, os.environ, snapshot)
+        refused = [warning for warning in warnings if not warning.is_allowed]
+        if arguments.strict and refused:
+            raise ConfigError(str(file), refused)
+    except ConfigError as error:
+        if not arguments.json:
+            raise
+        print_json({"mistakes": _listed(file, error.issues), "warnings": []})
+        return 1
+    if arguments.json:
+        print_json({"mistakes": [], "warnings": _listed(file, in_order(warnings))})
+        return 0
     for line in report(str(file), in_order(warnings)):
         print(line)
     print(f"{file}: {snapshot.summary}")
     return 0
+
+
+def _listed(file: Path, issues: Iterable[Issue]) -> list[dict[str, object]]:
+    return [
+        {
+            "file": str(file.parent / one.file) if one.file else str(file),
+            "line": one.line,
+            "column": one.column,
+            "place": one.place,
+            "text": one.text,
+        }
+        for one in issues
+    ]

@@ -8,8 +8,10 @@ import time
 from argparse import ArgumentParser, Namespace
 from datetime import timedelta
 
+import msgspec
+
 from gateway.admin.reports import CutoverReport, cutover_table
-from gateway.cli.shared.arguments import add_actions, add_version_action
+from gateway.cli.shared.arguments import add_actions, add_version_action, print_json
 from gateway.cli.shared.remote import AdminUnreachableError, ask_version, read_answer
 from gateway.findings.formatting import format_time
 from gateway.rollout.cutovers import DecidedBy
@@ -59,8 +61,15 @@ def run(arguments: Namespace) -> int:
     if arguments.action == "wait":
         return _wait(arguments, _percentage(arguments.until), _seconds(arguments.timeout))
     content = {"percent": _percentage(arguments.percent)} if arguments.method == "PUT" else None
-    print(cutover_table(_ask(arguments, content)))
+    _print(_ask(arguments, content), arguments)
     return 0
+
+
+def _print(found: CutoverReport, arguments: Namespace) -> None:
+    if arguments.json:
+        print_json(msgspec.to_builtins(found))
+    else:
+        print(cutover_table(found))
 
 
 def _ask(arguments: Namespace, content: object = None) -> CutoverReport:
@@ -75,7 +84,7 @@ def _wait(arguments: Namespace, until: float, seconds: float) -> int:
     deadline = time.monotonic() + seconds
     # The first request is not retried: if it fails, the address is probably wrong.
     found = _ask(arguments)
-    progress, moved = _Progress(found, deadline), False
+    progress, moved = _Progress(found, deadline, json=arguments.json), False
     while True:
         # If an operator sets 0%, this is a rollback, unless the cutover has never been above 0%.
         moved = moved or found.percent > 0
@@ -102,10 +111,12 @@ def _wait(arguments: Namespace, until: float, seconds: float) -> int:
 class _Progress:
     """Shows the progress of a cutover.
 
-    On a terminal, one line is rewritten. Otherwise, a line is printed for each change.
+    On a terminal, one line is rewritten. Otherwise, a line is printed for each change. With
+    `--json`, only the last report is printed.
     """
 
-    def __init__(self, found: CutoverReport, deadline: float) -> None:
+    def __init__(self, found: CutoverReport, deadline: float, *, json: bool) -> None:
+        self._found, self._json = found, json
         self._name = f"{found.api} {found.version}"
         self._deadline = deadline
         self._live = sys.stdout.isatty()
@@ -114,6 +125,9 @@ class _Progress:
         self.show(found, found.next)
 
     def show(self, found: CutoverReport, text: str) -> None:
+        self._found = found
+        if self._json:
+            return
         # If an operator set the percentage, `why` already says so.
         known = found.state == DecidedBy.OPERATOR
         decided = found.why if known else f"{found.state.replace('_', ' ')}: {found.why}"
@@ -131,6 +145,9 @@ class _Progress:
             print(f"{_now()} {self._name}: {found.percent:g}%;{state} {text}", flush=True)
 
     def end(self, text: str) -> None:
+        if self._json:
+            print_json({**msgspec.to_builtins(self._found), "result": text})
+            return
         if self._live:
             self._rewrite("")
         print(f"{_now()} {self._name}: {text}", flush=True)

@@ -7,14 +7,15 @@ from pathlib import Path
 
 from gateway.admin.body_trace import ExplainedBody
 from gateway.admin.explanation import (
-    explain,
+    facts,
+    facts_text,
     field_lines,
     parse_address,
     parse_fields,
     parse_request,
 )
 from gateway.base.dates import parse_date
-from gateway.cli.shared.arguments import add_rules_file, rules_file
+from gateway.cli.shared.arguments import add_rules_file, print_json, rules_file
 from gateway.cli.shared.offline import declared_parts, read_body
 from gateway.rules.load import load_file
 
@@ -22,7 +23,10 @@ HELP = "show how a request would be handled, and why"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.epilog = "Exit status: 0; 1 the file cannot be used."
+    parser.epilog = (
+        "Exit status: 0; 1 the gateway would refuse the request or its body, or the file cannot be"
+        " used; 2 the command is used wrongly."
+    )
     add_rules_file(parser)
     parser.add_argument("request", metavar="REQUEST", help="such as 'GET /loans?version=1'")
     parser.add_argument(
@@ -38,6 +42,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--body", type=Path, metavar="FILE", help="show this body after each change; - is the input"
     )
+    parser.add_argument("--json", action="store_true", help="print a JSON list of facts")
     parser.add_argument(
         "--status", type=int, metavar="N", help="the body is that of a response with this status"
     )
@@ -57,5 +62,9 @@ def run(arguments: Namespace) -> int:
         body = ExplainedBody(content, arguments.status, parts, lines)
     elif arguments.status is not None:
         raise ValueError("--status needs the body of the response; add --body FILE")
-    print(explain(rules, head, now, parse_address(arguments.peer), arguments.client, body))
-    return 0
+    found = facts(rules, head, now, parse_address(arguments.peer), arguments.client, body)
+    if arguments.json:
+        print_json([{"name": name, "fact": fact} for name, fact in found])
+    else:
+        print(facts_text(rules, head, found))
+    return 1 if any(name == "answer" and fact[0] in "45" for name, fact in found) else 0

@@ -11,7 +11,7 @@ from gateway.admin.reports import (
     audit_table,
     fleet_table,
 )
-from gateway.cli.shared.arguments import add_actions, add_reason
+from gateway.cli.shared.arguments import add_actions, add_connection, add_reason
 from gateway.cli.shared.remote import AdminClient, read_answer, why
 from gateway.process.settings import Settings
 
@@ -31,7 +31,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     audit = actions.add_parser("audit", help="list the changes with time, author and reason")
     audit.set_defaults(ask=("GET", "audit"))
     for action in actions.choices.values():
-        action.add_argument("--json", action="store_true", help="print JSON")
+        add_connection(action)
 
 
 def run(arguments: Namespace) -> int:

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from gateway.base.mistakes import printable
-from gateway.cli.shared.arguments import add_actions, add_reason
+from gateway.cli.shared.arguments import add_actions, add_connection, add_reason, print_json
 from gateway.cli.shared.remote import AdminClient, read_answer
 from gateway.process.settings import Settings
 
@@ -23,13 +23,14 @@ def add_arguments(parser: ArgumentParser) -> None:
         " the gateway cannot be reached."
     )
     actions = add_actions(parser)
-    showing = actions.add_parser("show", help="list the latest messages and their delivery")
-    showing.add_argument("--json", action="store_true", help="as JSON")
+    actions.add_parser("show", help="list the latest messages and their delivery")
     testing = actions.add_parser(
         "test", help="send a test message; status 1 if a webhook refuses it"
     )
     testing.add_argument("webhook", metavar="WEBHOOK", nargs="?", help="only to this webhook")
     add_reason(testing)
+    for action in actions.choices.values():
+        add_connection(action)
 
 
 def run(arguments: Namespace) -> int:
@@ -43,7 +44,9 @@ def run(arguments: Namespace) -> int:
     query = urlencode({name: value for name, value in given.items() if value})
     answer = admin.ask("POST", "notifications", "test", query=query)
     results = read_answer(answer, list[dict[str, str]])
-    for result in results:
+    if arguments.json:
+        print_json(results)
+    for result in () if arguments.json else results:
         print(f"{result['webhook']}: {result['error'] or 'sent'}")
     return 1 if any(result["error"] for result in results) else 0
 

@@ -2,6 +2,8 @@
 
 from argparse import ArgumentParser, Namespace
 
+import msgspec
+
 from gateway.admin.reports import ShadowReport, shadow_table
 from gateway.cli.shared.arguments import add_actions, add_version_action
 from gateway.cli.shared.remote import ask_version, read_answer
@@ -29,5 +31,6 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     answer = ask_version(arguments.method, "shadows", arguments)
-    print(shadow_table(read_answer(answer, ShadowReport)))
+    table = shadow_table(read_answer(answer, ShadowReport))
+    print(msgspec.json.format(answer, indent=2).decode() if arguments.json else table)
     return 0

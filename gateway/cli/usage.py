@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from argparse import ArgumentParser, Namespace
+from argparse import SUPPRESS, ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from urllib.parse import urlencode
 
@@ -19,7 +19,7 @@ from gateway.admin.reports import (
 )
 from gateway.base.mistakes import suggest
 from gateway.base.overrides import VersionKey
-from gateway.cli.shared.arguments import add_reason
+from gateway.cli.shared.arguments import add_connection, add_reason
 from gateway.cli.shared.offline import location, read_stored
 from gateway.cli.shared.remote import AdminClient, read_answer
 from gateway.findings.conditions import ANSWERS
@@ -56,7 +56,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="only what this replica has counted since it started; send the command to"
         " that replica",
     )
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_connection(parser)
     parser.add_argument(
         "--state",
         metavar="WHERE",
@@ -68,11 +68,14 @@ def add_arguments(parser: ArgumentParser) -> None:
         ("set-aside", "do not count a client for --retire, for a reason and until a date"),
         ("include", "count a client again that is set aside"),
     ):
-        action = actions.add_parser(name, help=about)
+        # Options that stand before the action stay as they are.
+        action = actions.add_parser(name, help=about, argument_default=SUPPRESS)
         action.add_argument("client", metavar="CLIENT", help="the client, as usage shows it")
         if name == "set-aside":
             action.add_argument("--until", metavar="DATE", required=True, help="such as 2026-12-31")
         add_reason(action)
+        add_connection(action)
+    parser.set_defaults(why=None)
 
 
 def run(arguments: Namespace) -> int:
@@ -105,7 +108,11 @@ def _set_aside(arguments: Namespace, settings: Settings) -> int:
         wanted["until"] = arguments.until
     query = urlencode({name: value for name, value in wanted.items() if value is not None})
     answer = AdminClient(settings).ask(method, "usage", "set-aside", query=query)
-    for each in read_answer(answer, list[SetAsideReport]):
+    clients = read_answer(answer, list[SetAsideReport])
+    if arguments.json:
+        print(_json(clients))
+        return 0
+    for each in clients:
         if each.client == arguments.client:
             print(f"{each.client} is set aside until {each.until}: {each.why}")
             return 0

@@ -135,6 +135,7 @@ _DEFAULT = "http://localhost:4318"
 _DISABLED = "OTEL_SDK_DISABLED"
 _OF_TRACES = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
 _OF_ALL = "OTEL_EXPORTER_OTLP_ENDPOINT"
+_PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
 _SAMPLER = "OTEL_TRACES_SAMPLER"
 _ARGUMENT = "OTEL_TRACES_SAMPLER_ARG"
 
@@ -163,6 +164,10 @@ class TracingModel(SectionModel):
             else:
                 mistakes.add(text, "tracing")
             return None
+        name = next((one for one in _PROTOCOLS if environment.get(one)), "")
+        if name and environment[name] != "http/protobuf":
+            text = f"{name} is '{environment[name]}', but spans are sent as http/protobuf; unset it"
+            mistakes.add(f"{text}, and name the collector's port for HTTP, such as 4318", "tracing")
         endpoint = _under(self.endpoint) or named or _under(_DEFAULT)
         if not _is_url(endpoint):
             # The message does not repeat the URL, since it may contain a password.

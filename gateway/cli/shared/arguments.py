@@ -1,10 +1,12 @@
 """The interface and the parser of commands, and arguments that several commands share."""
 
+import json
 import os
 import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
+from urllib.parse import urlsplit
 
 from gateway.process.settings import Settings
 
@@ -80,7 +82,46 @@ def add_version_action(
     parser.add_argument("version", metavar="VERSION", help="the version, as in gateway.yaml")
     if changes:
         add_reason(parser)
+    add_connection(parser)
     return parser
+
+
+def add_connection(parser: ArgumentParser) -> None:
+    """Add the options of commands that connect to a gateway, and `--json`."""
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument(
+        "--admin",
+        metavar="HOST:PORT",
+        help="the admin port, or its https:// URL; default: GATEWAY_ADMIN_HOST and _PORT",
+    )
+    parser.add_argument(
+        "--token-file",
+        metavar="FILE",
+        help="a file with a token of the admin port; default: GATEWAY_ADMIN_TOKEN",
+    )
+
+
+def connection_variables(arguments: Namespace) -> dict[str, str]:
+    """Return the variables that the options of `add_connection` stand for; raises ValueError."""
+    found: dict[str, str] = {}
+    if getattr(arguments, "admin", None):
+        text = arguments.admin
+        try:
+            url = urlsplit(text if "://" in text else f"http://{text}")
+            if not (url.hostname and url.port and url.scheme in ("http", "https")):
+                raise ValueError
+        except ValueError:
+            raise ValueError(f"--admin {text}: write HOST:PORT or https://HOST:PORT") from None
+        found |= {"GATEWAY_ADMIN_HOST": url.hostname, "GATEWAY_ADMIN_PORT": str(url.port)}
+        if url.scheme == "https" and not os.environ.get("GATEWAY_ADMIN_CA"):
+            found["GATEWAY_ADMIN_CA"] = "system"
+    if getattr(arguments, "token_file", None):
+        found |= {"GATEWAY_ADMIN_TOKEN_FILE": arguments.token_file, "GATEWAY_ADMIN_TOKEN": ""}
+    return found
+
+
+def print_json(value: object) -> None:
+    print(json.dumps(value, indent=2, ensure_ascii=False))
 
 
 def add_reason(parser: ArgumentParser) -> None:

@@ -56,6 +56,14 @@ def test_configuration_and_environment_determine_the_tracing(
         ),
         (
             None,
+            {ENDPOINT: "http://c:4317", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"},
+            (
+                "OTEL_EXPORTER_OTLP_PROTOCOL is 'grpc', but spans are sent as http/protobuf; unset"
+                " it, and name the collector's port for HTTP, such as 4318"
+            ),
+        ),
+        (
+            None,
             RATIO | {"OTEL_TRACES_SAMPLER_ARG": "2"},
             "OTEL_TRACES_SAMPLER_ARG is '2'; must be a number from 0 to 1",
         ),
