@@ -30,26 +30,40 @@ from gateway.conversion.formats.form_body import (
 from gateway.conversion.formats.large_json import encode
 from gateway.conversion.message import Message
 from gateway.conversion.parameter_change import write_fields
+from gateway.conversion.patches import json_patch
 from gateway.conversion.steps import BodyStep
 from gateway.conversion.version_step import Direction, VersionLink, carrying, message_steps
 from gateway.proxy.conversion_budget import ConversionShare
 from gateway.proxy.links import offline_link
+from gateway.proxy.merged_writes import (
+    conversions_of,
+    form_of_write,
+    merge_bodies,
+    merge_fault,
+)
 from gateway.proxy.message_conversion import planned_message
 from gateway.proxy.offline_message import OfflineConversion, OfflineMessage, offline_link_mapper
 from gateway.proxy.timed_conversion import run_now
-from gateway.routing.plan import Plan
+from gateway.routing.plan import MergedWrite, Plan
 from gateway.routing.snapshot import Snapshot
 from gateway.versions.version import Version
 
 
 @dataclass(frozen=True, slots=True)
 class ExplainedBody:
-    """`parts` has the declared conversions of each API; `fields` is empty for a response."""
+    """A body to explain.
+
+    Attributes:
+        parts: The declared conversions of each API.
+        fields: The header fields of a request; empty for a response.
+        base: The service's document for a write that is merged; None if it is unknown.
+    """
 
     content: bytes
     status: int | None
     parts: Mapping[str, Sequence[Part]]
     fields: FieldLines
+    base: bytes | None = None
 
 
 def explain_body(
@@ -78,6 +92,10 @@ def explain_body(
     fields, link = [*body.fields], offline_link(mapper, status)
     message = planned_message(chosen, method, head.path, head.query, captures, fields, status, link)
     asked, types = chosen.method(method), chosen.endpoint.media_types
+    if status is None and isinstance(chosen.shadow, MergedWrite):
+        of_read = replace(message, status=200, link=offline_link(mapper, 200))
+        yield from _merged(chosen, chosen.shadow, method, body, (of_read, message))
+        return
     room = ConversionShare(snapshot.limits.convert, snapshot.limits.elements)
     lone = OfflineConversion(converting, asked, message, types, room)
     made: OfflineMessage | Fault
@@ -107,6 +125,44 @@ def explain_body(
         yield "becomes", "unchanged, since no conversion applies"
     elif whole:
         yield "becomes", _on_one_line(made.body)
+
+
+def _merged(
+    chosen: Plan,
+    write: MergedWrite,
+    method: str,
+    body: ExplainedBody,
+    messages: tuple[Message, Message],
+) -> Iterator[tuple[str, str]]:
+    """Yield the documents of a merged write; see `conversion.merging`."""
+    if body.base is None:
+        yield "becomes", "merged into the document of the service; add it by --base FILE"
+        return
+    yield "base", f"{_on_one_line(body.base)} of the service"
+    fields, asked = write_fields(messages[1].headers), chosen.method(method)
+    form = form_of_write(method, described(fields, chosen.endpoint.media_types)[0], fields)
+    of_each = tuple(lambda _, one=one: one.copied() for one in messages)
+    try:
+        ways = conversions_of(chosen, write, method, [])
+        if form is None:
+            raise ConversionError("only JSON, JSON Merge Patch and JSON Patch are merged")
+        given = body.base, body.content, form, of_each
+        made = merge_bodies(chosen, write, asked, ways, *given)
+        sent = made.body(form, is_patch=asked == "PATCH")
+    except (ConversionError, FaultError) as error:
+        fault = (error if isinstance(error, FaultError) else merge_fault(error)).fault
+        yield "answer", f"{fault.status} {fault.code}: {fault.detail}"
+        return
+    yield "read", f"{_written(made.read)} by the client of version {chosen.version}"
+    yield "written", f"{_written(made.written)} by the client of version {chosen.version}"
+    yield from (("differs", _written(one)) for one in json_patch(made.base, made.merged))
+    yield "merged", f"{_written(made.merged)} for the service"
+    if sent is not made.merged:
+        yield "becomes", _written(sent)
+
+
+def _written(document: Document) -> str:
+    return _on_one_line(encode(document))
 
 
 def _on_one_line(body: bytes) -> str:

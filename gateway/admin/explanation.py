@@ -19,7 +19,7 @@ from gateway.conversion.version_step import Direction
 from gateway.rollout.cutover import BUCKETS, StickyBy, bucket, percent_in_force
 from gateway.rollout.shadow import ShadowMode
 from gateway.routing.cors import is_preflight
-from gateway.routing.plan import Decision, Options, Plan, Refusal, plan
+from gateway.routing.plan import Decision, MergedWrite, Options, Plan, Refusal, plan
 from gateway.routing.snapshot import Route, Snapshot
 from gateway.versions.reader import Reader
 from gateway.versions.selection import NEWEST
@@ -208,6 +208,7 @@ def _plan(chosen: Plan, head: RequestHead, readings: Readings) -> list[tuple[str
         *_operations(chosen),
         ("asks", f"{chosen.method(head.method)} {chosen.target}"),
         *_told(chosen, head),
+        *_merge(chosen),
         *_bodies(chosen, head.method),
     ]
     if route.version is not None:
@@ -279,7 +280,7 @@ def _cutover(chosen: Plan, snapshot: Snapshot, context: RequestContext) -> list[
 
 
 def _shadow(chosen: Plan, method: str) -> list[tuple[str, str]]:
-    other = chosen.shadow
+    other = chosen.repeated
     if other is None or chosen.route.shadow is None:
         return []
     if isinstance(other, Refusal):
@@ -310,6 +311,14 @@ def _told(chosen: Plan, head: RequestHead) -> list[tuple[str, str]]:
         for reader in rewrite.readers
         if (values := reader.read(sent, {}))
     ]
+
+
+def _merge(chosen: Plan) -> list[tuple[str, str]]:
+    if not isinstance(chosen.shadow, MergedWrite):
+        return []
+    condition = " if it has no strong entity tag, without If-Match"
+    accepts = condition if chosen.shadow.rule.accepts_untagged else ""
+    return [("merge", f"into the document of GET {chosen.shadow.read}{accepts and f';{accepts}'}")]
 
 
 def _operations(chosen: Plan) -> list[tuple[str, str]]:

@@ -90,6 +90,31 @@ class FaultCode(StrEnum):
         ("The request does not fit the version it was sent for; the detail names the location. "
         "Also a WebSocket whose messages would have to be converted."),
     )
+    PRECONDITION_FAILED = (
+        "precondition_failed", Blame.CLIENT, 412, "Precondition failed",
+        ("A write to be merged has an If-Match that does not match the document that the gateway "
+        "has read, or If-None-Match: * although the document exists."),
+    )
+    WRITE_CONFLICT = (
+        "write_conflict", Blame.CLIENT, 409, "Concurrent write",
+        ("The document was changed while a write was merged, twice in a row. Nothing was written; "
+        "the client may send the write again."),
+    )
+    WRITE_UNMERGEABLE = (
+        "write_unmergeable", Blame.CLIENT, 409, "Write cannot be merged",
+        ("A write cannot be merged without losing data that the client's version cannot see, or a "
+        "`test` of its JSON Patch fails. The detail names the location."),
+    )
+    WRITE_DENIED = (
+        "write_denied", Blame.CLIENT, 403, "Document not readable",
+        ("The client may not read the document that its write would be merged into: the service "
+        "responds to the read with 401 or 403, which is also the status here."),
+    )
+    WRITE_UNREAD = (
+        "write_unread", Blame.UPSTREAM, 502, "Document not read",
+        ("The document that a write would be merged into cannot be read: the service fails or "
+        "sends no JSON document or no strong entity tag; the detail says which."),
+    )
     OPERATION_MISSING = (
         "operation_missing", Blame.CLIENT, 404, "Operation no longer offered",
         "The version of the service lacks the operation; `refuse` may set another status.",

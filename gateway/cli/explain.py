@@ -44,6 +44,12 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="print a JSON list of facts")
     parser.add_argument(
+        "--base",
+        type=Path,
+        metavar="FILE",
+        help="the document of the service that a write of --body is merged into (writes)",
+    )
+    parser.add_argument(
         "--status", type=int, metavar="N", help="the body is that of a response with this status"
     )
 
@@ -59,7 +65,10 @@ def run(arguments: Namespace) -> int:
         fields = arguments.header if arguments.status is None else ()
         lines = tuple(field_lines(parse_fields(fields, rules)))
         content = read_body(arguments.body, rules.limits)
-        body = ExplainedBody(content, arguments.status, parts, lines)
+        base = None if arguments.base is None else read_body(arguments.base, rules.limits)
+        body = ExplainedBody(content, arguments.status, parts, lines, base)
+    elif arguments.base is not None:
+        raise ValueError("--base needs the body of the write; add --body FILE")
     elif arguments.status is not None:
         raise ValueError("--status needs the body of the response; add --body FILE")
     found = facts(rules, head, now, parse_address(arguments.peer), arguments.client, body)

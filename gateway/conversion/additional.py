@@ -63,12 +63,14 @@ class Shape(msgspec.Struct, array_like=True, frozen=True):
     Attributes:
         rest: The shape of undocumented members, or CLOSED.
         by: The name of a discriminator, and the shape for each of its values.
+        read_only: The members of a request that are `readOnly`.
     """
 
     names: dict[str, int]
     rest: int = CLOSED
     items: int = ANY
     by: tuple[str, dict[str, int]] | None = None
+    read_only: tuple[str, ...] = ()
 
 
 class OperationShapes(msgspec.Struct, frozen=True, eq=False):
@@ -204,6 +206,24 @@ class DocumentedVersion:
             del opened[name]
         opened.update(changed)
         return form.close(opened) if at else opened
+
+    def writable(self, value: Document, number: int) -> Document:
+        """Return a parsed value without the members that are `readOnly`."""
+        if number < 0:
+            return value
+        shape = self.shape(number)
+        if isinstance(value, list):
+            return [self.writable(each, shape.items) for each in value]
+        if not isinstance(value, dict):
+            return value
+        if shape.by is not None:
+            chosen = shape.by[1].get(str(value.get(shape.by[0])), ANY)
+            shape = shape if chosen < 0 else self.shape(chosen)
+        return {
+            name: self.writable(inner, shape.names.get(name, shape.rest))
+            for name, inner in value.items()
+            if name not in shape.read_only
+        }
 
     def documents_name(self, name: str, number: int) -> bool:
         """Return whether a query or form may have a name, such as `filter[name]` or `ids[]`."""

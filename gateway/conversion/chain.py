@@ -1,6 +1,6 @@
 """Chains: the conversion between any two versions, composed of links between adjacent versions."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from operator import is_
@@ -16,6 +16,7 @@ from gateway.conversion.additional import (
 from gateway.conversion.conversion_error import ErrorPlace, same_place
 from gateway.conversion.media_filter import RequestMedia, preferred
 from gateway.conversion.message import Message, QueryStep
+from gateway.conversion.operation import WriteRule
 from gateway.conversion.parameter_change import (
     ParameterChange,
     Rewrite,
@@ -256,13 +257,17 @@ class Conversion:
             `of_request`.
         filters_responses: Whether a link applies only to responses with certain media types; see
             `of_response`.
+        by_request: Whether a plan depends on the operation, the media types or the method of the
+            request: operations are declared, links have media types, or writes are merged.
+        writes: The links whose writes are merged.
     """
 
     __slots__ = (
-        *("_along", "_by_type", "_filtered", "_made", "_query_steps", "changes_fields"),
-        *("_source", "changes_query", "filters_requests", "filters_responses"),
+        *("_along", "_by_type", "_filtered", "_made", "_query_steps", "_wholes", "by_request"),
+        *("_source", "changes_fields", "changes_query", "filters_requests", "filters_responses"),
         *("changes_status", "direction", "drops_body", "goes_beyond_bodies", "has_operations"),
         *("links", "makes_bodies", "needs_message", "parts", "shows_message", "version_steps"),
+        "writes",
     )
 
     def __init__(self, links: tuple[VersionLink, ...], direction: Direction) -> None:
@@ -278,6 +283,9 @@ class Conversion:
         self.changes_fields = any(link.headers for link in links)
         self.changes_status = any(link.status for link in links)
         self.filters_requests = any(link.media is not None for link in links)
+        self.writes = tuple(link for link in links if link.writes is not None)
+        self.by_request = self.has_operations or self.filters_requests or bool(self.writes)
+        self._wholes: dict[str, BodyConversion] = {}
         self.filters_responses = any(link.response_type is not None for link in links)
         self._by_type: dict[tuple[bool, ...], Conversion] = {}
         self.needs_message = any(link.needs_message for link in links)
@@ -377,12 +385,44 @@ class Conversion:
             made.goes_beyond_bodies = self.goes_beyond_bodies
             made.filters_requests = self.filters_requests
             made.filters_responses = self.filters_responses
+            made.writes, made.by_request = self.writes, self.by_request
             made._source = self, documented
             made.parts = _FilteredParts(self, documented)
         return made
 
     def for_request(self, method: str) -> BodyConversion | None:
         return self.parts[method, None].body
+
+    def for_document(self, method: str) -> BodyConversion | None:
+        """Return the conversion of a request with a whole document, also if it is a PATCH."""
+        part = self.parts[method, None]
+        if method != _PATCH or part.body is None:
+            return part.body
+        if method not in self._wholes:
+            links = applying(self.version_steps, method, None)[0]
+            self._wholes[method] = _request_body(_with_bodies(links), self.direction).filtered(
+                tuple(part.filters.values())
+            )
+        return self._wholes[method]
+
+    def write_rule(self, method: str) -> WriteRule | None:
+        """Return how writes with a method are merged; None if they are not merged.
+
+        If several links declare it, each of them must accept documents without entity tags.
+        """
+        rules = [
+            link.writes
+            for link in self.writes
+            if link.writes is not None
+            and method in link.writes.methods
+            and (link.methods is None or method in link.methods)
+        ]
+        if not rules:
+            return None
+        keys = {at: key for rule in rules for at, key in rule.keys.items()}
+        read = next((rule.read for rule in rules if rule.read is not None), None)
+        accepts = all(rule.accepts_untagged for rule in rules)
+        return WriteRule(frozenset({method}), keys, read, accepts)
 
     def made(self, method: str) -> BodyConversion | None:
         """Return the conversion that creates a body from `{}` for a request without a body."""
@@ -445,9 +485,8 @@ class Conversion:
     def _part(self, method: str, status: int | None, made: _Made) -> _Part:
         links, lost = applying(self.version_steps, method, status)
         kept = links[lost or 0 :]
-        needs = any(link.needs_message for link in kept)
         bare = (replace(link, changes=(), forms=None, events={}) for link in links[: lost or 0])
-        with_bodies = tuple(link for link in (*bare, *kept) if link.changes_bodies or needs)
+        with_bodies = _with_bodies((*bare, *kept))
         if method == _PATCH and status is None:
             with_bodies = tuple(link.for_patch() for link in with_bodies)
         # If unfit values are kept or omitted, requests need a separate conversion.
@@ -468,6 +507,17 @@ class Conversion:
         for step in self.version_steps:
             links = (link.query for link in step.links if link.applies(method, None))
             yield QueryStep(step.source, step.target, rewrites(links, self.direction))
+
+
+def _with_bodies(links: Iterable[VersionLink]) -> tuple[VersionLink, ...]:
+    given = tuple(links)
+    needs = any(link.needs_message for link in given)
+    return tuple(link for link in given if link.changes_bodies or needs)
+
+
+def _request_body(links: tuple[VersionLink, ...], direction: Direction) -> BodyConversion:
+    asking = any(link.tolerates or not link.unfit.refuses for link in links)
+    return BodyConversion(links, direction, asking)
 
 
 def compose(

@@ -4,11 +4,13 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import takewhile
+from types import MappingProxyType
 from typing import NamedTuple
 from urllib.parse import quote, unquote, unquote_plus
 
 from gateway.base.path_templates import Router, Template, has_dot_segment, parse_template
 from gateway.conversion.conversion_error import Beside, ConversionError
+from gateway.conversion.merging import ListKeys
 from gateway.conversion.parameter_change import QUERY, ParameterLine, ParameterLines
 from gateway.http.upstream.service import Service
 from gateway.versions.version import Version
@@ -170,6 +172,22 @@ class Substitute(NamedTuple):
         return self.status, self.usual, self.detail, self.code, self.methods
 
 
+class WriteRule(NamedTuple):
+    """`writes` of a conversion or an operation.
+
+    Attributes:
+        methods: The methods of the clients' requests that are merged.
+        keys: The names are those of the service's version.
+        read: The operation that reads the document; None for GET with the path of the write.
+        accepts_untagged: Whether writes are merged if the service sends no strong entity tag.
+    """
+
+    methods: frozenset[str]
+    keys: ListKeys = MappingProxyType({})
+    read: OperationPattern | None = None
+    accepts_untagged: bool = False
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class MappedOperation:
     """One operation in two adjacent versions, compared by identity.
@@ -187,6 +205,7 @@ class MappedOperation:
     statuses: Mapping[int, int] = field(default_factory=dict)
     substitute: Substitute | None = None
     body_in_newer: bool | None = None
+    writes: WriteRule | None = None
 
     def side(self, *, newer: bool) -> OperationPattern | None:
         return self.newer if newer else self.older

@@ -12,7 +12,12 @@ from gateway.conversion.conversion_error import ConversionError, ErrorPlace
 from gateway.conversion.document import PLAIN, Document, JsonForm, JsonObject
 from gateway.conversion.media_filter import MediaFilter, MediaRanges, RequestMedia
 from gateway.conversion.message import Message, message_of
-from gateway.conversion.operation import MappedOperation, OperationTable, converted_status
+from gateway.conversion.operation import (
+    MappedOperation,
+    OperationTable,
+    WriteRule,
+    converted_status,
+)
 from gateway.conversion.parameter_change import (
     FIELDS,
     QUERY,
@@ -115,6 +120,7 @@ class VersionLink:
             restriction.
         additional: What happens to parts of messages that the older version's document lacks; None
             leaves the decision to other links.
+        writes: How writes are merged into the service's document; None if they are not merged.
     """
 
     older: Version
@@ -143,6 +149,7 @@ class VersionLink:
     media: MediaFilter | None = None
     response_type: MediaRanges | None = None
     allow_loss: str = ""
+    writes: WriteRule | None = None
 
     @property
     def changes_bodies(self) -> bool:
@@ -313,15 +320,18 @@ class VersionStep(NamedTuple):
     def chosen(self, choice: OperationChoice) -> Iterator[VersionLink]:
         """Yield the links that apply to one request, without their `methods` and `operations`.
 
-        If the operation itself declares different statuses or a body in only one version, a link
-        with these differences comes first.
+        If the operation itself declares different statuses, a body in only one version, or
+        `writes`, a link with these declarations comes first.
         """
         operation, methods = choice
         if operation is not None:
-            statuses, body_in_newer = operation.statuses, operation.body_in_newer
-            if statuses or body_in_newer is not None:
+            statuses, in_newer = operation.statuses, operation.body_in_newer
+            writes = operation.writes
+            if statuses or in_newer is not None or writes is not None:
                 older, newer = sorted((self.source, self.target))
-                yield VersionLink(older, newer, (), status=statuses, body_in_newer=body_in_newer)
+                yield VersionLink(
+                    older, newer, (), status=statuses, body_in_newer=in_newer, writes=writes
+                )
         for link in self.links:
             here = link.operations is None or operation in link.operations
             if here and (link.methods is None or link.methods & methods):

@@ -183,6 +183,12 @@ METRICS = (
         "Values that a change could not convert and kept or omitted, as `unfit` declares, and"
         " fields and parameters that `additional` dropped.",
     ),
+    _counted(
+        *("merged_writes", (*_VERSION, "outcome")),
+        "Writes to be merged into the service's document, by outcome: `repeated` was merged again"
+        " after a concurrent write, and `unmerged` had no document to merge.",
+        *("merged", "repeated", "unmerged", "conflict", "refused"),
+    ),
     _counted("task_failures", ("task",), "Failures of background tasks, which were restarted."),
     _counted(
         *("log_dropped", ("line",)),

@@ -132,7 +132,7 @@ async def _converted_body(
         converted = convert(body, conversion, message, no_step)
     else:
         given = convert, body_format, body, codings
-        converted = await _convert(*given, conversion, room, message)
+        converted = await run_conversion(*given, conversion, room, message)
     if len(converted) > _NO_TURN:
         await _hold_made(converted, room)
     return converted
@@ -490,7 +490,7 @@ async def convert_request_stream(
         raise FaultError(unconvertible(error, error.misfit), error.cause) from None
 
 
-async def _convert(
+async def run_conversion(
     convert: WholeConversion,
     body_format: BodyFormat,
     body: bytes,
@@ -499,6 +499,11 @@ async def _convert(
     room: ConversionShare,
     message: Message | None,
 ) -> bytes:
+    """Run the conversion of a whole body where it does not delay other requests.
+
+    `values` are those of Content-Encoding. Raises the errors of `convert`, ContentCodingError and
+    DecodedTooLargeError.
+    """
     codings = content_coding.codings(values) if values else ()
     most = AT_ONCE if body_format is _JSON else _AT_ONCE_BESIDE_JSON
 

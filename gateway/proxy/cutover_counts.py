@@ -22,6 +22,10 @@ from gateway.usage.delta import (
 )
 from gateway.versions.version import Version
 
+# The machine of the gateway lacks resources, or the document for a merged write was not read.
+_NO_EVIDENCE = frozenset(
+    {FaultCode.GATEWAY_EXHAUSTED, FaultCode.WRITE_DENIED, FaultCode.WRITE_UNREAD}
+)
 _OVERDUE = GateLimits().overdue
 # The maximum number of rows of evidence in one delta, over all versions and routes. Beyond it,
 # clients are counted in groups.
@@ -88,7 +92,7 @@ class CutoverCounts:
         was_overdue = exchange in self._overdue
         self._overdue.discard(exchange)
         self._waiting.get(_key(exchange), {}).pop(exchange, None)
-        if self._is_past(exchange) or exchange.code == FaultCode.GATEWAY_EXHAUSTED:
+        if self._is_past(exchange) or exchange.code in _NO_EVIDENCE:
             return  # the request is not evidence about the route
         sums, row = self._of(exchange)
         if not was_overdue:

@@ -59,7 +59,7 @@ from gateway.proxy.message_conversion import (
 )
 from gateway.proxy.record import Exchange
 from gateway.rollout.shadow import SAFE
-from gateway.routing.plan import Plan, written_target
+from gateway.routing.plan import MergedWrite, Plan, written_target
 
 _VIA: Final = (b"Via", b"1.1 " + headers.PSEUDONYM)
 _IDENTITY = (b"Accept-Encoding", b"identity")
@@ -127,7 +127,7 @@ async def rewrite_request(  # noqa: C901  # one walk in one frame, for speed
         if arrives or method not in SAFE or converting.makes_bodies or converting.needs_message:
             kind, asked = described(fields, plan.endpoint.media_types), plan.method(method)
             conversion = sent_conversion(converting, method, asked, kind, has_body=arrives)
-        if conversion is not None:
+        if conversion is not None and type(plan.shadow) is not MergedWrite:
             if b"expect" in watched and streamed:
                 exchange.inform(100, [])
             context = LiveContext(method, exchange, plan)

@@ -43,6 +43,7 @@ from gateway.http.limits import Limits
 from gateway.http.upstream.upstream import RequestBody, Upstream, UpstreamResponse
 from gateway.proxy import compression, links
 from gateway.proxy.conversion_budget import ConversionShare
+from gateway.proxy.merged_writes import MergedWrites
 from gateway.proxy.message_conversion import request_conversion
 from gateway.proxy.message_rewriting import (
     RewrittenResponse,
@@ -57,7 +58,7 @@ from gateway.proxy.request_trace import RequestTraces
 from gateway.proxy.response_buffer import ResponseBuffers, taken, trailers
 from gateway.proxy.shadows import Shadows
 from gateway.routing.cors import CorsRules
-from gateway.routing.plan import Options, Plan, plan
+from gateway.routing.plan import MergedWrite, Options, Plan, plan
 from gateway.routing.snapshot import Snapshot
 
 _log = logging.getLogger(__name__)
@@ -96,6 +97,7 @@ class Pipeline:
         self._buffers = ResponseBuffers()
         self._tunnels = ByteBudget(TUNNEL_BYTES)
         self._shadows = shadows
+        self._writes = MergedWrites(upstream, shadows)
         self._begin = begin
         self._record = record
         self._traces = traces
@@ -231,6 +233,8 @@ class Pipeline:
             span.end(exchange.sent, converted=exchange.converted)
         if planned.shadow is None:
             response = await self._upstream.send(planned.route.service, request)
+        elif isinstance(planned.shadow, MergedWrite):
+            response = await self._writes.send(exchange, planned, request, body, room)
         else:
             response = await self._shadows.send(exchange, planned, request)
         exchange.answered = perf_counter()

@@ -291,8 +291,8 @@ class _Case:
         self._shadows, self._rule = shadows, rule
         self._operation = exchange.method, plan.endpoint.template.text
         sent = exchange.method
-        if isinstance(plan.shadow, Plan):
-            sent = plan.shadow.method(sent)
+        if isinstance(plan.repeated, Plan):
+            sent = plan.repeated.method(sent)
         self._mode = rule.mode(sent, self._operation[1])
         self._exchange, self._plan = exchange, plan
         self._request = self.passing = request
@@ -354,7 +354,7 @@ class _Case:
 
     async def _compare(self) -> None:
         rule, exchange, request = self._rule, self._exchange, self._request
-        other = self._plan.shadow
+        other = self._plan.repeated
         assert other is not None
         body = None if request.body is None else self._body.whole()
         if self._mode is VALIDATE:

@@ -1,6 +1,6 @@
 """`apis` in gateway.yaml: one API, its endpoints, its versions and the conversions between them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated
 
 from pydantic import Field
@@ -101,7 +101,7 @@ class ApiModel(VersionChoice):
             routes, schemas = ApiVersions(
                 name, models, versions, links, endings, services, defaults.naming, here
             ).compile(now)
-        documents = self._documents(versions, links, schemas, here)
+        documents = self._documents(versions, links, schemas, routes.values(), here)
         has_versions = self.versions is not None
         choice = self.compile_choice(versions if has_versions else None, defaults, here)
         parts = ApiParts(
@@ -145,6 +145,7 @@ class ApiModel(VersionChoice):
         versions: Mapping[str, Version],
         links: Mapping[Version, Sequence[VersionLink]],
         schemas: Mapping[Version, str],
+        routes: Iterable[Route],
         mistakes: Mistakes,
     ) -> dict[Version, DocumentedVersion]:
         needed = [
@@ -160,7 +161,16 @@ class ApiModel(VersionChoice):
                     f"needs the OpenAPI document of version {older}; add schema: FILE or URL to it"
                 )
                 mistakes.add(text, "conversions", index, "additional")
-        return {older: DocumentedVersion(older) for older in needed if older in schemas}
+        # Merged writes leave out the readOnly fields of the service's version.
+        ways = [
+            one for each in routes for one in (each, each.cutover and each.cutover.route) if one
+        ]
+        needed += [
+            one.service_version
+            for one in ways
+            if one.service_version is not None and one.request is not None and one.request.writes
+        ]
+        return {one: DocumentedVersion(one) for one in needed if one in schemas}
 
     def parts(self, api: Api) -> list[Part]:
         links = {older: iter(declared) for older, declared in api.links.items()}

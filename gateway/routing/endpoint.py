@@ -58,6 +58,11 @@ class ApiParts(NamedTuple):
         older = [step.source for step in steps if step.source < step.target]
         return {one: self.documents[one] for one in older if one in self.documents}
 
+    def written_by(self, route: Route) -> DocumentedVersion | None:
+        if route.request is None or not route.request.writes or route.service_version is None:
+            return None
+        return self.documents.get(route.service_version)
+
     def conversion(self, source: Version, target: Version, path: str) -> Conversion:
         """Return the conversion between two versions at an endpoint.
 
@@ -306,6 +311,7 @@ class EndpointModel(SectionModel):
             tag_key=_tag_key(route, response),
             access=api.access.get(version),
             documents=api.documents_of(route) or None,
+            written=api.written_by(route),
             request_rewrite=rewrite,
             unnamed_rewrite=rewrite and rewrite.adding(),
             response_rewrite=(

@@ -8,6 +8,8 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
+from multidict import CIMultiDict
+
 from gateway.access.access import AccessRule
 from gateway.base.errors import (
     Fault,
@@ -22,6 +24,7 @@ from gateway.conversion.additional import Additional, DocumentedVersion, Operati
 from gateway.conversion.chain import Conversion
 from gateway.conversion.conversion_error import Beside, ConversionError, ErrorPlace
 from gateway.conversion.message import Message, request_message
+from gateway.conversion.operation import Captures, WriteRule
 from gateway.conversion.operation_path import OperationPath, find_operation_path
 from gateway.conversion.parameter_change import QUERY, parse_query, write_query
 from gateway.lifecycle.lifecycle import EndpointLifecycle, Successor
@@ -49,7 +52,9 @@ class Plan(NamedTuple):
         chosen_by: The mechanism or rule that chose the version; None if the API has no versions.
         target: The raw path and query of the request to the service.
         shadow: The plan for repeating the request in the background, or the refusal that the
-            repeated request would get; None if the request is not repeated.
+            repeated request would get; None if the request is not repeated. For a write that is
+            merged, MergedWrite contains it. One field has both, so that the pipeline makes one
+            check for other requests.
         operation_path: The operation of the request in each version between the client's and the
             service's version; None if these versions have the same operations.
         content_type: The Content-Type of a JSON response; None keeps the service's Content-Type.
@@ -61,7 +66,7 @@ class Plan(NamedTuple):
     target: str
     fields: FieldLines = ()
     cutover_route: CutoverRoute | None = None
-    shadow: "Plan | Refusal | None" = None
+    shadow: "Plan | Refusal | MergedWrite | None" = None
     operation_path: OperationPath | None = None
     content_type: str | None = None
     rewrite: VersionRewrite | None = None
@@ -73,6 +78,11 @@ class Plan(NamedTuple):
     @property
     def response(self) -> Conversion | None:
         return self.route.response if self.operation_path is None else self.operation_path.response
+
+    @property
+    def repeated(self) -> "Plan | Refusal | None":
+        """The plan for repeating the request, also for a write that is merged."""
+        return self.shadow.shadow if isinstance(self.shadow, MergedWrite) else self.shadow
 
     def method(self, asked: str) -> str:
         return asked if self.operation_path is None else self.operation_path.method
@@ -108,6 +118,21 @@ class Refusal(NamedTuple):
     version: Version | None = None
     fields: FieldLines = ()
     cutover_route: CutoverRoute | None = None
+
+
+class MergedWrite(NamedTuple):
+    """How a write is merged into the document of the service.
+
+    Attributes:
+        read: The raw path and query of the GET request that reads the document.
+        response: The conversion of its response.
+        shadow: See `Plan`.
+    """
+
+    rule: WriteRule
+    read: str
+    response: Conversion | None
+    shadow: Plan | Refusal | None
 
 
 Decision = Plan | Options | Refusal
@@ -161,16 +186,16 @@ def plan(
     taken = None
     if route.cutover is not None:
         taken, route = _cutover_route(route, route.cutover, context)
-    request, operation_path = route.request, None
+    request, operation_path, rule = route.request, None, None
     rewrite = None if request is None else route.request_rewrite
     rewrite = rewrite if literal else _rewrite(route, chosen_by)
-    if request is None or not (
-        request.has_operations or request.filters_requests or route.documents
-    ):
+    declared = route
+    if request is None or not (request.by_request or route.documents):
         target = _target(endpoint, route, rewrite, head, captures)
     else:
         route, target, operation_path = _by_operation(endpoint, route, head, captures, chosen_by)
         rewrite = _rewrite(route, chosen_by)
+        rule = _write_rule(route if operation_path is None else operation_path, head.method)
     if isinstance(target, Fault):
         return Refusal(endpoint, target, version, fields, taken)
     other = route.shadow
@@ -193,7 +218,8 @@ def plan(
         called,
         rewrite,
     )
-    return tuple.__new__(Plan, made)  # takes a fifth of the time of Plan(...)
+    planned = tuple.__new__(Plan, made)  # takes a fifth of the time of Plan(...)
+    return planned if rule is None else _merged(planned, rule, head, captures, declared)
 
 
 def _unselected(
@@ -296,6 +322,9 @@ def _beside(
         return None  # another service serves this operation, so the document does not describe it
     if isinstance(target, Fault):
         return Refusal(endpoint, target, beside.route.version, fields)
+    writes = _write_rule(route if operation_path is None else operation_path, head.method)
+    if mode is not VALIDATE and writes is not None:
+        return None  # unlike the write itself, its repetition would overwrite unseen data
     if mode is DRY_RUN and rule.dry_run is not None:
         target = rule.dry_run.target(target)
     called = _media_type(endpoint, route, chosen_by, head)
@@ -303,6 +332,52 @@ def _beside(
     return Plan(
         endpoint, route, chosen_by, target, fields, None, None, operation_path, called, rewrite
     )
+
+
+# A GET that reads a document has no body, and its links must not depend on that of the write.
+_OF_BODY = ("Content-Type", "Content-Encoding")
+
+
+def _write_rule(converts: Route | OperationPath, method: str) -> WriteRule | None:
+    request = converts.request
+    return request.write_rule(method) if request is not None and request.writes else None
+
+
+def _merged(
+    planned: Plan,
+    rule: WriteRule,
+    head: RequestHead,
+    captures: Captures,
+    declared: Route,
+) -> Plan | Refusal:
+    """Return the plan of a write that is merged.
+
+    Args:
+        declared: The route before it is selected by the operation of the request.
+    """
+    endpoint, route, response = planned.endpoint, planned.route, planned.response
+    path = planned.target.partition("?")[0]
+    if rule.read is not None and route.service_version is not None:
+        own = planned.operation_path
+        for step in () if own is None else own.query_steps:
+            captures = {**captures, **step.captures}
+        try:
+            path = rule.read.path(captures, route.service_version)
+        except ConversionError as error:
+            fault = unconvertible(error, error.misfit)
+            return Refusal(endpoint, fault, route.version, planned.fields)
+    else:
+        fields = CIMultiDict((name, value) for name, value in head.fields.items())
+        for name in _OF_BODY:
+            fields.popall(name, None)
+        asked = head._replace(method="GET", query=None, fields=fields)
+        found, target, other = _by_operation(endpoint, declared, asked, captures, planned.chosen_by)
+        same = isinstance(target, str) and target.partition("?")[0] == path
+        # Responses to any other GET are converted like those of the write.
+        if same and found.service is route.service:
+            response = found.response if other is None else other.response
+    read = written_target(planned.rewrite, path, None)
+    return planned._replace(shadow=MergedWrite(rule, read, response, planned.repeated))
 
 
 def _media_type(

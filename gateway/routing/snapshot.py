@@ -87,6 +87,7 @@ class Route:
         documents: The documents of the older versions between the client's and the service's
             version; None if no conversion has `additional`.
         documented: Whether `schema` names the OpenAPI document of the version.
+        written: The document of the service's version, if writes are merged into its documents.
         by_operation: The same route with the filters of these documents, by the operation of a
             request in each document; filled on first use.
         steady_fields: `fields`, and the fields of the lifecycle if they do not depend on the
@@ -124,6 +125,7 @@ class Route:
     by_media: "Callable[[HeaderLookup], Route] | None" = field(default=None, compare=False)
     documents: "Mapping[Version, DocumentedVersion] | None" = None
     documented: bool = False
+    written: "DocumentedVersion | None" = None
     steady_fields: FieldLines = field(init=False, repr=False, compare=False)
     refuses_from: float = field(init=False, repr=False, compare=False)
     by_operation: "dict[tuple[OperationShapes, ...], Route]" = field(

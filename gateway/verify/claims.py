@@ -22,6 +22,7 @@ from gateway.verify.part_conversion import (
     becomes_json,
     convert_form_body,
     convert_headers,
+    convert_merged_write,
     convert_message,
     convert_query,
     convert_round_trip,
@@ -200,13 +201,16 @@ def _round_trip(
         why = "whether its writes keep unseen data: changes need more than the body"
         yield Unproved("unchecked", *about, why)
         return
+    given = *about, MessagePart.ROUND_TRIP, "", other.request, other.request
+    if to_service.write_rule(operation.method) is not None:
+        yield Claim(*given, convert_merged_write(down, to_service.for_document(other.method)))
+        return
     is_patch = other.method == "PATCH"
     convert = convert_round_trip(down, up, is_patch=is_patch)
-    given = *about, MessagePart.ROUND_TRIP, "", other.request, other.request, convert
     parts = [(None, ()) if each is None else without_allowed(each) for each in (down, up)]
     allowed = tuple(dict.fromkeys(reason for _, reasons in parts for reason in reasons))
     lossless = convert_round_trip(parts[0][0], parts[1][0], is_patch=is_patch)
-    yield Claim(*given, lossless=lossless if allowed else None, allowed=allowed)
+    yield Claim(*given, convert, lossless=lossless if allowed else None, allowed=allowed)
 
 
 def _alike(located: LocatedOperation) -> object:

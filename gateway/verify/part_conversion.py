@@ -12,6 +12,7 @@ from gateway.conversion.chain import BodyConversion, Conversion
 from gateway.conversion.change import Change
 from gateway.conversion.formats import json_body
 from gateway.conversion.formats.form_body import convert_form, json_from
+from gateway.conversion.merging import WriteForm, merge
 from gateway.conversion.message import SAMPLE_CAPTURES, Message, QueryWalk
 from gateway.conversion.parameter_change import (
     FIELDS,
@@ -21,6 +22,7 @@ from gateway.conversion.parameter_change import (
     Spelling,
     write_query,
 )
+from gateway.conversion.patches import apply_merge_patch
 from gateway.conversion.scalars import NUMBER_TEXT, Type
 from gateway.conversion.schema import PLACE, Schema, definitions
 from gateway.conversion.version_step import Direction
@@ -68,9 +70,26 @@ def convert_round_trip(
         made = document
         for conversion in (reading, writing):
             made = made if conversion is None else ConvertedBody(conversion)(made)
-        return _merged(document, made) if is_patch else made
+        return apply_merge_patch(document, made) if is_patch else made
 
     return convert
+
+
+def convert_merged_write(
+    reading: BodyConversion | None, writing: BodyConversion | None
+) -> PartConversion:
+    """Return the conversion from the service's data to its data after a merged write."""
+
+    def convert(document: object) -> object:
+        read, write = (_same if one is None else ConvertedBody(one) for one in (reading, writing))
+        sent = read(document)
+        return merge(document, sent, WriteForm.DOCUMENT, {}, read, write).merged
+
+    return convert
+
+
+def _same(document: object) -> object:
+    return document
 
 
 def without_allowed(conversion: BodyConversion) -> tuple[BodyConversion, tuple[str, ...]]:
@@ -102,18 +121,6 @@ def _strict(
                 groups[name] = inner
                 groups[name] = tuple(_strict(inner, reasons, groups))
             yield replace(change.group, groups=groups).compile()
-
-
-def _merged(document: object, patch: object) -> object:
-    if not isinstance(patch, dict):
-        return patch
-    merged = dict(document) if isinstance(document, dict) else {}
-    for name, value in patch.items():
-        if value is None:
-            merged.pop(name, None)
-        else:
-            merged[name] = _merged(merged.get(name), value)
-    return merged
 
 
 def convert_form_body(conversion: BodyConversion | None, wanted: Schema) -> PartConversion:

@@ -42,6 +42,7 @@ from gateway.conversion.declared.groups import (
     declared_changes,
     listed_changes,
 )
+from gateway.conversion.declared.writes_option import WritesOption, write_rule
 from gateway.conversion.media_filter import MediaFilter, MediaRanges, parse_media_ranges
 from gateway.conversion.operation import MappedOperation
 from gateway.conversion.parameter_change import ParameterChange
@@ -101,6 +102,10 @@ class ExampleConfig(SectionModel):
     response with status 200 if the method is GET, and to the request for any other method."""
 
 
+_MOVES = (
+    "cannot be merged together with changes that read or write header fields or the query; move"
+    " these changes to an entry for other operations, or remove writes"
+)
 _STATUSES = r"^[45](?:[0-9][0-9]|xx)$"
 
 
@@ -177,6 +182,10 @@ class OperationConfig(SectionModel):
     the operation."""
     refuse: RefuseConfig | None = None
     """The refusal of an operation that one version lacks, if no service handles the operation."""
+    writes: WritesOption | None = None
+    """Whether writes by this operation (PUT, PATCH or POST) are merged into the document of the
+    service (`merge`), so that they keep what the client's version cannot see. A mapping sets
+    details. The default is `writes` of the conversion."""
 
 
 def _named_or_declared(value: object) -> str:
@@ -285,6 +294,10 @@ class ConversionConfig(SectionModel):
     or the message is refused (`refuse`). A mapping with `requests` and `responses` treats them
     differently. Of several conversions that apply to a message, the last one with `additional`
     decides. Without `additional`, they stay, and `check` lists them."""
+    writes: WritesOption | None = None
+    """Whether PUT and PATCH are merged into the document of the service (`merge`), so that they
+    keep what the client's version cannot see. A mapping sets details. By default, they are not
+    merged, and `check` warns of what they destroy."""
     allow_loss: Reason | None = None
     """The reason why the conversion may lose data. `check` lists the losses of all its changes with
     this reason instead of warning about them. By default, `check` warns about them."""
@@ -317,6 +330,10 @@ class ConversionConfig(SectionModel):
         ]
         accept = _media_ranges(self.accept, (*at, "accept"), mistakes)
         content_type = _media_ranges(self.content_type, (*at, "content_type"), mistakes)
+        merged = (self.writes, *(one.writes for one in operations or ()))
+        needs_message = any(change.needs_message for change in sections)
+        if needs_message and merged != (None,) * len(merged):
+            mistakes.add(_MOVES, *at, "writes")
         of_response = self.on in ("responses", "errors")
         media = MediaFilter(accept, None if of_response else content_type)
         return VersionLink(
@@ -344,7 +361,7 @@ class ConversionConfig(SectionModel):
             maps_links=any(change.maps_links for change in sections),
             digest=self._digest(groups.configs, [change.code for change in sections]),
             varies=any(change.varies for change in sections),
-            needs_message=any(change.needs_message for change in sections),
+            needs_message=needs_message,
             shows_message=any(change.needs_message for change in beside),
             timeout=sum(timeouts) if timeouts else None,
             forms=None if self.forms is None else self.forms.compile(),
@@ -357,11 +374,12 @@ class ConversionConfig(SectionModel):
             media=None if media == MediaFilter() else media,
             response_type=content_type if of_response else None,
             allow_loss=self.allow_loss or "",
+            writes=write_rule(self.writes, (*at, "writes"), mistakes),
         )
 
     def _check(self, at: Location, mistakes: Mistakes) -> None:
         known = {"changes", "query", "headers", "operations", "status", "forms", "events"}
-        known.add("additional")
+        known |= {"additional", "writes"}
         if not self.model_fields_set & known:
             text = "'changes' is missing here; add it, or an empty list if the bodies are the same"
             mistakes.add(text, *at)
@@ -391,7 +409,9 @@ class ConversionConfig(SectionModel):
             reason = change.allow_loss or self.allow_loss
             for loss in change.section.losses():
                 lossy = f"{LOSSY} version {self.between[loss.newer]}: {loss.text}"
-                mistakes.warn_of_loss(lossy, reason, *change.at)
+                # A client that cannot see a value does not overwrite it.
+                keeps = None if self.writes is None or loss.newer else "writes are merged"
+                mistakes.warn_of_loss(lossy, reason or keeps, *change.at)
 
     def _digest(self, groups: GroupConfigs, code: list[str]) -> str:
         rules = json.dumps(_written((self, groups)), sort_keys=True, default=str) + "".join(code)

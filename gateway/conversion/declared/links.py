@@ -14,6 +14,7 @@ from gateway.conversion.declared.conversion import (
     compile_statuses,
 )
 from gateway.conversion.declared.groups import GroupConfigs, compile_groups
+from gateway.conversion.declared.writes_option import write_rule
 from gateway.conversion.operation import (
     MappedOperation,
     OperationPattern,
@@ -24,6 +25,7 @@ from gateway.conversion.version_step import VersionLink
 from gateway.http.upstream.service import Service
 from gateway.versions.version import Version
 
+_WRITES = frozenset({"PUT", "PATCH", "POST"})
 # Methods without a request body. None stands for all methods, which include GET.
 _BODILESS = (None, "GET", "HEAD")
 _Pair = tuple[str, str]
@@ -152,7 +154,8 @@ class DeclaredOperations:
             config.status, (*at, "status"), self._mistakes, conversion.allow_loss
         )
         body_in_newer = None if config.request_body is None else config.request_body == "newer"
-        operation = MappedOperation(newer, older, statuses, substitute, body_in_newer)
+        writes = write_rule(config.writes, (*at, "writes"), self._mistakes, _WRITES)
+        operation = MappedOperation(newer, older, statuses, substitute, body_in_newer, writes)
         for pattern, is_newer in ((newer, True), (older, False)):
             if pattern is not None:
                 self._keep(pattern, operation, conversion.between, at, newer=is_newer)
@@ -391,6 +394,12 @@ class DeclaredLinks:
         }
         if shared:
             known |= frozenset.intersection(*shared)
+        operations = part.link.operations or ()
+        for rule in (part.link.writes, *(one.writes for one in operations)):
+            read = frozenset() if rule is None or rule.read is None else rule.read.captures
+            for name in sorted(read - known):
+                text = f"no path captures '{name}'; {suggest(name, known - {'version'})}"
+                self._mistakes.add(f"the operation to read: {text}", *part.at, "writes")
         for change in part.changes():
             capture = change.section.read_capture
             if capture is not None and capture not in known - {"version"}:

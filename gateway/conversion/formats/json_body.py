@@ -214,6 +214,20 @@ def parse(body: bytes) -> Document:
         return body
 
 
+def parse_exactly(body: bytes) -> Document:
+    """Parse a JSON body completely, with the digits of fractions as Decimal.
+
+    Raises ConversionError for malformed JSON, repeated keys and numbers of too many digits.
+    """
+    try:
+        _check_utf8(body)
+        return _parse(Raw(body.strip(_BLANKS)))
+    except (msgspec.MsgspecError, UnicodeDecodeError) as mistake:
+        raise _not_json(mistake) from None
+    except RecursionError:
+        raise ConversionError("nested too deep") from None
+
+
 def _open(value: Document) -> Document:
     """Open a value, without regard to how it is written; used to locate errors."""
     if type(value) is not Raw:

@@ -42,8 +42,8 @@ def warn_of_overwriting(
                 more = f"; and {len(losses) - _LISTED} more" if losses[_LISTED:] else ""
                 named = " or ".join(methods)
                 remedy = (
-                    f". Let version {client} see it, as by keep: true, or refuse {named} of version"
-                    f" {client} here"
+                    f". Set writes: merge, let version {client} see it, as by keep: true, or refuse"
+                    f" {named} of version {client} here"
                 )
                 mistakes.warn_of_loss(
                     f"warning: a {named} to {path} by a client of version"
@@ -98,6 +98,8 @@ class _Check(NamedTuple):
         between = parts_between(self.parts, self.client, self.service)
         sent = ((part, self._sent(part.link, method)) for part in between)
         parts = [(part, by) for part, by in sent if by]
+        if any(self._merges(part.link, method) for part, _ in parts):
+            return {}
         if service_bodies is None or any(part.link.operations for part in self.parts):
             service_bodies = [(here.text, None)]
         found: dict[tuple[str, str | None], list[str]] = {}
@@ -143,6 +145,17 @@ class _Check(NamedTuple):
             if any(shared_path(path, own.template) for path in asked_paths(self.endpoint)):
                 return other.method or method
         return ""
+
+    def _merges(self, link: VersionLink, method: str) -> bool:
+        named = link.methods is None or method in link.methods
+        if link.writes is not None and named and method in link.writes.methods:
+            return True
+        sides = (
+            operation.side(newer=self._upwards)
+            for operation in link.operations or ()
+            if operation.writes is not None
+        )
+        return any(side is not None and side.takes(method) for side in sides)
 
     def _lost(
         self, parts: Iterable[tuple[Part, str]], schema: Schema | None

@@ -193,7 +193,14 @@ class ShapeCompiler(OpenApiDocument):
                     name, values = fields.by
                     by = name, {key: self._number(one, of_response) for key, one in values.items()}
             items = self._number(fields.items, of_response) if fields.items else ANY
-            self._shapes[number] = Shape(names, rest, items, by)
+            fixed: tuple[str, ...] = ()
+            if not of_response:
+                fixed = tuple(name for name in names if self._is_read_only(fields.names[name]))
+            self._shapes[number] = Shape(names, rest, items, by, fixed)
+
+    def _is_read_only(self, schemas: _Schemas) -> bool:
+        found = (one for schema in schemas for one in (schema, self._target(schema)))
+        return any(isinstance(one, dict) and one.get("readOnly") is True for one in found)
 
     def _target(self, schema: Any) -> Any:
         for _ in range(32):

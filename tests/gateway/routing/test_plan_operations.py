@@ -186,8 +186,8 @@ def test_a_cutover_goes_to_the_path_of_the_new_version() -> None:
 def test_a_shadow_goes_to_the_path_of_its_version(asked: str, repeated: str | None) -> None:
     route = replace(OWN, shadow=ShadowAlternative(VersionShadow(KEY), VIA_2))
     found = planned(route, asked)
-    assert not isinstance(found.shadow, Refusal)
-    assert (found.shadow and found.shadow.target) == repeated
+    assert not isinstance(found.repeated, Refusal)
+    assert (found.repeated and found.repeated.target) == repeated
     assert found.operation_path is None
 
 

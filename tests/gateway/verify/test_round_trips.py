@@ -119,6 +119,19 @@ def test_a_finding_names_each_field_that_a_put_or_patch_overwrites(
     assert proof.holds == (not proof.findings)
 
 
+@pytest.mark.parametrize("method", ["put", "patch"])
+def test_a_merged_write_overwrites_nothing(tmp_path: Path, method: str) -> None:
+    changes = f"writes: merge\n        changes: [ {DEFAULT}, unwrap: {{ field: tags }} ]"
+    documents = described(method, tags=TEXT), described(method, channel=CHANNEL, tags=LIST)
+    found = results(tmp_path, changes, *documents)
+    (proof,) = [
+        each
+        for each in found
+        if isinstance(each, ClaimProof) and each.claim.part is MessagePart.ROUND_TRIP
+    ]
+    assert proof.holds
+
+
 REASON = "only the shop writes"
 ALLOWED = f"allow_loss: {REASON}"
 STATE = "default: { field: state, value: x }"

@@ -43,8 +43,8 @@ def warned(folder: Path, conversion: str, versions: str = OLD, endpoint: str = "
 def warning(methods: str, *lost: str, old: int = 1, new: int = 2, path: str = ORDERS) -> str:
     return (
         f"warning: a {methods} to {path} by a client of version {old} destroys data of version"
-        f" {new}: {'; '.join(lost)}. Let version {old} see it, as by keep: true, or refuse"
-        f" {methods} of version {old} here"
+        f" {new}: {'; '.join(lost)}. Set writes: merge, let version {old} see it,"
+        f" as by keep: true, or refuse {methods} of version {old} here"
     )
 
 
@@ -123,6 +123,13 @@ def test_the_warning_depends_on_the_version_of_the_service(
         ("", "on: errors\n        statuses: [4xx]", []),
         ("", f'operations: [ "PUT {ORDERS}" ]', [warning("PUT", LEFT_OUT)]),
         ("", f'operations: [ "GET {ORDERS}" ]', []),
+        ("", "writes: merge", []),
+        ("", "writes: { without_tag: accept }", []),
+        (
+            "",
+            f'operations: [ {{ newer: "PUT {ORDERS}", older: "PUT {ORDERS}", writes: merge }} ]',
+            [],
+        ),
         (", methods: [GET]", f'operations: [ "PUT {ORDERS}" ]', []),
         ("", f'operations: [ {{ newer: "PATCH {ORDERS}", older: "PUT {ORDERS}" }} ]', []),
     ],

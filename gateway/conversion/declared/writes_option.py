@@ -1,0 +1,80 @@
+"""`writes` in gateway.yaml: writes of clients that keep data which these clients cannot see."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Annotated, Literal
+
+from pydantic import Discriminator, Field, Tag
+
+from gateway.base.mistakes import Location, Mistakes
+from gateway.base.model import OneOrSome, SectionModel
+from gateway.conversion.field_path import Keys, Members, Tokens, keys_of, parse_path
+from gateway.conversion.operation import OperationPattern, WriteRule, parse_operation
+
+_MERGED = frozenset({"PUT", "PATCH"})
+
+
+class WritesConfig(SectionModel):
+    """How writes are merged into the document of the service."""
+
+    key: Mapping[str, OneOrSome[str, str]] = Field(default_factory=dict)
+    """The fields that identify the elements of a list, by the list: `lines: id`, or
+    `orders[].lines: [sku, size]`. All names are those of the service's version. Without a key, the
+    elements are matched by their position."""
+    read: str | None = None
+    """The operation that reads the document, such as `GET /orders/{id}/all`, as the service has it.
+    The default is GET with the path of the write."""
+    without_tag: Literal["refuse", "accept"] = "refuse"
+    """What happens if the service sends no strong entity tag: the write is refused (`refuse`), or
+    is sent although it may overwrite a concurrent write (`accept`). The default is refuse."""
+
+
+def _form(value: object) -> str:
+    return "merge" if isinstance(value, str) else "declared"
+
+
+WritesOption = Annotated[
+    Annotated[Literal["merge"], Tag("merge")] | Annotated[WritesConfig, Tag("declared")],
+    Discriminator(_form),
+]
+
+
+def write_rule(
+    option: Literal["merge"] | WritesConfig | None,
+    at: Location,
+    mistakes: Mistakes,
+    methods: frozenset[str] = _MERGED,
+) -> WriteRule | None:
+    if option is None:
+        return None
+    if isinstance(option, str):
+        return WriteRule(methods)
+    keys: dict[Tokens, tuple[Keys, ...]] = {}
+    for text, named in option.key.items():
+        fields = (named,) if isinstance(named, str) else named
+        try:
+            place, paths = _place(text), tuple(map(parse_path, fields))
+            if any(path.scopes or path.elements or path.members for path in paths):
+                raise ValueError("the key is not a field of the element; write keys joined by dots")
+            keys[place] = tuple(path.keys for path in paths)
+        except ValueError as error:
+            mistakes.add(str(error), *at, "key", text)
+    read: OperationPattern | None = None
+    if option.read is not None:
+        read = mistakes.attempt(partial(parse_operation, option.read), *at, "read")
+        if read is not None and (read.method != "GET" or read.query):
+            mistakes.add("not a GET of a path; write one such as GET /orders/{id}", *at, "read")
+    return WriteRule(methods, keys, read, option.without_tag == "accept")
+
+
+def _place(text: str) -> Tokens:
+    """Return the location of a list, with 0 for any element; raises ValueError."""
+    if text == "[]":
+        return ()
+    path = parse_path(text.removesuffix("[]"))
+    place: Tokens = ()
+    for scope in path.scopes:
+        if isinstance(scope, Members):
+            raise ValueError(f"'{text}' has members with any name; name each list")
+        place = (*place, *keys_of(scope), 0)
+    return (*place, *path.keys)

@@ -1,0 +1,404 @@
+"""Merged writes: reads the service's document, and sends the write merged into it (`writes`).
+
+`gateway.conversion.merging` merges the documents. This module sends both requests: the read, with
+the client's credentials to the service that gets the write, and the write, with the entity tag of
+the document. If the document has changed in between, both are repeated once.
+"""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from functools import partial
+from hashlib import blake2b
+from math import inf
+from time import perf_counter
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from gateway.base import headers
+from gateway.base.errors import Fault, FaultCode, FaultError, unconvertible
+from gateway.base.headers import FieldLines, HeaderFields
+from gateway.conversion.chain import BodyConversion
+from gateway.conversion.conversion_error import ConversionError
+from gateway.conversion.document import Document
+from gateway.conversion.formats import json_body
+from gateway.conversion.formats.body_format import MAYBE_JSON, BodyFormat, described
+from gateway.conversion.formats.large_json import encode
+from gateway.conversion.merging import BaseDocumentError, Merge, MergeError, WriteForm, merge
+from gateway.conversion.message import Message
+from gateway.conversion.version_step import Direction
+from gateway.http import content_coding
+from gateway.http.content_coding import ContentCodingError, DecodedTooLargeError
+from gateway.http.cooperative import Step, no_step
+from gateway.http.upstream.upstream import RequestBody, Upstream, UpstreamRequest, UpstreamResponse
+from gateway.proxy.body_conversion import NOT_JSON, run_conversion
+from gateway.proxy.conversion_budget import ConversionShare
+from gateway.proxy.message_conversion import LiveContext
+from gateway.proxy.message_rewriting import rewrite_request
+from gateway.proxy.record import Exchange
+from gateway.proxy.shadows import Shadows
+from gateway.routing.plan import MergedWrite, Plan
+
+_STRATEGIC = b"application/strategic-merge-patch+json"
+_PATCH_TYPE = (b"Content-Type", b"application/merge-patch+json")
+_JSON_TYPE = (b"Content-Type", b"application/json")
+_IF_MATCH, _IF_NONE_MATCH, _UNMODIFIED = b"if-match", b"if-none-match", b"if-unmodified-since"
+_KEY = b"idempotency-key"
+_TYPE = frozenset({b"content-type"})
+_OF_BODY = headers.BYTE_FIELDS | {b"expect"}
+# The fields of the write that the read does not have.
+_OF_WRITE = frozenset(
+    {_IF_MATCH, _IF_NONE_MATCH, _UNMODIFIED, _KEY, b"if-modified-since", b"if-range"}
+    | {b"range", b"prefer", b"cache-control", b"accept-encoding"}
+).union(_OF_BODY, _TYPE, headers.METHOD_OVERRIDES)
+_NO_CACHE = ((b"Cache-Control", b"no-cache"), (b"Accept-Encoding", b"identity"))
+_STRONG_TAG = re.compile(rb'"[!#-~\x80-\xff]*"')
+# The share of the remaining `timeouts.whole` that the read may take.
+_SHARE = 0.5
+_UNCHANGING = BodyConversion((), Direction.UP)
+_CONFLICT = (
+    "Another client changed the document while this write was merged, twice in a row."
+    " Send the write again."
+)
+_NO_MATCH = "If-Match does not match the document."
+_EXISTS = "If-None-Match: * does not hold, since the document exists."
+_FORMATS = "Merged writes are JSON, JSON Merge Patch or JSON Patch in UTF-8."
+_MORE = "The write cannot be merged: its conversion needs more than the body."
+_Messages = tuple[Callable[[BodyConversion], Message | None], ...]
+
+
+class _Read(NamedTuple):
+    """The document that has been read; `tag` is its strong entity tag, or empty."""
+
+    body: bytes
+    codings: list[bytes]
+    fields: HeaderFields
+    tag: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Write:
+    """A write to be merged.
+
+    Attributes:
+        request: The request for the service, with the body as the client sent it.
+        text: The decoded body.
+        ends: The end of `timeouts.whole`, in monotonic seconds.
+    """
+
+    exchange: Exchange
+    plan: Plan
+    rule: MergedWrite
+    request: UpstreamRequest
+    text: bytes
+    form: WriteForm
+    maybe_json: bool
+    room: ConversionShare
+    ends: float
+
+    @property
+    def is_patch(self) -> bool:
+        return self.request.method == "PATCH"
+
+    def limit(self, share: float = 1.0) -> asyncio.Timeout:
+        left = (self.ends - perf_counter()) * share
+        return asyncio.timeout(None if left == inf else max(0.0, left))
+
+
+class MergedWrites:
+    def __init__(self, upstream: Upstream, shadows: Shadows) -> None:
+        self._upstream = upstream
+        self._shadows = shadows
+
+    async def send(
+        self,
+        exchange: Exchange,
+        plan: Plan,
+        request: UpstreamRequest,
+        body: RequestBody,
+        room: ConversionShare,
+    ) -> UpstreamResponse:
+        """Send a write merged into the service's document; raises FaultError.
+
+        Args:
+            request: The request for the service, whose body is not converted yet.
+            body: The body as the client sent it.
+        """
+        outcome = "refused"
+        exchange.sent = 0.0
+        try:
+            write = await _begun(exchange, plan, request, body, room)
+            if write is None:
+                outcome = "unmerged"
+                return await self._send(exchange, plan, request)
+            for attempt in ("merged", "repeated"):
+                read = await self._read(write)
+                if read is None:
+                    outcome, whole = "unmerged", write.request.body
+                    unmerged = plan._replace(shadow=plan.repeated)
+                    made = await rewrite_request(exchange, unmerged, whole, room)
+                    exchange.converted = made.body is not whole
+                else:
+                    made = await _merged(write, read)
+                    exchange.converted = True
+                async with write.limit():
+                    response = await self._send(exchange, plan, made)
+                if response.status != 412 or read is None or not _is_own(write, read):
+                    outcome = outcome if read is None else attempt
+                    return response
+                response.abandon()
+            outcome = "conflict"
+            raise FaultError(Fault(FaultCode.WRITE_CONFLICT, _CONFLICT))
+        except TimeoutError:
+            fault = Fault(FaultCode.UPSTREAM_TIMEOUT, "The backend did not respond in time.")
+            raise FaultError(fault, "timeouts.whole includes the read of the document") from None
+        finally:
+            labels = plan.endpoint.api, str(plan.version), outcome
+            self._shadows.recorder.count("merged_writes", *labels)
+
+    async def _send(
+        self, exchange: Exchange, plan: Plan, request: UpstreamRequest
+    ) -> UpstreamResponse:
+        exchange.sent = perf_counter()
+        if plan.repeated is None:
+            return await self._upstream.send(plan.route.service, request)
+        return await self._shadows.send(exchange, plan, request)
+
+    async def _read(self, write: _Write) -> _Read | None:
+        """Return the document, or None if there is none (404); raises FaultError."""
+        began, span = perf_counter(), write.exchange.span
+        try:
+            async with write.limit(_SHARE):
+                return await self._document(write)
+        except TimeoutError:
+            raise _unread("it did not arrive in time") from None
+        except FaultError as error:
+            fault = error.fault
+            if fault.code in (FaultCode.WRITE_UNREAD, FaultCode.WRITE_DENIED):
+                raise
+            why = f"{fault.code}: {fault.detail}"
+            raise _unread(why, error.cause, fault.status, fault.fields) from None
+        finally:
+            if span is not None:
+                span.stages.append(("read before write", began, perf_counter()))
+
+    async def _document(self, write: _Write) -> _Read | None:
+        fields = [*headers.end_to_end(write.request.fields, _OF_WRITE), *_NO_CACHE]
+        given = {"target": write.rule.read, "fields": fields, "body": None, "length": None}
+        request = replace(write.request, method="GET", informational=None, **given)
+        response = await self._upstream.send(write.plan.route.service, request)
+        try:
+            status, fields = response.status, response.fields
+            if status == 404:
+                return None
+            if status in (401, 403):
+                challenge = tuple(one for one in fields if one[0].lower() == b"www-authenticate")
+                detail = f"The document to write may not be read: status {status}."
+                denied = FaultCode.WRITE_DENIED
+                raise FaultError(Fault(denied, detail, None, challenge, status))
+            if status != 200:
+                raise _unread(f"the service responds to GET with status {status}")
+            body = bytearray()
+            while piece := await response.read():
+                body += piece
+                if len(body) > write.room.limit:
+                    raise _unread(f"it has more than {write.room.limit} bytes")
+                await write.room.grow(len(write.text) + len(body))
+        finally:
+            response.abandon()
+        kind, codings, encoding = described(fields, write.plan.endpoint.media_types)
+        if kind is not BodyFormat.JSON or encoding is not None:
+            raise _unread("the service sends no JSON in UTF-8")
+        tags = [value.strip(b" \t") for name, value in fields if name.lower() == b"etag"]
+        strong = len(tags) == 1 and _STRONG_TAG.fullmatch(tags[0]) is not None
+        if not (strong or write.rule.rule.accepts_untagged):
+            raise _unread("the service sends no strong ETag, and without_tag is not accept")
+        return _Read(bytes(body), codings, fields, tags[0] if strong else b"")
+
+
+async def _begun(
+    exchange: Exchange,
+    plan: Plan,
+    request: UpstreamRequest,
+    body: RequestBody,
+    room: ConversionShare,
+) -> _Write | None:
+    """Return the write; None for a body that conversions do not read either."""
+    rule, ends = plan.shadow, perf_counter() + plan.route.service.timeouts.whole
+    assert isinstance(rule, MergedWrite)  # the caller has checked it
+    kind, codings, encoding = described(request.fields, plan.endpoint.media_types)
+    if not body or kind in (BodyFormat.PASSED, BodyFormat.OTHER):
+        return None
+    form = form_of_write(exchange.method, kind, request.fields)
+    if form is None or encoding is not None:
+        raise FaultError(Fault(FaultCode.UNSUPPORTED_MEDIA_TYPE, _FORMATS))
+    if isinstance(body, AsyncIterator):
+        if any(name.lower() == b"expect" for name, _ in request.fields):
+            exchange.inform(100, [])
+        body = await room.gather(body, exchange.length or 0)
+    text, applied = body, content_coding.codings(codings)
+    try:
+        if applied:
+            text = await asyncio.to_thread(content_coding.decode, body, applied, room.limit)
+    except ContentCodingError as error:
+        fault = Fault(FaultCode.UNSUPPORTED_MEDIA_TYPE, f"Content-Encoding: {error}.")
+        raise FaultError(fault) from None
+    if len(text) > room.limit:
+        raise _too_large(f"a body to be merged may have at most {room.limit} bytes")
+    request = replace(request, body=body)
+    return _Write(exchange, plan, rule, request, text, form, kind in MAYBE_JSON, room, ends)
+
+
+def form_of_write(method: str, kind: BodyFormat, fields: HeaderFields) -> WriteForm | None:
+    """Return how a client writes a document; None if writes of this format cannot be merged."""
+    if kind is BodyFormat.JSON_PATCH:
+        return WriteForm.JSON_PATCH
+    if kind is BodyFormat.MERGE_PATCH:
+        return WriteForm.MERGE_PATCH
+    if kind is not BodyFormat.JSON and kind not in MAYBE_JSON:
+        return None
+    given = next((value for name, value in fields if name.lower() in _TYPE), b"")
+    if given.partition(b";")[0].strip(b" \t").lower() == _STRATEGIC:
+        return WriteForm.STRATEGIC_PATCH
+    return WriteForm.MERGE_PATCH if method == "PATCH" else WriteForm.DOCUMENT
+
+
+async def _merged(write: _Write, read: _Read) -> UpstreamRequest:
+    """Return the request with the merged body; raises FaultError."""
+    request, form = write.request, write.form
+    given = {name.lower(): value.strip(b" \t") for name, value in request.fields}
+    matched = given.get(_IF_MATCH, b"*")
+    # If-Match is compared strongly (RFC 9110, section 13.1.1).
+    tags = [tag.strip(b" \t") for tag in matched.split(b",")]
+    if matched != b"*" and (not read.tag or read.tag not in tags):
+        raise FaultError(Fault(FaultCode.PRECONDITION_FAILED, _NO_MATCH))
+    if given.get(_IF_NONE_MATCH) == b"*":
+        raise FaultError(Fault(FaultCode.PRECONDITION_FAILED, _EXISTS))
+    body = await _merged_body(write, read)
+    write.exchange.count_digests(name for name in given if name in headers.DIGESTS)
+    fields = headers.end_to_end(request.fields, _OF_BODY | {_IF_MATCH})
+    if form is WriteForm.STRATEGIC_PATCH and write.is_patch:
+        fields = [*headers.end_to_end(fields, _TYPE), _PATCH_TYPE]
+    elif form is not WriteForm.DOCUMENT and not write.is_patch:
+        fields = [*headers.end_to_end(fields, _TYPE), _JSON_TYPE]
+    if read.tag:
+        fields.append((b"If-Match", read.tag))
+    # A repeated write may be merged into another document, and a service must not get one key with
+    # two bodies.
+    mark = b"-" + blake2b(body, digest_size=8).hexdigest().encode()
+    fields = [
+        (name, re.sub(rb'("?)\Z', mark + rb"\1", value, count=1) if name.lower() == _KEY else value)
+        for name, value in fields
+    ]
+    return replace(request, fields=fields, body=body, length=None)
+
+
+def _is_own(write: _Write, read: _Read) -> bool:
+    """Return whether the condition of the write is that of the gateway."""
+    given = {name.lower(): value.strip(b" \t") for name, value in write.request.fields}
+    return bool(read.tag) and given.get(_IF_MATCH, b"*") == b"*" and _UNMODIFIED not in given
+
+
+async def _merged_body(write: _Write, read: _Read) -> bytes:
+    room, exchange, plan = write.room, write.exchange, write.plan
+    ways = conversions_of(plan, write.rule, exchange.method, read.fields)
+    context = LiveContext(exchange.method, exchange, plan)
+    of_read = partial(context.message, fields=read.fields, status=200)
+    of_write = partial(context.message, fields=write.request.fields, status=None)
+
+    def convert(base: bytes, _: BodyConversion, __: Message | None, step: Step) -> bytes:
+        given = base, write.text, write.form, (of_read, of_write)
+        made = merge_bodies(plan, write.rule, write.request.method, ways, *given, step)
+        return encode(made.body(write.form, is_patch=write.is_patch), step)
+
+    slowest = max(ways, key=lambda each: each.timeout or 0)
+    given = convert, BodyFormat.JSON, read.body, read.codings, slowest
+    try:
+        made = await run_conversion(*given, room, None)
+    except DecodedTooLargeError as error:
+        raise _too_large(str(error)) from None
+    except ContentCodingError as error:
+        raise _unread(f"Content-Encoding: {error}") from None
+    except ConversionError as error:
+        raise merge_fault(error, maybe_json=write.maybe_json) from None
+    await room.grow(len(write.text) + len(read.body) + len(made))
+    return made
+
+
+def conversions_of(
+    plan: Plan, write: MergedWrite, method: str, fields: HeaderFields
+) -> tuple[BodyConversion, ...]:
+    """Return the conversions of the document for the client, and of the write for the service.
+
+    `fields` are those of the response with the document. Raises FaultError.
+    """
+    response, request = write.response, plan.request
+    down = None if response is None else response.of_response(fields).for_response("GET", 200)
+    up = None if request is None else request.for_document(plan.method(method))
+    ways = down or _UNCHANGING, up or _UNCHANGING
+    if any(each.needs_message for each in ways):
+        raise FaultError(Fault(FaultCode.WRITE_UNMERGEABLE, _MORE))
+    return ways
+
+
+def merge_bodies(
+    plan: Plan,
+    write: MergedWrite,
+    asked: str,
+    ways: tuple[BodyConversion, ...],
+    base: bytes,
+    sent: bytes,
+    form: WriteForm,
+    messages: _Messages,
+    step: Step = no_step,
+) -> Merge:
+    """Merge bodies, without what the service's document calls readOnly; see `merging.merge`.
+
+    `asked` is the method of the request to the service.
+    """
+
+    def convert(way: int, document: Document) -> Document:
+        message = messages[way](ways[way])
+        made = json_body.convert(encode(document, step), ways[way], message, step)
+        return json_body.parse_exactly(made)
+
+    try:
+        document = json_body.parse_exactly(base)
+    except ConversionError as error:
+        raise BaseDocumentError(error.reason) from None
+    to_client, to_service = partial(convert, 0), partial(convert, 1)
+    written = json_body.parse_exactly(sent)
+    made = merge(document, written, form, write.rule.keys, to_client, to_service)
+    known, path = plan.route.written, plan.target.partition("?")[0]
+    operation = None if known is None else known.find(asked, path)
+    if known is None or operation is None:
+        return made
+    kept, merged = (known.writable(one, operation.request) for one in (made.base, made.merged))
+    return made._replace(base=kept, merged=merged)
+
+
+def merge_fault(error: ConversionError, *, maybe_json: bool = False) -> FaultError:
+    """Return the refusal of a write; `maybe_json` if the request does not declare JSON."""
+    if isinstance(error, BaseDocumentError):
+        return _unread(f"it cannot be converted: {error}", error.cause)
+    if isinstance(error, MergeError):
+        detail = f"The write cannot be merged: {error}."
+        fault = Fault(FaultCode.WRITE_UNMERGEABLE, detail, misfit=error.misfit)
+    elif isinstance(error, json_body.NotJsonError) and maybe_json:
+        fault = Fault(FaultCode.UNSUPPORTED_MEDIA_TYPE, NOT_JSON)
+    else:
+        fault = unconvertible(error, error.misfit)
+    return FaultError(fault, error.cause)
+
+
+def _unread(
+    why: str, cause: str = "", status: int | None = None, fields: FieldLines = ()
+) -> FaultError:
+    detail = f"The document to merge the write into cannot be read: {why.removesuffix('.')}."
+    return FaultError(Fault(FaultCode.WRITE_UNREAD, detail, None, fields, status), cause)
+
+
+def _too_large(what: str) -> FaultError:
+    return FaultError(Fault(FaultCode.BODY_TOO_LARGE, f"{what.capitalize()}."))

@@ -1,0 +1,378 @@
+"""Merged writes, through the real pipeline, to a simulated service that stores one order."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from gateway.conversion.patches import apply_json_patch, apply_merge_patch
+from tests.gateway.proxy.wires import Gateway
+
+RULES = """
+services:
+  orders: { targets: ["http://127.0.0.1:1"], timeouts: { whole: 30 } }
+apis:
+  orders:
+    conversions:
+      - between: ["1", "2"]
+        writes: WRITES
+        changes:
+          - rename: { field: status, to: state }
+          - default: { field: channel, value: web }
+          - default: { field: "lines[].color", value: none }
+    versions: { "1": { via: "2" }, "2": { service: orders } }
+    endpoints: [ { path: "/v{version}/orders/{id}", version: { in: path } } ]
+"""
+MERGE = RULES.replace("WRITES", "merge")
+ORDER = {"status": "new", "channel": "app", "lines": [{"sku": "a", "color": "red"}]}
+JSON_PATCH = "application/json-patch+json"
+MERGE_PATCH = "application/merge-patch+json"
+
+
+@dataclass
+class Orders:
+    """A service with one order, whose entity tag is its revision."""
+
+    order: Any = field(default_factory=lambda: dict(ORDER))
+    revision: int = 1
+    tagged: bool = True
+    asked: list[tuple[str, dict[str, str], str]] = field(default_factory=list)
+    before_write: Callable[[], None] = lambda: None
+    read: bytes | None = None
+
+    @property
+    def methods(self) -> list[str]:
+        return [method for method, _, _ in self.asked]
+
+    def __call__(self, request: bytes) -> bytes:
+        head, _, body = request.partition(b"\r\n\r\n")
+        line, *lines = head.decode().split("\r\n")
+        fields = {name.lower(): value for name, _, value in (one.partition(": ") for one in lines)}
+        method = line.split()[0]
+        self.asked.append((method, fields, body.decode()))
+        if method == "GET":
+            if self.read is not None:
+                return self.read
+            return response(404, None) if self.order is None else self._shown()
+        self.before_write()
+        if fields.get("if-match", self._tag) != self._tag:
+            return response(412, None)
+        sent = json.loads(body)
+        if "json-patch" in fields["content-type"]:
+            self.order = apply_json_patch(self.order, sent, _never)
+        elif method == "PATCH":
+            self.order = apply_merge_patch(self.order, sent)
+        else:
+            self.order = sent
+        self.revision += 1
+        return self._shown()
+
+    @property
+    def _tag(self) -> str:
+        return f'"{self.revision}"'
+
+    def _shown(self) -> bytes:
+        return response(200, self.order, *([f"ETag: {self._tag}"] if self.tagged else []))
+
+
+def _never(reason: str, at: object) -> Any:
+    raise AssertionError(reason, at)
+
+
+def response(status: int, document: Any, *lines: str) -> bytes:
+    body = b"" if document is None else json.dumps(document).encode()
+    head = [f"HTTP/1.1 {status} OK", *lines]
+    head += ["Content-Type: application/json", f"Content-Length: {len(body)}"]
+    return "\r\n".join(head).encode() + b"\r\n\r\n" + body
+
+
+def request(method: str, document: Any, *lines: str, media: str = "application/json") -> bytes:
+    body = json.dumps(document).encode()
+    head = [f"{method} /v1/orders/7 HTTP/1.1", "Host: a.test", f"Content-Type: {media}", *lines]
+    return "\r\n".join([*head, f"Content-Length: {len(body)}"]).encode() + b"\r\n\r\n" + body
+
+
+def exchanged(
+    orders: Orders, *requests: bytes, rules: str = MERGE
+) -> tuple[list[tuple[int, Any]], Gateway]:
+    """Send requests to a new gateway, and return the status and the document of each response."""
+    found: list[tuple[int, Any]] = []
+
+    async def run() -> Gateway:
+        gateway = Gateway(rules, {1: orders})
+        for one in requests:
+            head, _, body = (await gateway.ask(one)).partition(b"\r\n\r\n")
+            document = None
+            with suppress(ValueError):
+                document = json.loads(body)
+            found.append((int(head.split()[1]), document))
+        gateway.close()
+        return gateway
+
+    return found, asyncio.run(run())
+
+
+WRITES = {
+    "PUT": request("PUT", {"state": "paid", "lines": [{"sku": "a"}]}),
+    "PATCH with JSON": request("PATCH", {"state": "paid"}),
+    "merge patch": request("PATCH", {"state": "paid"}, media=MERGE_PATCH),
+    "JSON Patch": request(
+        "PATCH",
+        [
+            {"op": "test", "path": "/lines/0/sku", "value": "a"},
+            {"op": "replace", "path": "/state", "value": "paid"},
+        ],
+        media=JSON_PATCH,
+    ),
+}
+
+
+@pytest.mark.parametrize("sent", WRITES.values(), ids=WRITES)
+def test_a_write_keeps_what_its_version_cannot_see_and_costs_one_request_more(sent: bytes) -> None:
+    orders = Orders()
+    ((status, document),), gateway = exchanged(orders, sent)
+    assert status == 200
+    assert document == {"state": "paid", "lines": [{"sku": "a"}]}
+    assert orders.order == {**ORDER, "status": "paid"}
+    assert orders.methods == ["GET", sent.split()[0].decode()]
+    assert orders.asked[1][1]["if-match"] == '"1"'
+    assert ("merged_writes", "orders", "1", "merged") in gateway.counted
+    assert len(gateway.exchanges) == 1
+
+
+def test_a_document_that_does_not_exist_is_created_as_without_a_merge() -> None:
+    orders = Orders(None)
+    sent = request("PUT", {"state": "new", "lines": []})
+    ((status, document),), gateway = exchanged(orders, sent)
+    assert (status, document) == (200, {"state": "new", "lines": []})
+    assert orders.order == {"status": "new", "lines": [], "channel": "web"}
+    assert "if-match" not in orders.asked[1][1]
+    assert ("merged_writes", "orders", "1", "unmerged") in gateway.counted
+
+
+def test_the_read_has_the_credentials_but_neither_body_nor_conditions_of_the_write() -> None:
+    orders = Orders()
+    lines = (
+        *("Authorization: Bearer x", "Cookie: a=b", "X-Api-Key: k", 'Idempotency-Key: "key"'),
+        *("Prefer: return=minimal", "Cache-Control: max-age=9", "If-Unmodified-Since: x"),
+    )
+    exchanged(orders, request("PUT", {"state": "paid", "lines": [{"sku": "a"}]}, *lines))
+    (_, read, body), (_, write, _) = orders.asked
+    assert body == ""
+    kept = {"authorization": "Bearer x", "cookie": "a=b", "x-api-key": "k"}
+    assert kept.items() <= read.items()
+    assert kept.items() <= write.items()
+    assert read["cache-control"] == "no-cache"
+    dropped = ("idempotency-key", "prefer", "if-unmodified-since", "content-type")
+    assert not {*dropped} & read.keys()
+    assert {*dropped} <= write.keys()
+
+
+@pytest.mark.parametrize(
+    ("read", "status", "code"),
+    [
+        (response(401, {}, "WWW-Authenticate: Basic"), 401, "write_denied"),
+        (response(403, {}), 403, "write_denied"),
+        (response(405, {}), 502, "write_unread"),
+        (response(500, {}), 502, "write_unread"),
+        (response(206, ORDER, 'ETag: "1"'), 502, "write_unread"),
+        (response(200, ORDER), 502, "write_unread"),
+        (response(200, ORDER, 'ETag: W/"1"'), 502, "write_unread"),
+        (response(200, ORDER, 'ETag: "1"', "Content-Encoding: zip"), 502, "write_unread"),
+        (response(200, {"status": "x" * 1_100_000}, 'ETag: "1"'), 502, "write_unread"),
+        (response(200, ORDER, 'ETag: "1"').replace(b"{", b"[", 1), 502, "write_unread"),
+        (response(200, ORDER, 'ETag: "1"').replace(b"/json", b"/pdf"), 502, "write_unread"),
+        (b"HTTP/1.1 200 OK\r\nContent-Le\r\n\r\n", 502, "write_unread"),
+    ],
+)
+def test_a_write_is_refused_and_not_sent_if_the_document_cannot_be_read(
+    read: bytes, status: int, code: str
+) -> None:
+    orders = Orders(read=read)
+    rules = MERGE + "limits: { convert: 1000000 }\n"
+    found, gateway = exchanged(orders, request("PUT", {"state": "paid"}), rules=rules)
+    assert (found[0][0], found[0][1]["code"]) == (status, code)
+    assert orders.methods == ["GET"]
+    assert ("merged_writes", "orders", "1", "refused") in gateway.counted
+
+
+@pytest.mark.parametrize("lines", [(), ("If-Match: *",)])
+def test_a_concurrent_write_causes_one_new_attempt(lines: tuple[str, ...]) -> None:
+    orders = Orders()
+
+    def write_once() -> None:
+        orders.before_write = lambda: None
+        orders.order = {**orders.order, "channel": "shop"}
+        orders.revision += 1
+
+    orders.before_write = write_once
+    found, gateway = exchanged(orders, request("PATCH", {"state": "paid"}, *lines))
+    assert found[0][0] == 200
+    assert orders.order == {**ORDER, "channel": "shop", "status": "paid"}
+    assert orders.methods == ["GET", "PATCH"] * 2
+    assert ("merged_writes", "orders", "1", "repeated") in gateway.counted
+
+
+def test_a_second_concurrent_write_gives_409_in_the_format_of_the_version() -> None:
+    orders = Orders()
+
+    def write() -> None:
+        orders.revision += 1
+
+    orders.before_write = write
+    errors = 'errors: { body: { error: "{code}" } }'
+    rules = MERGE.replace('{ via: "2" }', f'{{ via: "2", {errors} }}')
+    found, gateway = exchanged(orders, request("PATCH", {"state": "paid"}), rules=rules)
+    assert found == [(409, {"error": "write_conflict"})]
+    assert orders.order == ORDER
+    assert ("merged_writes", "orders", "1", "conflict") in gateway.counted
+
+
+def get(orders: Orders) -> str:
+    """Return the entity tag that a client of version 1 gets."""
+    tags: list[str] = []
+
+    async def run() -> None:
+        gateway = Gateway(MERGE, {1: orders})
+        answer = await gateway.ask(b"GET /v1/orders/7 HTTP/1.1\r\nHost: a.test\r\n\r\n")
+        tags.extend(line[6:] for line in answer.decode().split("\r\n") if line[:5] == "ETag:")
+        gateway.close()
+
+    asyncio.run(run())
+    return tags[0]
+
+
+def test_if_match_of_the_client_must_match_the_document_that_is_read() -> None:
+    orders = Orders()
+    tag = get(orders)
+    stale = request("PATCH", {"state": "a"}, f"If-Match: {tag}", "Idempotency-Key: k")
+    found, _ = exchanged(orders, stale, stale)
+    assert [status for status, _ in found] == [200, 412]
+    assert found[1][1]["code"] == "precondition_failed"
+    assert orders.methods == ["GET", "GET", "PATCH", "GET"]
+    assert orders.order["status"] == "a"
+
+
+def test_a_412_to_the_condition_of_the_client_passes_without_another_attempt() -> None:
+    orders = Orders()
+    tag = get(orders)
+
+    def write() -> None:
+        orders.revision += 1
+
+    orders.before_write = write
+    found, _ = exchanged(orders, request("PATCH", {"state": "a"}, f"If-Match: {tag}"))
+    assert found[0][0] == 412
+    assert orders.methods == ["GET", "GET", "PATCH"]
+
+
+def test_if_none_match_of_a_creating_put_is_refused_if_the_document_exists() -> None:
+    orders = Orders()
+    found, _ = exchanged(orders, request("PUT", {"state": "a"}, "If-None-Match: *"))
+    assert (found[0][0], orders.methods) == (412, ["GET"])
+
+
+def test_an_idempotency_key_is_not_reused_with_another_body() -> None:
+    orders = Orders()
+    line = 'Idempotency-Key: "8e03"'
+    sent = [request("PATCH", {"state": state}, line) for state in ("a", "a", "b", "a")]
+    exchanged(orders, *sent)
+    keys: dict[str, set[str]] = {}
+    for method, fields, body in orders.asked:
+        if method == "PATCH":
+            keys.setdefault(fields["idempotency-key"], set()).add(body)
+    assert all(len(bodies) == 1 and key[-1] == '"' for key, bodies in keys.items())
+    assert all(key.startswith('"8e03-') for key in keys)
+
+
+def test_without_tag_accept_sends_a_write_without_a_condition() -> None:
+    orders = Orders(tagged=False)
+    rules = RULES.replace("WRITES", "{ without_tag: accept }")
+    found, _ = exchanged(orders, request("PATCH", {"state": "paid"}), rules=rules)
+    assert found[0][0] == 200
+    assert orders.order == {**ORDER, "status": "paid"}
+    assert "if-match" not in orders.asked[1][1]
+
+
+@pytest.mark.parametrize(
+    ("sent", "status", "code"),
+    [
+        (request("PUT", {"state": "a", "lines": [{"sku": "b"}]}), 409, "write_unmergeable"),
+        (
+            request("PATCH", [{"op": "test", "path": "/state", "value": 1}], media=JSON_PATCH),
+            *(409, "write_unmergeable"),
+        ),
+        (request("PUT", {"state": "a"}, media="application/apply-patch+yaml"), 415, None),
+        (request("PUT", 1).replace(b"\r\n\r\n1", b"\r\n\r\n{"), 400, "unconvertible_request"),
+        (request("PUT", {"state": "a", "status": "b"}), 400, "unconvertible_request"),
+    ],
+)
+def test_a_write_that_cannot_be_merged_is_refused_and_not_sent(
+    sent: bytes, status: int, code: str | None
+) -> None:
+    orders = Orders()
+    found, _ = exchanged(orders, sent)
+    assert found[0][0] == status
+    assert found[0][1]["code"] == (code or "unsupported_media_type")
+    assert "GET" not in orders.methods[1:]
+    assert orders.order == ORDER
+
+
+def test_a_key_identifies_the_elements_of_a_list_of_the_service() -> None:
+    orders = Orders()
+    rules = RULES.replace("WRITES", "{ key: { lines: sku } }")
+    lines = [{"sku": "b"}, {"sku": "a", "n": 2}]
+    exchanged(orders, request("PUT", {"state": "new", "lines": lines}), rules=rules)
+    assert orders.order["lines"] == [
+        {"sku": "b", "color": "none"},
+        {"sku": "a", "n": 2, "color": "red"},
+    ]
+
+
+OPERATION = (
+    RULES.replace(
+        "        writes: WRITES\n",
+        "        operations: [ { newer: 'POST /v{version}/orders/{id}',"
+        " older: 'POST /v{version}/orders/{id}', writes: WRITES } ]\n",
+    )
+    .replace('path: "/v{version}/orders/{id}"', 'path: "/v{version}/orders/{rest*}"')
+    .replace("WRITES", "{ read: 'GET /v{version}/orders/{id}/all' }")
+)
+
+
+def test_an_operation_merges_a_post_into_the_document_of_another_operation() -> None:
+    orders = Orders()
+    found, gateway = exchanged(
+        orders, request("POST", {"state": "paid", "lines": [{"sku": "a"}]}), rules=OPERATION
+    )
+    assert gateway.requests[1][0].startswith(b"GET /v2/orders/7/all HTTP")
+    assert found[0][0] == 200
+    assert orders.order == {**ORDER, "status": "paid"}
+    assert orders.methods == ["GET", "POST"]
+
+
+def test_writes_of_other_versions_and_reads_are_not_merged() -> None:
+    orders = Orders()
+    newer = request("PUT", ORDER).replace(b"/v1/", b"/v2/")
+    exchanged(orders, newer, b"GET /v1/orders/7 HTTP/1.1\r\nHost: a.test\r\n\r\n")
+    assert orders.methods == ["PUT", "GET"]
+
+
+def test_a_shadow_of_a_merged_write_is_validated_and_not_sent() -> None:
+    shadow = MERGE.replace('{ via: "2" }', "{ service: old, shadow: SHADOW }").replace(
+        "  orders: {", '  old: { targets: ["http://127.0.0.1:2"] }\n  orders: {', 1
+    )
+    orders, old = Orders(), Orders()
+
+    async def run() -> None:
+        rules = shadow.replace("SHADOW", "{ via: '2', methods: [GET, PUT] }")
+        gateway = Gateway(rules, {1: orders, 2: old})
+        await gateway.ask(request("PUT", {"state": "paid"}))
+        gateway.close()
+
+    asyncio.run(run())
+    assert (old.methods, orders.methods) == (["PUT"], [])
