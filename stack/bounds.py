@@ -799,10 +799,9 @@ OTHERS: Mapping[str, Sequence[Bound]] = {
             "`gateway_unchecked_total`",
         ),
         Bound(
-            "an OpenAPI document that a serving process loads: its bytes; the schemas of "
-            "all its messages, each with a copy of the schemas that it uses",
+            "the bytes of an OpenAPI document that a serving process loads",
             "fixed",
-            "1 MiB of JSON, 128 KiB of YAML; 20,000",
+            "1 MiB of JSON, 128 KiB of YAML",
             "it is not loaded; nothing is validated; `check` warns",
             "`gateway_unchecked_total`, the log: `check_failed`",
         ),

@@ -1,5 +1,6 @@
 """The command `verify`: proves the conversions, prints the results, and sets an exit status."""
 
+import gc
 import os
 from argparse import ArgumentParser, Namespace
 
@@ -15,6 +16,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.epilog = "Exit status: 0 every claim holds; 1 a claim fails; 2 the result is incomplete."
     add_rules_file(parser)
     parser.add_argument("--api", metavar="NAME", help="only this API")
+    parser.add_argument(
+        "--operation", metavar="OPERATION", help='only this operation, such as "GET /orders/{id}"'
+    )
     parser.add_argument(
         "--between", nargs=2, metavar="VERSION", help="only the conversions between these versions"
     )
@@ -35,6 +39,7 @@ def run(arguments: Namespace) -> int:
         from gateway.cli.shared.verifying import verify_and_print
     except ModuleNotFoundError as error:
         raise ValueError(f"verify needs {error.name}, {install('verify')}") from None
+    gc.set_threshold(100_000)  # documents have many objects and few cycles
     path = rules_file(arguments)
     try:
         rules = load_file(path, os.environ)

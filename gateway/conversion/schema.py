@@ -7,10 +7,13 @@ The *effect* of a change maps the schema of an object before the change to the s
 to a schema that allows more, which is marked as wide. It also records refusals.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from fractions import Fraction
+from itertools import count
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import msgspec
@@ -26,6 +29,7 @@ Effect = Callable[[Flat], object]
 """A function that maps the flat schema before a change to the schema after the change."""
 
 PLACE = "#/components/schemas/"
+_REFERENCE = re.compile(r'"\$ref":"#/components/schemas/([^"]*)"')
 TYPES = ("object", "array", "string", "number", "boolean", "null")
 SENT_EMPTY = "x-sent-empty"
 """The keyword that marks objects that the sender may have sent empty, and to which a change has
@@ -101,12 +105,63 @@ class Taken(NamedTuple):
     required: bool
 
 
-def definitions(schema: Schema) -> Mapping[str, object]:
+class Components(dict[str, object]):
+    """The schemas to which all schemas of a document refer, with their flat schemas.
+
+    Attributes:
+        opened: the flat schemas of schemas, by the class that has created them and by their text.
+        references: the components to which each component refers directly.
+    """
+
+    def __init__(self, schemas: Mapping[str, object] = MappingProxyType({})) -> None:
+        super().__init__(schemas)
+        self.opened: dict[type, dict[bytes, list[Flat]]] = {}
+        self.references: dict[str, frozenset[str]] = {}
+
+
+def definitions(schema: Schema) -> Components:
     components = schema.get("components")
-    if not isinstance(components, dict):
-        return {}
-    schemas: dict[str, object] = components["schemas"]
-    return schemas
+    schemas = components["schemas"] if isinstance(components, dict) else {}
+    return schemas if isinstance(schemas, Components) else Components(schemas)
+
+
+def without_components(schema: Schema) -> Schema:
+    return {key: one for key, one in schema.items() if key != "components"}
+
+
+def with_components(schema: Schema, sources: Iterable[object]) -> Schema:
+    """Return a schema with the components of other schemas, which usually share them."""
+    found = {
+        id(one["components"]): one["components"]
+        for one in sources
+        if isinstance(one, dict) and "components" in one
+    }
+    if len(found) > 1:
+        merged = Components()
+        for each in found.values():
+            merged |= each["schemas"]
+        return {**schema, "components": {"schemas": merged}}
+    return {**schema, "components": next(iter(found.values()))} if found else schema
+
+
+def reachable(schema: Schema) -> Schema:
+    """Return a schema with only those components to which it refers, directly or indirectly."""
+    components, root = definitions(schema), without_components(schema)
+    found: dict[str, object] = {}
+    following = [*references_of(root)]
+    while following:
+        name = following.pop()
+        if name not in found and name in components:
+            found[name] = components[name]
+            if name not in components.references:
+                components.references[name] = references_of(found[name])
+            following += components.references[name]
+    return {**root, "components": {"schemas": found}} if found else root
+
+
+def references_of(schema: object) -> frozenset[str]:
+    """Return the names of the components to which a schema refers directly."""
+    return frozenset(_REFERENCE.findall(text_of(schema).decode()))
 
 
 def text_of(schema: object) -> bytes:
@@ -296,9 +351,9 @@ def an_array(items: object, least: int = 0, most: int | None = None) -> Flat:
 
 
 class Schemas:
-    def __init__(self, components: Mapping[str, object]) -> None:
-        self.components = dict(components)
-        self._opened: dict[bytes, list[Flat]] = {}
+    def __init__(self, components: Components) -> None:
+        self.components = components
+        self._opened = components.opened.setdefault(type(self), {})
         self._seen: dict[int, tuple[object, list[Flat]]] = {}
         self._opening: set[str] = set()
 
@@ -320,6 +375,14 @@ class Schemas:
             self._opened[key] = list(self._open(schema))
         self._seen[id(schema)] = schema, self._opened[key]
         return self._opened[key]
+
+    def target(self, schema: object) -> object:
+        """Return the schema to which a reference leads; any other schema is returned itself."""
+        for _ in range(len(self.components)):
+            if not (isinstance(schema, dict) and schema.keys() == {"$ref"}):
+                break
+            schema = self.components.get(str(schema["$ref"]).removeprefix(PLACE), schema)
+        return schema
 
     def _open(self, schema: object) -> Iterable[Flat]:
         if schema is False:
@@ -374,12 +437,14 @@ class Schemas:
         if merged["type"] != "object":
             return False
         for name in {*one.get("required", ())} & {*other.get("required", ())}:
-            some, others = (self._listed(field_of(each, name)) for each in (one, other))
+            some, others = (self.words(field_of(each, name)) for each in (one, other))
             if some and others and not any(same(word, each) for word in some for each in others):
                 return True
         return False
 
-    def _listed(self, schema: object) -> list[Any] | None:
+    def words(self, schema: object) -> list[Any] | None:
+        """Return the words that a schema lists; None if it does not list them."""
+        schema = self.target(schema)
         if not isinstance(schema, dict):
             return None
         if "const" in schema:
@@ -478,6 +543,8 @@ def both(one: object, other: object) -> object:
 
 
 _ID_TYPES = ("string", "integer", "number")
+# Images of the same document share its components, so converted components have unique names.
+_NUMBERS = count(1)
 
 
 class Misfit(NamedTuple):
@@ -501,14 +568,13 @@ class SchemaImage(Schemas):
     only times in RFC 3339.
     """
 
-    def __init__(self, components: Mapping[str, object]) -> None:
+    def __init__(self, components: Components) -> None:
         super().__init__(components)
         self.refusals: list[str] = []
         self.misfits: list[Misfit] = []
         self._keeps_way = self._keeps_values = False
         self._known: dict[tuple[bytes, object], object] = {}
         self._pending: dict[tuple[bytes, object], str | None] = {}
-        self._made = 0
 
     @contextmanager
     def keeping(self, *, values: bool) -> Iterator[None]:
@@ -564,8 +630,7 @@ class SchemaImage(Schemas):
         if known in self._known:
             return self._known[known]
         if known in self._pending:
-            self._made += self._pending[known] is None
-            name = self._pending[known] or f"converted.{self._made}"
+            name = self._pending[known] or f"converted.{next(_NUMBERS)}"
             self._pending[known] = name
             return {"$ref": f"{PLACE}{name}"}
         self._pending[known] = None

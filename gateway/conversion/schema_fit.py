@@ -3,8 +3,10 @@
 The result may be "unknown". The caller then tests example documents.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import partial
 from typing import Any, NamedTuple
@@ -27,6 +29,7 @@ from gateway.conversion.schema import (
     rest_of,
     same,
     text_of,
+    without_components,
     words_of,
 )
 from gateway.conversion.unfit import Unfit
@@ -42,22 +45,54 @@ class Verdict(IntEnum):
 
 
 class Fit(NamedTuple):
-    """Whether one schema fits another, and the first difference if it does not.
+    """Whether one schema fits another, or a difference if it does not.
 
     Attributes:
-        keyword: The keyword of the other schema that documents may violate at this location.
+        field: The location of the difference, a JSON Pointer with `*` for elements and entries.
+        keyword: The keyword of the other schema that documents may violate at this location, `lost`
+            for a field of the other schema that documents never have, or `ignored` for a field that
+            the other schema lacks.
         reason: The predicate of a sentence whose subject is the field, such as "may be null".
+        inner: The comparison of the two schemas at the location, if the difference is inside them.
     """
 
     verdict: Verdict
     field: str = ""
     keyword: str = ""
     reason: str = ""
+    inner: "_Comparison | None" = None
 
 
 _PROVED, _UNKNOWN = Fit(Verdict.PROVED), Fit(Verdict.UNKNOWN)
-# After this many comparisons of subschemas, the result is UNKNOWN.
-_MANY = 20_000
+
+
+class Difference(NamedTuple):
+    """A place where values of one schema may violate another schema.
+
+    Attributes:
+        key: The identity of the two schemas and of the difference between them, which may occur in
+            many messages. None if the conversion may refuse documents.
+        at: The location of `given` and `wanted`, the two schemas that differ.
+    """
+
+    fit: Fit
+    key: object
+    at: str
+    given: object
+    wanted: object
+
+
+@dataclass(slots=True, eq=False)
+class _Comparison:
+    """The comparison of two schemas. It is repeated if a comparison on which it depends changes."""
+
+    given: object
+    wanted: object
+    named: frozenset[str]
+    verdict: Verdict = Verdict.PROVED
+    found: tuple[Fit, ...] = ()
+    dependents: dict["_Comparison", None] = field(default_factory=dict)
+    is_waiting: bool = True
 
 
 class ConvertedSchema(NamedTuple):
@@ -82,7 +117,7 @@ def convert_schema(conversion: BodyConversion | None, schema: Schema) -> Convert
         UndecidedError: The schema is too complex to be analysed.
     """
     image = SchemaImage(definitions(schema))
-    made: object = {key: value for key, value in schema.items() if key != "components"}
+    made: object = without_components(schema)
     if conversion is None:
         return ConvertedSchema(image, made, [])
     upwards = conversion.direction is Direction.UP
@@ -99,81 +134,232 @@ def convert_schema(conversion: BodyConversion | None, schema: Schema) -> Convert
     return ConvertedSchema(image, made, image.refusals)
 
 
-def fits(
-    given: ConvertedSchema,
-    wanted: Schema,
-    differs: Callable[[str, Flat, Flat], bool] = lambda *_: False,
-) -> Fit:
+def fits(given: ConvertedSchema, wanted: Schema) -> Fit:
     """Check whether all converted documents are valid for another schema.
 
-    Args:
-        differs: Given a location and the object schemas there, returns whether they must be tested
-            with examples.
+    Returns the worst difference, or the verdict PROVED.
     """
-    target = {key: value for key, value in wanted.items() if key != "components"}
-    walk = _Walk(given.schemas, Schemas(definitions(wanted)), differs)
-    try:
-        if given.refusals or walk.is_empty(given.root):
-            return _UNKNOWN
-        return walk.fit(given.root, target, "")
-    except (UndecidedError, RecursionError):
-        return _UNKNOWN
+    comparer = SchemaComparer(given.schemas, Schemas(definitions(wanted)))
+    found = comparer.differences(given, wanted)
+    return max((one.fit for one in found), key=lambda fit: fit.verdict, default=_PROVED)
 
 
-class _Walk:
+class SchemaComparer:
+    """Compares schemas of one document with schemas of another document, each pair once.
+
+    A recursive pair is first assumed to fit. If a comparison fails, those that depend on it are
+    repeated, until no result changes.
+
+    Args:
+        absent: The difference to report for fields that only one of two object schemas declares:
+            `lost` if only the other schema has them, and `ignored` if only the first one has them.
+            Empty to report none.
+        proceed: Called before each comparison; may raise an error to stop.
+    """
+
     def __init__(
-        self, given: Schemas, wanted: Schemas, differs: Callable[[str, Flat, Flat], bool]
+        self,
+        given: Schemas,
+        wanted: Schemas,
+        absent: str = "",
+        proceed: Callable[[], None] = lambda: None,
     ) -> None:
+        self._proceed = proceed
         self._given = given
         self._wanted = wanted
-        self._differs = differs
-        self._known: dict[tuple[bytes, bytes], Fit] = {}
+        self._absent = absent
+        self._known: dict[tuple[bytes, bytes, frozenset[str]], _Comparison] = {}
+        self._waiting: deque[_Comparison] = deque()
+        self._running: _Comparison | None = None
         self._empty: dict[bytes, bool] = {}
-        self._steps = 0
+        self._equal: dict[tuple[bytes, bytes], bool] = {}
+        self._texts: dict[int, tuple[object, bytes]] = {}
 
-    def fit(self, given: object, wanted: object, at: str) -> Fit:
+    def differences(
+        self, given: ConvertedSchema, wanted: Schema, named: Iterable[str] = ()
+    ) -> list[Difference]:
+        """Return the places where converted documents may be invalid for another schema.
+
+        Args:
+            named: The fields that are no difference if they are absent, as JSON Pointers.
+        """
+        root = without_components(wanted)
+        at_elements = (f"{each}{name}" for name in named for each in ("", "/*", "/*/*"))
+        top = self._comparison(given.root, root, frozenset(at_elements))
+        try:
+            undecided = bool(given.refusals) or self.is_empty(given.root)
+        except (UndecidedError, RecursionError):
+            undecided = True
+        if undecided:
+            return [Difference(_UNKNOWN, None, "", given.root, root)]
+        while self._waiting:
+            self._proceed()
+            one = self._waiting.pop()
+            one.is_waiting = False
+            self._running = one
+            found = tuple(self._found(one))
+            verdict = _worst(found)
+            if verdict > one.verdict:
+                one.verdict = verdict
+                for other in one.dependents:
+                    if not other.is_waiting:
+                        other.is_waiting = True
+                        self._waiting.appendleft(other)
+            one.found = found
+        return list(_differences(top))
+
+    def _found(self, one: _Comparison) -> Iterator[Fit]:
+        try:
+            if self._is_same(one.given, one.wanted):
+                return
+            found = list(self._compared(one))
+            if any(fit.inner is None for fit in found) and self._equals(one.given, one.wanted):
+                return
+            yield from found
+        except (UndecidedError, RecursionError):
+            if not self._equals(one.given, one.wanted):
+                yield _UNKNOWN
+
+    def _is_same(self, given: object, wanted: object) -> bool:
+        if wanted is True or wanted == {}:
+            return True
+        text = self._text(given)
+        if text != self._text(wanted) or b'"x-' in text:
+            return False
+        return self._given.components is self._wanted.components or b'"$ref"' not in text
+
+    def _text(self, schema: object) -> bytes:
+        held, text = self._texts.get(id(schema), (None, b""))
+        if held is not schema or not text:
+            text = text_of(schema)
+            self._texts[id(schema)] = schema, text
+        return text
+
+    def _equals(self, one: object, other: object) -> bool:
+        """Return whether two schemas are equal, apart from the names and places of components."""
+        assumed: set[tuple[bytes, bytes]] = set()
+        key = self._text(one), self._text(other)
+        if key not in self._equal:
+            self._equal[key] = self._is_equal(one, other, assumed)
+            if self._equal[key]:
+                self._equal |= dict.fromkeys(assumed, True)
+        return self._equal[key]
+
+    def _is_equal(self, one: object, other: object, assumed: set[tuple[bytes, bytes]]) -> bool:
+        if _is_reference(one) or _is_reference(other):
+            key = self._text(one), self._text(other)
+            if (known := self._equal.get(key)) is not None:
+                return known
+            if key in assumed:
+                return True
+            assumed.add(key)
+            mine, theirs = self._given.target(one), self._wanted.target(other)
+            return self._is_equal(mine, theirs, assumed)
+        if isinstance(one, dict) and isinstance(other, dict):
+            return one.keys() == other.keys() and all(
+                sorted(map(text_of, one[key])) == sorted(map(text_of, other[key]))
+                if key in ("required", "enum")
+                else self._is_equal(one[key], other[key], assumed)
+                for key in one
+            )
+        if isinstance(one, list) and isinstance(other, list):
+            return len(one) == len(other) and all(
+                self._is_equal(mine, theirs, assumed)
+                for mine, theirs in zip(one, other, strict=True)
+            )
+        return same(one, other)
+
+    def _comparison(self, given: object, wanted: object, named: frozenset[str]) -> _Comparison:
+        key = self._text(given), self._text(wanted), named
+        if key not in self._known:
+            self._known[key] = _Comparison(given, wanted, named)
+            self._waiting.append(self._known[key])
+        return self._known[key]
+
+    def _inner(self, given: object, wanted: object, at: str) -> Fit:
+        """Compare the schemas of a field or of elements."""
         if wanted is True or wanted == {}:
             return _PROVED
-        key = text_of(given), text_of(wanted)
-        if key in self._known:
-            return self._known[key]
-        self._steps += 1
-        if self._steps > _MANY:
-            raise UndecidedError("the schemas have too many locations")
-        before = len(self._known)
-        self._known[key] = _PROVED  # assumed for recursive references to the same two schemas
-        found = self._fit(given, wanted, at)
-        if found.verdict is not Verdict.PROVED:
-            for later in list(self._known)[before:]:  # these results may rest on the assumption
-                del self._known[later]
-        self._known[key] = found
-        return found
+        assert self._running is not None
+        named = self._running.named
+        if named:
+            named = frozenset(one[len(at) :] for one in named if one.startswith(f"{at}/"))
+        inner = self._comparison(given, wanted, named)
+        inner.dependents[self._running] = None
+        return Fit(inner.verdict, at, inner=inner)
 
-    def _fit(self, given: object, wanted: object, at: str) -> Fit:
-        others = self._wanted.alternatives(wanted)
-        return _worst(
-            self._one(flat, others, at)
-            for flat in self._given.alternatives(given)
-            if not self._is_empty(flat)
-        )
+    def _compared(self, one: _Comparison) -> Iterator[Fit]:
+        flats = [flat for flat in self._given.alternatives(one.given) if not self._is_empty(flat)]
+        others = self._wanted.alternatives(one.wanted)
+        for flat in flats:
+            yield from self._alternative(flat, others)
+        if self._absent:
+            yield from self._absences(flats, others, one.named)
 
-    def _one(self, flat: Flat, others: list[Flat], at: str) -> Fit:
+    def _absences(
+        self, flats: Sequence[Flat], others: Sequence[Flat], named: frozenset[str]
+    ) -> Iterator[Fit]:
+        mine = [flat for flat in flats if flat["type"] == "object"]
+        theirs = [flat for flat in others if flat["type"] == "object"]
+        if not mine or not theirs:
+            return
+        if self._absent == "lost":
+            needed = {name for flat in theirs for name in flat.get("required", ())}
+            names = {name for flat in theirs for name in properties_of(flat)} - needed
+            absent = (name for name in names if all(field_of(f, name) is False for f in mine))
+            found = [name for name in absent if pointer(name) not in named]
+        elif any(rest_of(flat) is not False or _is_closed(flat) for flat in theirs):
+            found = []
+        else:
+            known = {name for flat in theirs for name in flat.get("properties", {})}
+            own = {name: field_of(flat, name) for flat in mine for name in properties_of(flat)}
+            found = [n for n in own.keys() - known if not self.is_empty(own[n])]
+            if any(rest_of(flat) is not False for flat in mine):
+                yield Fit(Verdict.FAILS, "/*", self._absent)
+        for name in sorted(found):
+            yield Fit(Verdict.FAILS, pointer(name), self._absent)
+
+    def _alternative(self, flat: Flat, others: Sequence[Flat]) -> Iterator[Fit]:
         words = flat.get("enum")
         if words is not None and len(words) > 1:
-            return _worst(self._one({**flat, "enum": [word]}, others, at) for word in words)
+            for word in words:
+                yield from self._alternative({**flat, "enum": [word]}, others)
+            return
         meant = [one for one in others if _is_within(flat, one)]
         if not meant:
-            return self._of_no_type(flat, others, at)
-        found = [self._covered(flat, one, at) for one in meant]
-        best = min(found, key=lambda one: one.verdict)
-        # Several alternatives may together allow all values, although no single one does.
-        return best if best.verdict is Verdict.PROVED or len(meant) == 1 else _UNKNOWN
+            yield self._of_no_type(flat, others)
+            return
+        possible = [one for one in meant if not self._excludes(flat, one)]
+        found = [list(self._covered(flat, one)) for one in possible or meant]
+        best = min(found, key=lambda some: (_worst(some), len(some)))
+        if len(possible) <= 1:
+            yield from best
+        elif best:
+            # Several alternatives may together allow all values, although no single one does.
+            yield _UNKNOWN
 
-    def _of_no_type(self, flat: Flat, others: list[Flat], at: str) -> Fit:
+    def _excludes(self, flat: Flat, wanted: Flat) -> bool:
+        """Return whether a schema of objects excludes all values of another one.
+
+        It requires a field that the values lack, or that has other words in them.
+        """
+        if flat["type"] != "object":
+            return False
+        for name in wanted.get("required", ()):
+            own, other = field_of(flat, name), properties_of(wanted).get(name)
+            if own is False:
+                return True
+            some, others = self._given.words(own), self._wanted.words(other)
+            shared = any(same(word, each) for word in some or () for each in others or ())
+            if requires(flat, name) and some and others and not shared:
+                return True
+        return False
+
+    def _of_no_type(self, flat: Flat, others: Sequence[Flat]) -> Fit:
         near = {"number", "integer"}
         if flat["type"] in near and any(one["type"] in near for one in others):
-            return _UNKNOWN if "enum" in flat else self._failure(flat, at, "type", "a fraction")
-        return self._failure(flat, at, "type", _named(flat["type"]), _expected(others))
+            return _UNKNOWN if "enum" in flat else self._failure(flat, "", "type", "a fraction")
+        return self._failure(flat, "", "type", _named(flat["type"]), _expected(others))
 
     def _failure(self, flat: Flat, at: str, keyword: str, found: str, expected: str = "") -> Fit:
         if flat.get(WIDE, 0) >= WIDE_TYPES or "allOf" in flat or not self._is_filled(flat):
@@ -181,13 +367,13 @@ class _Walk:
         what = f"expected {expected}, found {found}" if expected else f"may be {found}"
         return Fit(Verdict.FAILS, at, keyword, what)
 
-    def _covered(self, flat: Flat, wanted: Flat, at: str) -> Fit:
-        found = _worst(self._checks(flat, wanted, at))
-        if WIDE in wanted and found.verdict is Verdict.PROVED:
-            return _UNKNOWN
-        if WIDE in flat and found.verdict is Verdict.FAILS and found.field == at:
-            return _UNKNOWN
-        return found
+    def _covered(self, flat: Flat, wanted: Flat) -> Iterator[Fit]:
+        found = [fit for fit in self._checks(flat, wanted, "") if fit.verdict > Verdict.PROVED]
+        for fit in found:
+            unsure = WIDE in flat and fit.verdict is Verdict.FAILS and not fit.field
+            yield _UNKNOWN if unsure else fit
+        if WIDE in wanted and not found:
+            yield _UNKNOWN
 
     def _checks(self, flat: Flat, wanted: Flat, at: str) -> Iterator[Fit]:
         if "enum" in wanted:
@@ -238,8 +424,6 @@ class _Walk:
                     yield self._failure(flat, at, key, reason) if exact and lower else _UNKNOWN
 
     def _fields(self, flat: Flat, wanted: Flat, at: str) -> Iterator[Fit]:
-        if self._differs(at, flat, wanted):
-            yield _UNKNOWN
         given, rest = properties_of(flat), rest_of(wanted)
         names = (
             given.keys() if isinstance(rest, bool) else given.keys() | properties_of(wanted).keys()
@@ -249,7 +433,7 @@ class _Walk:
             if not requires(flat, name):
                 there = at + pointer(name)
                 if flat.get(WIDE) or "allOf" in flat or not self._is_filled(flat):
-                    yield _UNKNOWN
+                    yield Fit(Verdict.UNKNOWN, there, "required")
                 else:
                     yield Fit(Verdict.FAILS, there, "required", "is missing, but required")
         for name in (*names, *(one for one in declared if one not in names)):
@@ -257,26 +441,28 @@ class _Walk:
             if own is False or self.is_empty(own):
                 continue
             if name in declared:
-                yield self._softened(flat, name, self.fit(own, declared[name], at + pointer(name)))
+                inner = self._inner(own, declared[name], at + pointer(name))
+                yield self._softened(flat, name, inner)
             else:
                 yield self._undeclared(own, wanted, at + pointer(name))
         more = rest_of(flat)
-        if "additionalProperties" not in flat and _is_closed(wanted):
-            yield _UNKNOWN  # the schema does not state whether the object may have other fields
         if more is not False:
             yield self._softened(flat, None, self._undeclared(more, wanted, f"{at}/*"))
 
     @staticmethod
     def _softened(flat: Flat, name: str | None, found: Fit) -> Fit:
         unsure = WIDE in flat or "allOf" in flat or name is None
-        return _UNKNOWN if unsure and found.verdict is Verdict.FAILS else found
+        unsure = unsure and found.verdict is Verdict.FAILS
+        return found._replace(verdict=Verdict.UNKNOWN) if unsure else found
 
     def _undeclared(self, own: object, wanted: Flat, at: str) -> Fit:
         for key in ("additionalProperties", "unevaluatedProperties"):
             if key in wanted:
                 if wanted[key] is False:
-                    return _UNKNOWN
-                return self.fit(own, wanted[key], at)
+                    reason = "is not declared, and no other fields are allowed"
+                    verdict = Verdict.UNKNOWN if "allOf" in wanted else Verdict.FAILS
+                    return Fit(verdict, at, key, reason)
+                return self._inner(own, wanted[key], at)
         return _UNKNOWN if "patternProperties" in wanted else _PROVED
 
     def _elements(self, flat: Flat, wanted: Flat, at: str) -> Fit:
@@ -285,7 +471,7 @@ class _Walk:
         own = elements_of(flat)
         if own is False or self.is_empty(own):
             return _PROVED
-        found = self.fit(own, elements_of(wanted), f"{at}/*")
+        found = self._inner(own, elements_of(wanted), f"{at}/*")
         if "prefixItems" in wanted:
             return _PROVED if found.verdict is Verdict.PROVED else _UNKNOWN
         return found
@@ -311,14 +497,29 @@ class _Walk:
         return not self._is_empty(flat)
 
 
-def _worst(found: Iterable[Fit]) -> Fit:
-    worst = _PROVED
-    for one in found:
-        if one.verdict > worst.verdict:
-            worst = one
-        if worst.verdict is Verdict.FAILS:
-            break
-    return worst
+def _differences(top: _Comparison) -> Iterator[Difference]:
+    """Yield each difference inside a comparison once, at its shortest location."""
+    known, level = {top}, deque([(top, "")])
+    while level:
+        one, at = level.popleft()
+        for fit in one.found:
+            if fit.verdict is Verdict.PROVED:
+                continue
+            if fit.inner is None:
+                key = (one, fit.field, fit.keyword)
+                placed = fit._replace(field=at + fit.field)
+                yield Difference(placed, key, at, one.given, one.wanted)
+            elif fit.inner not in known:
+                known.add(fit.inner)
+                level.append((fit.inner, at + fit.field))
+
+
+def _worst(found: Iterable[Fit]) -> Verdict:
+    return max((fit.verdict for fit in found), default=Verdict.PROVED)
+
+
+def _is_reference(schema: object) -> bool:
+    return isinstance(schema, dict) and schema.keys() == {"$ref"}
 
 
 def _is_within(flat: Flat, other: Flat) -> bool:

@@ -14,8 +14,13 @@ from gateway.conversion.operation import Substitute
 from gateway.conversion.operation_path import OperationPath
 from gateway.conversion.schema import Schema
 from gateway.routing.snapshot import Api
-from gateway.verify.located_operation import LocatedOperation, find_operation, locate
-from gateway.verify.openapi.openapi import Description, Operation, statuses_of
+from gateway.verify.located_operation import (
+    Counterparts,
+    LocatedOperation,
+    find_operation,
+    locate,
+)
+from gateway.verify.openapi.openapi import Description, Operation, StatusGroups, statuses_of
 from gateway.verify.part_conversion import (
     ConvertedBody,
     PartConversion,
@@ -56,6 +61,7 @@ class Claim:
         status: the key of a response in the document, such as `200`; empty for requests.
         wanted: the schema to which the converted examples must conform, from the recipient's
             document.
+        unchanged: whether no change applies, although strings are parsed by the types in `wanted`.
         named: the fields that changes name, with `*` for array elements.
         lossless: the conversion without the changes whose losses are allowed; None without such
             changes.
@@ -74,6 +80,7 @@ class Claim:
     named: frozenset[str] = frozenset()
     lossless: PartConversion | None = None
     allowed: tuple[str, ...] = ()
+    unchanged: bool = False
 
 
 UnprovedKind = Literal["gap", "unchecked", "undocumented", "unmatched"]
@@ -128,7 +135,7 @@ def claims(api: Api, client: DocumentedVersion, service: DocumentedVersion) -> I
     down = down.of_response([(b"Content-Type", b"application/json")])
     theirs = locate(api.endpoints, service[0], service[1])
     own_operations = locate(api.endpoints, client[0], client[1])
-    listed: set[object] = set()
+    counterparts, listed = Counterparts(theirs), set[object]()
     for ours in own_operations:
         about = (api.name, client[0], service[0])
         if ours.reason:
@@ -147,7 +154,7 @@ def claims(api: Api, client: DocumentedVersion, service: DocumentedVersion) -> I
                 break
             if operation_path is not None:
                 to_service, to_client = operation_path.request, operation_path.response
-            for other in _counterparts(ours, theirs, path, operation_path):
+            for other in counterparts.of(ours, path, operation_path):
                 listed.add(id(other))
                 key = (id(other), to_service.links)
                 if key not in paired:  # two endpoints may route to `other` with the same changes
@@ -215,17 +222,6 @@ def _round_trip(
 
 def _alike(located: LocatedOperation) -> object:
     return located.name if located.twin else (located.operation.method, located.operation.shape)
-
-
-def _counterparts(
-    ours: LocatedOperation,
-    theirs: Sequence[LocatedOperation],
-    path: str,
-    operation_path: OperationPath | None,
-) -> list[LocatedOperation]:
-    if operation_path is None:
-        return [other for other in theirs if other.is_counterpart(ours, path)]
-    return [other for other in theirs if other.is_asked_by(operation_path, theirs)]
 
 
 def _unmoved(
@@ -305,14 +301,15 @@ def _requests(
 def _parameters(
     about: _About, operation: Operation, other: Operation, to_service: Conversion
 ) -> Iterator[Claim]:
-    for part, place, convert in (
-        (MessagePart.QUERY, "query", convert_query),
-        (MessagePart.HEADERS, "header", convert_headers),
+    for part, place, convert, changes in (
+        (MessagePart.QUERY, "query", convert_query, to_service.changes_query),
+        (MessagePart.HEADERS, "header", convert_headers, to_service.changes_fields),
     ):
         given, wanted = (schema_of(one.parameters, place) for one in (operation, other))
         if given["properties"] or wanted["properties"]:
             conversion = convert(to_service, operation.method, wanted)
-            yield Claim(*about, part, "", sendable(given), wanted, conversion)
+            unchanged = not changes
+            yield Claim(*about, part, "", sendable(given), wanted, conversion, unchanged=unchanged)
 
 
 def _form(
@@ -334,7 +331,7 @@ def _form(
         yield Claim(*about, MessagePart.FORM_MESSAGE, "", all_of_it, wanted, convert)
     else:
         convert = convert_form_body(whole, wanted)
-        yield Claim(*about, MessagePart.FORM, "", given, wanted, convert)
+        yield Claim(*about, MessagePart.FORM, "", given, wanted, convert, unchanged=whole is None)
 
 
 def _responses(
@@ -405,15 +402,15 @@ def _answers(
     A key that covers many statuses (`default`, `4XX`) is yielded once for each different conversion
     of its statuses.
     """
+    statuses = StatusGroups(to_client.links)
     for key, given in operation.responses.items():
         if given is None:
             continue
         kinds: dict[object, tuple[int, BodyConversion | None]] = {}
-        for status in statuses_of(key):
-            if operation.key(status) == key:
-                conversion = to_client.for_response(operation.method, status)
-                links = () if conversion is None else tuple(map(id, conversion.links))
-                kinds.setdefault(links, (status, conversion))
+        for status in statuses.of(operation, key):
+            conversion = to_client.for_response(operation.method, status)
+            links = () if conversion is None else tuple(map(id, conversion.links))
+            kinds.setdefault(links, (status, conversion))
         for status, conversion in kinds.values():
             name = key if len(kinds) == 1 or conversion is None else str(status)
             yield name, status, given, conversion

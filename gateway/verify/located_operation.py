@@ -42,17 +42,43 @@ class LocatedOperation:
         own, others = self.captures[endpoint], other.captures[endpoint]
         return all(own[name] == others[name] for name in own.keys() & others.keys())
 
-    def is_asked_by(
-        self, operation_path: OperationPath, others: Sequence["LocatedOperation"]
-    ) -> bool:
-        taken = [
-            one.operation
-            for one in others
-            if one.operation.method == operation_path.method
-            and one.operation.takes(operation_path.path)
-        ]
-        best = min(taken, key=lambda operation: operation.path.count("{"), default=None)
-        return best is self.operation
+
+class Counterparts:
+    """The operations of another version's document, found by method and path."""
+
+    def __init__(self, operations: Sequence[LocatedOperation]) -> None:
+        self._operations = operations
+        self._tables: dict[object, dict[object, list[LocatedOperation]]] = {}
+
+    def of(
+        self, operation: LocatedOperation, endpoint: str, moved: OperationPath | None
+    ) -> Sequence[LocatedOperation]:
+        """Return the counterparts of an operation at an endpoint.
+
+        Args:
+            moved: the declared path of the operation in both versions, if there is one.
+        """
+        if moved is not None:
+            taken = (
+                one
+                for one in self._operations
+                if one.operation.method == moved.method and one.operation.takes(moved.path)
+            )
+            best = min(taken, key=lambda one: one.operation.path.count("{"), default=None)
+            return [] if best is None else [best]
+        names = tuple(operation.captures[endpoint])
+        table = self._tables.get((endpoint, names))
+        if table is None:
+            table = self._tables[endpoint, names] = {}
+            for one in self._operations:
+                if endpoint in one.captures:
+                    table.setdefault(_key(one, endpoint, names), []).append(one)
+        return table.get(_key(operation, endpoint, names), ())
+
+
+def _key(one: LocatedOperation, endpoint: str, names: Iterable[str]) -> object:
+    captures = one.captures[endpoint]
+    return one.operation.method, *(captures.get(name) for name in names)
 
 
 def find_operation(

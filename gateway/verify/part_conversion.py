@@ -24,7 +24,13 @@ from gateway.conversion.parameter_change import (
 )
 from gateway.conversion.patches import apply_merge_patch
 from gateway.conversion.scalars import NUMBER_TEXT, Type
-from gateway.conversion.schema import PLACE, Schema, definitions
+from gateway.conversion.schema import (
+    PLACE,
+    Schema,
+    definitions,
+    with_components,
+    without_components,
+)
 from gateway.conversion.version_step import Direction
 from gateway.proxy.timed_conversion import run_now
 from gateway.verify.openapi.body_fields import BodyFields, Presence
@@ -208,20 +214,17 @@ def message_schema(operation: Operation, body: Schema | None) -> Schema:
     required = [*parts, "body"] if operation.body_required else [*parts]
     if body is not None:
         parts["body"] = body
-    components: dict[str, object] = {}
-    for name, schema in parts.items():
-        assert isinstance(schema, dict)
-        known = schema.get("components")
-        if isinstance(known, dict):
-            components |= known["schemas"]
-        parts[name] = {key: value for key, value in schema.items() if key != "components"}
     made: Schema = {
         "type": "object",
-        "properties": parts,
+        "properties": {name: _without_components(schema) for name, schema in parts.items()},
         "required": required,
         "additionalProperties": False,
     }
-    return {**made, "components": {"schemas": components}} if components else made
+    return with_components(made, parts.values())
+
+
+def _without_components(schema: object) -> object:
+    return without_components(schema) if isinstance(schema, dict) else schema
 
 
 def _parameter_lines(document: object, spelling: Spelling) -> ParameterLines:
@@ -277,17 +280,12 @@ def schema_of(parameters: tuple[ApiParameter, ...], place: str) -> Schema:
         for one in parameters
         if one.place == place
     }
-    components: dict[str, object] = {}
-    properties: dict[str, object] = {}
-    for name, one in here.items():
-        schema = dict(one.schema)
-        known = schema.pop("components", None)
-        if isinstance(known, dict):
-            components.update(known["schemas"])
-        properties[name] = schema
-    required = [name for name, one in here.items() if one.required]
-    made: Schema = {"type": "object", "properties": properties, "required": required}
-    return {**made, "components": {"schemas": components}} if components else made
+    made: Schema = {
+        "type": "object",
+        "properties": {name: without_components(one.schema) for name, one in here.items()},
+        "required": [name for name, one in here.items() if one.required],
+    }
+    return with_components(made, (one.schema for one in here.values()))
 
 
 def sendable(schema: Schema) -> Schema:

@@ -1,7 +1,7 @@
 """Proofs: decide a claim by its schemas, or test the claim on generated examples."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from math import inf
@@ -9,15 +9,22 @@ from math import inf
 import msgspec
 
 from gateway.conversion.conversion_error import Beside, ConversionError
-from gateway.conversion.field_path import pointer
-from gateway.conversion.schema import Flat, UndecidedError, field_of, properties_of, rest_of
-from gateway.conversion.schema_fit import Fit, Verdict, convert_schema, fits
+from gateway.conversion.schema import (
+    Schemas,
+    UndecidedError,
+    definitions,
+    reachable,
+    text_of,
+    with_components,
+)
+from gateway.conversion.schema_fit import Difference, SchemaComparer, Verdict, convert_schema
 from gateway.verify.claims import Claim, MessagePart
 from gateway.verify.openapi.body_fields import generalized
 from gateway.verify.openapi.examples import Examples, decisive, smallest
-from gateway.verify.openapi.json_schema import longest_list, narrowed
+from gateway.verify.openapi.json_schema import longest_list
+from gateway.verify.openapi.nested_names import as_schema
 from gateway.verify.openapi.schema_fields import declared, fields_of
-from gateway.verify.openapi.validation import Validator, Violation
+from gateway.verify.openapi.validation import Validator, Violation, check_schema
 from gateway.verify.part_conversion import ConvertedBody
 from gateway.verify.time_limit import check_time
 
@@ -38,6 +45,7 @@ class Finding:
             `lost` if the field never arrives; `ignored` if the recipient's schema lacks the field.
         reason: a sentence for operators; its subject, the field, is omitted.
         decisive: the JSON Pointers of the values in the example on which the failure depends.
+        first: an earlier claim with the same difference, which has the example.
     """
 
     field: str
@@ -46,6 +54,7 @@ class Finding:
     example: bytes | None = None
     converted: bytes | None = None
     decisive: tuple[str, ...] = ()
+    first: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,69 +90,133 @@ class Unproven:
         return True
 
 
-def prove(claim: Claim, examples: Examples, end: float = inf) -> ClaimProof:
-    """Decide a claim by its schemas, or else test the claim on examples.
+class Prover:
+    """Decides claims by their schemas, and tests on examples what the schemas do not decide.
 
-    Raises:
-        NoExamplesError: examples cannot be generated.
-        ValueError: one of the two schemas is invalid.
-        OutOfTimeError: the time limit has passed.
+    A difference between two schemas may occur in many messages. It is tested once, and its example
+    is found once.
     """
-    trial = _Trial(claim, end)
-    fit = _fit(claim)
-    if fit.verdict is Verdict.PROVED:
-        return ClaimProof(claim, 0, 0, (), proved=True)
-    failed = 0
-    for document in examples.of(claim.given, longest_list(claim.wanted)):
-        failed += trial.run(document)
-    shown = [trial.finding(*known) for known in islice(trial.failures.items(), _MOST)]
-    more = len(trial.failures) - len(shown)
-    found = (*shown, *trial.differences())
-    if fit.verdict is Verdict.FAILS and not found:  # no generated example fails
-        found = (Finding(fit.field, fit.keyword, fit.reason),)
-    allowed = tuple(trial.allowed.values())
-    return ClaimProof(claim, trial.examples, failed, found, more, allowed=allowed)
 
+    def __init__(self, examples: Examples, end: float = inf) -> None:
+        self._examples = examples
+        self.end = end
+        self._comparers: dict[object, SchemaComparer] = {}
+        self._tested: dict[object, tuple[int, int, list[Finding]]] = {}
+        self._first: dict[object, str] = {}
+        self._valid: dict[int, object] = {}
 
-def _fit(claim: Claim) -> Fit:
-    body = claim.conversion
-    if claim.part not in (MessagePart.REQUEST, MessagePart.RESPONSE):
-        return Fit(Verdict.UNKNOWN)
-    if isinstance(body, ConvertedBody) and not body.conversion.needs_message:
-        conversion = body.conversion
-    elif body is None:
+    def prove(self, claim: Claim) -> ClaimProof:
+        """Decide a claim by its schemas, or else test the claim on examples.
+
+        Raises:
+            NoExamplesError: examples cannot be generated.
+            ValueError: one of the two schemas is invalid.
+            OutOfTimeError: the time limit has passed.
+        """
+        found = self._differences(claim)
+        if not found and found is not None:
+            for schema in (claim.given, claim.wanted):
+                check_schema(schema, self._valid)
+            return ClaimProof(claim, 0, 0, (), proved=True)
+        is_text = claim.part not in _BODIES
+        if found is None or is_text or any(one.key is None or _is_wide(one) for one in found):
+            return self._by_examples(claim, [] if is_text else found or [])
+        failing = [one for one in found if one.fit.verdict is Verdict.FAILS]
+        new = [one for one in failing if one.key not in self._first]
+        if new and len(definitions(reachable(claim.given))) <= _FEW:
+            proof = self._by_examples(claim, found)
+        else:
+            proof = self._by_places(claim, found)
+        name = f"{claim.operation} {claim.part.value} {claim.status}".rstrip()
+        for one in found:
+            self._first.setdefault(one.key, name)
+        return proof
+
+    def _differences(self, claim: Claim) -> list[Difference] | None:
+        """Return the differences between the schemas; None if the schemas do not decide."""
+        body = claim.conversion
         conversion = None
-    else:
-        return Fit(Verdict.UNKNOWN)
-    try:
-        # Objects are closed, as in examples; see `narrowed`.
-        given = convert_schema(conversion, narrowed(claim.given, _ALL))
-    except (UndecidedError, RecursionError):
-        return Fit(Verdict.UNKNOWN)
-    is_other = partial(_loses, claim) if claim.part is MessagePart.RESPONSE else _ignores
-    return fits(given, claim.wanted, is_other)
+        if not claim.unchanged:
+            if claim.part not in _BODIES:
+                return None
+            if isinstance(body, ConvertedBody) and not body.conversion.needs_message:
+                conversion = body.conversion
+            elif body is not None:
+                return None
+        try:
+            given = convert_schema(conversion, claim.given)
+        except (UndecidedError, RecursionError):
+            return None
+        absent = "lost" if claim.part is MessagePart.RESPONSE else "ignored"
+        schemas = definitions(claim.given), definitions(claim.wanted)
+        key = (*(id(one) if one else 0 for one in schemas), absent)
+        if key not in self._comparers:
+            given_schemas, wanted_schemas = map(Schemas, schemas)
+            self._comparers[key] = SchemaComparer(
+                given_schemas, wanted_schemas, absent, partial(check_time, self.end)
+            )
+        return self._comparers[key].differences(given, claim.wanted, claim.named)
+
+    def _by_examples(self, claim: Claim, found: Sequence[Difference]) -> ClaimProof:
+        """Test a claim on examples of whole messages."""
+        trial = _Trial(claim, self.end)
+        failed = trial.run_all(self._examples)
+        shown = trial.findings()
+        places = {one.field for one in shown}
+        absent = trial.differences() if claim.part not in _BODIES or not found else []
+        for one in found:
+            if one.fit.verdict is Verdict.FAILS and one.fit.field not in places:
+                absent.append(_structural(claim, one))
+        more = len(trial.failures) - len(shown)
+        allowed = tuple(trial.allowed.values())
+        return ClaimProof(claim, trial.examples, failed, (*shown, *absent), more, allowed=allowed)
+
+    def _by_places(self, claim: Claim, found: Sequence[Difference]) -> ClaimProof:
+        """Test a claim by the places where its schemas differ, and not as a whole."""
+        findings: list[Finding] = []
+        examples = failed = 0
+        for one in found:
+            if one.fit.verdict is Verdict.FAILS:
+                first = self._first.get(one.key, "")
+                findings.append(replace(_structural(claim, one), first=first))
+                continue
+            if one.key not in self._tested:
+                self._tested[one.key] = self._test(claim, one)
+            count, wrong, there = self._tested[one.key]
+            examples, failed = examples + count, failed + wrong
+            first = self._first.get(one.key, "")
+            findings += [replace(each, field=one.at + each.field, first=first) for each in there]
+        return ClaimProof(claim, examples, failed, tuple(findings))
+
+    def _test(self, claim: Claim, one: Difference) -> tuple[int, int, list[Finding]]:
+        """Test values of one place, where the conversion changes nothing more."""
+        given, wanted = (
+            with_components(as_schema(schema), (source,))
+            for schema, source in ((one.given, claim.given), (one.wanted, claim.wanted))
+        )
+        trial = _Trial(replace(claim, given=given, wanted=wanted, conversion=None), self.end)
+        failed = trial.run_all(self._examples)
+        return trial.examples, failed, trial.findings()
 
 
-def _loses(claim: Claim, at: str, given: Flat, wanted: Flat) -> bool:
-    """Whether an object in a response never has a field that the client's document declares."""
-    return any(
-        field_of(given, name) is False and _inside_of_root(at + pointer(name)) not in claim.named
-        for name in properties_of(wanted)
-    )
+_BODIES = (MessagePart.REQUEST, MessagePart.RESPONSE)
+# If a schema has more components, examples of whole messages are slow to generate, and rarely reach
+# the difference.
+_FEW = 30
 
 
-def _ignores(_: str, given: Flat, wanted: Flat) -> bool:
-    """Whether an object in a request may have a field that the service's document lacks."""
-    if "properties" not in wanted or rest_of(wanted) is not False:
-        return False
-    return (
-        rest_of(given) is not False
-        or not properties_of(given).keys() <= properties_of(wanted).keys()
-    )
+def _is_wide(one: Difference) -> bool:
+    return one.fit.verdict is Verdict.UNKNOWN and b'"x-' in text_of(one.given)
 
 
-# The length of arrays is not limited.
-_ALL = 2**53
+def _structural(claim: Claim, one: Difference) -> Finding:
+    fit = one.fit
+    absent = {
+        "lost": "has no field for it",
+        "ignored": "knows no further fields" if fit.field.endswith("/*") else "does not know it",
+    }
+    reason = fit.reason or f"version {claim.service} {absent[fit.keyword]}"
+    return Finding(fit.field, fit.keyword, reason)
 
 
 @dataclass(slots=True)
@@ -171,6 +244,14 @@ class _Trial:
         for violation in violations:
             self.failures.setdefault((violation.field, violation.keyword), document)
         return bool(violations)
+
+    def run_all(self, examples: Examples) -> int:
+        """Test the claim on all examples, and return the number of failures."""
+        longest = longest_list(reachable(self.claim.wanted))
+        return sum(map(self.run, examples.of(self.claim.given, longest)))
+
+    def findings(self) -> list[Finding]:
+        return [self.finding(*known) for known in islice(self.failures.items(), _MOST)]
 
     def finding(self, failure: tuple[str, str], document: object) -> Finding:
         def still(smaller: object) -> bool:

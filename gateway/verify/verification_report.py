@@ -56,10 +56,7 @@ def text(results: Iterable[VerificationResult]) -> Iterator[str]:
                 counts["examples"] += result.examples if result.holds else 0
                 verdict = "ok" if result.holds else "FAILS"
                 yield _line(verdict, about.operation, _part(result.claim), _count(result))
-                for finding in result.findings:
-                    yield from _finding(result.claim, finding)
-                if result.more:
-                    yield f"           and {result.more} more"
+                yield from _findings(result)
                 for loss in result.allowed:
                     yield f"           {printable(loss.field)}: allowed: {printable(loss.reason)}"
                 counts["allowed losses"] += len(result.allowed)
@@ -75,6 +72,8 @@ _COUNTS = (
 def _summary(counts: Counter[str]) -> str:
     ways = [f"{counts['proved']} proved"] if counts["proved"] else []
     if tried := counts["hold"] - counts["proved"]:
+        share = 100 * counts["proved"] // counts["hold"]
+        ways = [f"{one} ({share} %)" for one in ways]
         ways.append(f"{tried} by {counts['examples']} examples")
     held = f"{counts['hold']} of {counts['claims']} claims hold"
     return "; ".join(
@@ -112,8 +111,21 @@ def _part(claim: Claim) -> str:
 def _count(proof: ClaimProof) -> str:
     if proof.proved:
         return "proved"
+    if not proof.examples:
+        return "by its schemas"
     examples = f"{proof.examples} examples"
     return f"{proof.failed} of {examples}" if proof.failed else examples
+
+
+def _findings(proof: ClaimProof) -> Iterator[str]:
+    for finding in proof.findings:
+        if not finding.first:
+            yield from _finding(proof.claim, finding)
+    for first, number in Counter(one.first for one in proof.findings).items():
+        if first:
+            yield f"           {number} more as in {first}"
+    if proof.more:
+        yield f"           and {proof.more} more"
 
 
 def _finding(claim: Claim, finding: Finding) -> Iterator[str]:
@@ -179,6 +191,7 @@ def _described(finding: Finding) -> dict[str, object]:
         "reason": finding.reason,
         "example": _raw(finding.example),
         "converted": _raw(finding.converted),
+        "first": finding.first or None,
     }
 
 

@@ -1,19 +1,21 @@
 """The command `verify`: tests the configured conversions against OpenAPI documents."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from gateway.base.mistakes import suggest
 from gateway.routing.snapshot import Api, Snapshot
-from gateway.verify.additional_parts import additional_parts
-from gateway.verify.claims import Claim, MessagePart, Unproved, claims
+from gateway.verify.additional_parts import AdditionalParts, additional_parts
+from gateway.verify.claims import Claim, MessagePart, Outcome, Unproved, claims
 from gateway.verify.located_operation import NO_ENDPOINT
 from gateway.verify.openapi.document_source import fetch
 from gateway.verify.openapi.examples import Examples, NoExamplesError
+from gateway.verify.openapi.openapi import Description
 from gateway.verify.openapi.shapes import ShapeCompiler
-from gateway.verify.proof import ClaimProof, Unproven, prove
+from gateway.verify.proof import ClaimProof, Prover, Unproven
 from gateway.verify.time_limit import OutOfTimeError, check_time, end_after
 from gateway.verify.verification_report import VerificationResult
 from gateway.versions.version import Version
@@ -23,7 +25,8 @@ from gateway.versions.version import Version
 class VerifyOptions:
     """The options of `verify`.
 
-    The same `seed` generates the same examples; `seconds` is None without a time limit.
+    `operation` is a method and a path, as in `GET /orders/{id}`, in either version. The same `seed`
+    generates the same examples; `seconds` is None without a time limit.
     """
 
     api: str | None = None
@@ -31,6 +34,7 @@ class VerifyOptions:
     examples: int = 100
     seed: int = 0
     seconds: float | None = None
+    operation: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,9 @@ class VerifyError(Exception):
     """Nothing can be verified. The message contains the reason and the remedy."""
 
 
+_OUT_OF_TIME = "the time limit has passed; increase --seconds"
+_PARAMETER = re.compile(r"\{[^{}]*\}")
+
 Begins = Callable[[Claim, int, int], object]
 """Called before a claim is tested, with its number and the number of claims of its version pair."""
 
@@ -78,13 +85,15 @@ def verify(
     if options.seconds is not None and not options.seconds > 0:
         raise VerifyError(f"in {options.seconds:g} s, nothing is tested; give a time above 0")
     end = end_after(options.seconds)
-    examples = Examples(options.examples, options.seed, end)
+    prover = Prover(Examples(options.examples, options.seed, end), end)
     pairs = list(_pairs(snapshot, options))
     if not pairs and options.between is not None:
         raise VerifyError(f"no API has versions {' and '.join(options.between)}; name two of one")
     if not pairs:
         raise VerifyError("no API here has conversions; there is nothing to verify")
     documents = asyncio.run(fetch(_locations(pairs), folder))
+    if options.operation is not None:
+        _check_operation(options.operation, documents.values())
     for pair in pairs:
         if pair.undocumented is not None:
             yield pair.undocumented
@@ -99,30 +108,76 @@ def verify(
                 f"{pair.api.name}: {client[1].source} has none of the operations at its"
                 " endpoints; are upstream_path and servers right?"
             )
-        count, number = sum(isinstance(one, Claim) for one in found), 0
-        for claim in found:
-            if isinstance(claim, Claim):
-                number += 1
-                begins(claim, number, count)
-                sender = client if claim.part is not MessagePart.RESPONSE else service
-                yield _proven(claim, sender[1].source, examples, end)
-            else:
-                yield claim
+        found = [one for one in found if _is_about(one.operation, options.operation)]
+        yield from _results(found, client[1].source, service[1].source, prover, begins)
         if pair.client < pair.service:
-            shapes = (
-                (version, ShapeCompiler(described.data, described.source, as_sent=True).compile())
-                for version, described in (client, service)
-            )
-            found_parts = additional_parts(pair.api, *shapes)
-            yield from (one for one in found_parts if one.part)  # claims list the operations
+            for part in _additional(pair, client[1], service[1], end):
+                if _is_about(part.operation, options.operation):
+                    yield part
 
 
-def _proven(claim: Claim, source: str, examples: Examples, end: float) -> ClaimProof | Unproven:
+def _results(
+    found: Sequence[Outcome], client: str, service: str, prover: Prover, begins: Begins
+) -> Iterator[VerificationResult]:
+    count, number = sum(isinstance(one, Claim) for one in found), 0
+    for one in found:
+        if isinstance(one, Claim):
+            number += 1
+            begins(one, number, count)
+            sender = service if one.part is MessagePart.RESPONSE else client
+            yield _proven(one, sender, prover)
+        else:
+            yield one
+
+
+def _additional(
+    pair: VersionPair, client: Description, service: Description, end: float
+) -> Iterator[AdditionalParts | Unproved]:
+    shapes = []
     try:
-        check_time(end)
-        return prove(claim, examples, end)
+        for version, described in ((pair.client, client), (pair.service, service)):
+            check_time(end)
+            compiler = ShapeCompiler(described.data, described.source, as_sent=True)
+            shapes.append((version, compiler.compile()))
+        for one in additional_parts(pair.api, *shapes):
+            check_time(end)
+            if one.part:  # claims list the operations
+                yield one
     except OutOfTimeError:
-        return Unproven(claim, "the time limit has passed; increase --seconds")
+        reason = f"what only version {pair.service} has: {_OUT_OF_TIME}"
+        versions = pair.client, pair.service
+        yield Unproved("unchecked", pair.api.name, *versions, "all operations", reason)
+
+
+def _check_operation(wanted: str, documents: Iterable[Description]) -> None:
+    known = {
+        f"{one.method} {path}": None
+        for description in documents
+        for one in description.operations
+        for path in (one.path, one.path.removeprefix(one.base))
+    }
+    if not any(_is_about(one, wanted) for one in known):
+        raise VerifyError(f"no operation is called '{wanted}'; {suggest(wanted, known)}")
+
+
+def _is_about(operation: str, wanted: str | None) -> bool:
+    """Return whether a result is about the wanted operation; parameters may have other names."""
+    if wanted is None:
+        return True
+    method, _, path = _PARAMETER.sub("{}", wanted).partition(" ")
+    first, _, other = _PARAMETER.sub("{}", operation).partition(" -> ")
+    found, _, own = first.partition(" ")
+    moved, _, there = other.rpartition(" ")
+    sides = ((found, own), (moved or found, there))
+    return any(each == method.upper() and one.endswith(path) for each, one in sides)
+
+
+def _proven(claim: Claim, source: str, prover: Prover) -> ClaimProof | Unproven:
+    try:
+        check_time(prover.end)
+        return prover.prove(claim)
+    except OutOfTimeError:
+        return Unproven(claim, _OUT_OF_TIME)
     except NoExamplesError as error:
         return Unproven(
             claim,

@@ -24,6 +24,7 @@ def verify_and_print(snapshot: Snapshot, path: Path, arguments: Namespace) -> in
         arguments.examples,
         arguments.seed,
         arguments.seconds,
+        arguments.operation,
     )
     progress = _ProgressLine()
     results: list[VerificationResult] = []

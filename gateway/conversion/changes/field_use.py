@@ -19,6 +19,7 @@ from gateway.conversion.schema import (
     TYPES,
     WIDE,
     WIDE_TYPES,
+    Components,
     Effect,
     Flat,
     SchemaImage,
@@ -185,7 +186,7 @@ class _Trace(SchemaImage):
     """
 
     def __init__(self) -> None:
-        super().__init__({})
+        super().__init__(Components())
         self.looked: dict[str, None] = {}
         self.left: dict[str, object] = {}
         self.refused_types: dict[str, dict[str, bool]] = {}

@@ -27,8 +27,8 @@ from gateway.verify.openapi.openapi import (
     Description,
     DocumentError,
     Operation,
+    StatusGroups,
     TooLargeError,
-    statuses_of,
 )
 from gateway.versions.version import Version
 
@@ -48,6 +48,7 @@ class AskedOperation:
 
     operation: Operation
     path: str
+    statuses: StatusGroups
     mapped: frozenset[MappedOperation] = frozenset()
 
     def is_changed_by(self, link: VersionLink, status: int | None) -> bool:
@@ -83,6 +84,7 @@ def asked_operations(
         for other in (beside if others is None else others)
         if min(version, other) in api.links
     ]
+    statuses = StatusGroups([link for some in api.links.values() for link in some])
     for one in located:
         for path in one.captures:
             found = (
@@ -96,7 +98,7 @@ def asked_operations(
                 for each in operation_path.operations
             )
             declared = frozenset(each for each in mapped if each is not None)
-            yield AskedOperation(one.operation, path, declared)
+            yield AskedOperation(one.operation, path, statuses, declared)
 
 
 def warn_of_unreached(
@@ -287,7 +289,8 @@ def _declared(link: VersionLink, asked: Iterable[AskedOperation], place: str) ->
             parameters = one.operation.parameters
             of_requests |= {_key(each.name, place) for each in parameters if each.place == place}
         for key, names in one.operation.answer_fields.items():
-            if any(one.is_changed_by(link, status) for status in statuses_of(key)):
+            statuses = one.statuses.of(one.operation, key) if names else ()
+            if any(one.is_changed_by(link, status) for status in statuses):
                 of_answers |= {_key(name, place) for name in names}
     requests, answers = MessageKind.REQUEST in link.on, bool(link.on - {MessageKind.REQUEST})
     if place == "query" or not answers:
@@ -406,10 +409,9 @@ def _bodies(asked: AskedOperation) -> Iterator[_Body]:
         if schema is not None:
             yield _Body(schema, asked, None)
     for key, answer in operation.responses.items():
-        for status in statuses_of(key) if answer is not None else ():
-            if operation.key(status) == key:
-                assert answer is not None
-                yield _Body(answer, asked, status)
+        for status in asked.statuses.of(operation, key) if answer is not None else ():
+            assert answer is not None
+            yield _Body(answer, asked, status)
 
 
 @dataclass(slots=True)

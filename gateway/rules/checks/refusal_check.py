@@ -22,7 +22,6 @@ from gateway.rules.checks.fields import asked_operations, path_of
 from gateway.rules.checks.overwriting_check import converted_pairs, parts_between
 from gateway.verify.located_operation import LocatedOperation
 from gateway.verify.openapi.body_fields import BodyFields
-from gateway.verify.openapi.openapi import statuses_of
 from gateway.versions.version import Version
 
 # The maximum number of operations, of values and of fields that a warning lists.
@@ -134,9 +133,9 @@ def _bodies(
     for asked in asked_operations(api, version, located, (other,)):
         operation = asked.operation
         for key, schema in operation.responses.items():
-            for status in () if schema is None else statuses_of(key):
+            for status in () if schema is None else asked.statuses.of(operation, key):
                 applied = tuple(part for part in parts if asked.is_changed_by(part.link, status))
-                if schema is not None and applied and operation.key(status) == key:
+                if schema is not None and applied:
                     same = (id(schema), *(part.at for part in applied))
                     bodies = found.setdefault(same, _Bodies(schema, applied, {}))
                     bodies.operations[f"{operation.method} {operation.path}"] = None

@@ -33,6 +33,7 @@ from gateway.conversion.schema import (
     properties_of,
     requires,
     rest_of,
+    without_components,
 )
 
 # The maximum depth in recursive schemas, in nested arrays, and of suggested fields.
@@ -98,7 +99,7 @@ class BodyFields:
     def __init__(self, schema: Schema, *, exact: bool = False) -> None:
         self._image = DescribedSchemas(definitions(schema))
         self._image.exact = exact
-        self._body: object = {key: one for key, one in schema.items() if key != "components"}
+        self._body: object = without_components(schema)
 
     def copy(self) -> "BodyFields":
         return copy(self)

@@ -34,14 +34,13 @@ _TIMEOUT = aiohttp.ClientTimeout(total=10)
 
 
 class DocumentBound(NamedTuple):
-    """The maximum size of a document: bytes of JSON, bytes of YAML, and schemas."""
+    """The maximum size of a document: bytes of JSON, and bytes of YAML."""
 
     json: int
     yaml: int
-    schemas: int
 
 
-SERVING = DocumentBound(2**20, 2**17, 20_000)
+SERVING = DocumentBound(2**20, 2**17)
 """The bound in a process that serves requests. Requests pause while a document is parsed. The
 measured pauses at this size are 25 ms for JSON and 45 ms for YAML. The document and its schemas
 take 15 MB."""
@@ -86,7 +85,7 @@ def read(text: bytes, source: str, bound: DocumentBound | None = None) -> Descri
         DocumentError: the content is neither JSON nor YAML, or it is not an OpenAPI 3 document.
         TooLargeError: the document exceeds the bound.
     """
-    return Description(parse(text, source, bound), source, None if bound is None else bound.schemas)
+    return Description(parse(text, source, bound), source)
 
 
 def parse(text: bytes, source: str, bound: DocumentBound | None = None) -> object:

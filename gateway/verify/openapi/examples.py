@@ -1,8 +1,10 @@
 """Generation of example bodies that conform to a schema, including unusual bodies."""
 
+import math
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from math import inf
+from random import Random
 from typing import Any
 
 import msgspec
@@ -15,8 +17,20 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.strategies import SearchStrategy
 
 from gateway.conversion.field_path import pointer
-from gateway.conversion.schema import Schema, definitions
+from gateway.conversion.schema import (
+    Flat,
+    Schema,
+    Schemas,
+    UndecidedError,
+    definitions,
+    properties_of,
+    requires,
+    rest_of,
+    text_of,
+    without_components,
+)
 from gateway.verify.openapi.json_schema import SHORT, narrowed
+from gateway.verify.openapi.validation import Validator
 from gateway.verify.time_limit import check_time
 
 _TRIES = 5_000
@@ -113,7 +127,11 @@ class NoExamplesError(Exception):
 
 
 class Examples:
-    """Generates examples, and caches them by schema.
+    """Generates examples.
+
+    Bodies are composed here, since the generator of the library takes up to 80 ms for an object
+    with many components. It generates only values with a pattern or format, once for equal schemas,
+    and whole bodies with keywords that are not composed.
 
     Args:
         end: the end of the time limit in monotonic seconds.
@@ -123,10 +141,10 @@ class Examples:
         self._count = count
         self._start = start
         self._end = end
-        self._known: dict[bytes, tuple[object, ...]] = {}
+        self._values: dict[bytes, Sequence[object]] = {}
 
-    def of(self, schema: Schema, longest: int = SHORT) -> tuple[object, ...]:
-        """Return bodies that conform to a schema.
+    def of(self, schema: Schema, longest: int = SHORT) -> Iterator[object]:
+        """Yield bodies that conform to a schema, first a body with only the required fields.
 
         Args:
             longest: the maximum number of elements of an array, unless the schema requires more.
@@ -135,12 +153,32 @@ class Examples:
             NoExamplesError: the schema contradicts itself, or the generator does not support it.
             OutOfTimeError: the time limit has passed.
         """
-        text = msgspec.json.encode(narrowed(schema, longest))
-        if text not in self._known:
-            self._known[text] = self._generated(text)
-        return self._known[text]
+        schema = narrowed(schema, longest)
+        validator, composer = Validator(schema), _Composer(schema, self._start, self.values)
+        found: set[bytes] = set()
+        tries = allowed = 0
+        while len(found) < self._count and tries < 3 * self._count:
+            check_time(self._end)
+            tries += 1
+            try:
+                body = composer.body(is_small=tries == 1)
+            except (_NotComposedError, NoExamplesError):
+                break
+            if validator.allows(body):
+                allowed += 1
+                if (text := msgspec.json.encode(body)) not in found:
+                    found.add(text)
+                    yield body
+        if allowed < tries / 4:  # few values conform to keywords that the composer ignores
+            yield from self.values(msgspec.json.encode(schema))
 
-    def _generated(self, text: bytes) -> tuple[object, ...]:
+    def values(self, text: bytes) -> Sequence[object]:
+        """Return values of a schema, given as JSON, that the library has generated."""
+        if text not in self._values:
+            self._values[text] = self._generated(text)
+        return self._values[text]
+
+    def _generated(self, text: bytes) -> Sequence[object]:
         bodies: list[object] = []
 
         def collect(case: schemathesis.Case[Any]) -> None:
@@ -163,7 +201,113 @@ class Examples:
                 seed(self._start)(chosen(given(strategy)(collect)))()
         except Exception as error:  # invalid schemas raise many kinds of errors
             raise NoExamplesError(str(error).partition("\n")[0]) from None
-        return tuple(bodies)
+        return bodies
+
+
+class _NotComposedError(Exception):
+    """A schema is too complex or too deep for the composer."""
+
+
+class _Composer:
+    """Composes objects and arrays of a schema at random; their other keywords are not tested."""
+
+    def __init__(
+        self, schema: Schema, start: int, values: Callable[[bytes], Sequence[object]]
+    ) -> None:
+        self._root = without_components(schema)
+        self._schemas = Schemas(definitions(schema))
+        self._values = values
+        self._random = Random(start)  # noqa: S311  # no secret
+        self._is_small = False
+
+    def body(self, *, is_small: bool) -> object:
+        self._is_small = is_small
+        return self._value(self._root, 0)
+
+    def _value(self, schema: object, depth: int) -> object:
+        try:
+            flats = self._schemas.alternatives(schema)
+        except (UndecidedError, RecursionError):
+            raise _NotComposedError from None
+        if depth > _DEEP:
+            flats = [one for one in flats if one["type"] not in ("object", "array")] or flats
+        if not flats or depth > _DEEPEST:
+            raise _NotComposedError
+        flat = flats[0] if self._is_small else self._random.choice(flats)
+        if "enum" in flat:
+            words: list[object] = flat["enum"]
+            return words[0] if self._is_small else self._random.choice(words)
+        match flat["type"]:
+            case "object":
+                return self._object(flat, depth)
+            case "array":
+                return self._array(flat, depth)
+            case "null":
+                return None
+            case "boolean":
+                return self._random.random() < 0.5
+        if flat.keys() & _OF_LIBRARY:
+            values = self._values(text_of(flat))
+            if not values:
+                raise _NotComposedError
+            return values[0] if self._is_small else self._random.choice(values)
+        return self._text(flat) if flat["type"] == "string" else self._number(flat)
+
+    def _text(self, flat: Flat) -> str:
+        least: int = flat.get("minLength", 0)
+        most = max(least, min(flat.get("maxLength", _LONGEST), least + _LONGEST))
+        length = least if self._is_small else self._random.randint(least, most)
+        letters = _PLAIN if self._is_small else _LETTERS
+        return "".join(self._random.choices(letters, k=length))
+
+    def _number(self, flat: Flat) -> float:
+        low: float = max(flat.get("minimum", -_FAR), flat.get("exclusiveMinimum", -_FAR - 1) + 1)
+        high: float = min(flat.get("maximum", _FAR), flat.get("exclusiveMaximum", _FAR + 1) - 1)
+        high = max(low, high)
+        found = min(max(0, low), high)
+        if not self._is_small:
+            found = self._random.choice([found, low, high, self._random.uniform(low, high)])
+        # JSON senders write `5`, not `5.0`.
+        is_whole = flat["type"] == "integer" or found == int(found)
+        return math.ceil(found) if is_whole else found
+
+    def _object(self, flat: Flat, depth: int) -> dict[str, object]:
+        made: dict[str, object] = {}
+        for name, schema in properties_of(flat).items():
+            chance = 0.0 if self._is_small else 0.7 ** (depth + 1)
+            if requires(flat, name) or self._random.random() < chance:
+                made[name] = self._value(schema, depth + 1)
+        rest = rest_of(flat)
+        needed = [name for name in flat.get("required", ()) if name not in made]
+        more = 0 if self._is_small or rest is False else self._random.randrange(5)
+        least = flat.get("minProperties", 0) - len(made) - len(needed)
+        needed += [self._text({"minLength": 1}) for _ in range(max(more, least))]
+        for name in needed if rest is not False else ():
+            made[name] = self._value(rest, depth + 1)
+        return {name: made[name] for name in sorted(made)}
+
+    def _array(self, flat: Flat, depth: int) -> list[object]:
+        least: int = flat.get("minItems", 0)
+        if "contains" in flat:
+            least = max(least, flat.get("minContains", 1))
+        most = max(least, flat.get("maxItems", SHORT))
+        is_short = self._is_small or depth > _DEEP
+        length = least if is_short else self._random.randint(least, most)
+        firsts = flat.get("prefixItems", ())
+        items = flat.get("items", flat.get("unevaluatedItems", True))
+        if "contains" in flat:
+            items = flat["contains"]
+        schemas = [*firsts[:length], *[items] * (length - len(firsts))]
+        return [self._value(schema, depth + 1) for schema in schemas]
+
+
+# From the first depth on, values are as small as possible; beyond the second, there are none.
+_DEEP, _DEEPEST = 8, 40
+# The keywords of strings and numbers whose values the library generates.
+_OF_LIBRARY = {"pattern", "format", "multipleOf", "allOf"}
+# Letters that conversions, forms and paths treat differently, the longest text and number.
+_LETTERS = f"{_PLAIN}bzZ19 -_.,:;/?&=+%#\"'\\[]{{}}<>\t\n\x7f\xe9\u4f60\U0001f600"
+_LONGEST, _FAR = 12, 2**53
 
 
 def _plain(body: object) -> object:
@@ -184,7 +328,7 @@ def _plain(body: object) -> object:
 
 def _strategy(body: Schema) -> SearchStrategy[schemathesis.Case[Any]]:
     # The generator creates only requests, so each schema is used as the body of a request.
-    content = {"application/json": {"schema": {k: v for k, v in body.items() if k != "components"}}}
+    content = {"application/json": {"schema": without_components(body)}}
     document: dict[str, Any] = {
         "openapi": "3.1.1",
         "info": {"title": "examples", "version": "1"},

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from enum import Enum
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote
 
 from gateway.conversion.document import kind
-from gateway.conversion.schema import PLACE, Schema, definitions
+from gateway.conversion.schema import PLACE, Components, Schema, definitions, reachable, text_of
 
 _ONE = frozenset(
     {
@@ -40,25 +40,16 @@ class Use(Enum):
     RESPONSE = "writeOnly"
 
 
-class _Component(NamedTuple):
-    schema: Schema | bool
-    references: tuple[str, ...]
-    schemas: int
-
-
 class SchemaBundler:
-    """Bundles each schema with all schemas to which it refers.
+    """Translates schemas, and shares all schemas to which they refer.
 
-    The bundled schemas are in `components.schemas`, as in an OpenAPI document. Each schema is read
-    once and shared by all bundles.
+    The shared schemas are in `components.schemas`, as in an OpenAPI document. Each schema is read
+    once, and equal schemas are the same object.
 
     Args:
         resolve: returns the target of a `$ref` in the document, or in one of its schemas if given;
             raises ValueError.
         nullable: whether the document is OpenAPI 3.0.
-
-    Attributes:
-        schemas: the number of schemas in the last bundle, including nested schemas.
     """
 
     def __init__(
@@ -67,9 +58,9 @@ class SchemaBundler:
         self._resolve = resolve
         self._use = use
         self._nullable = nullable
-        self.schemas = 0
-        self._known: dict[str, _Component] = {}
-        self._references: dict[str, None] = {}
+        self._shared = Components()
+        self._components = {"schemas": self._shared}
+        self._roots: dict[bytes, Schema] = {}
         self._awaited: dict[str, tuple[object, object]] = {}
         # The enclosing schema with an $id, if any. References are resolved within it first (JSON
         # Schema Core, section 8.2.1), and then in the document, as many tools expect.
@@ -77,31 +68,19 @@ class SchemaBundler:
         self._resources: list[object] = []
 
     def read(self, schema: object) -> Schema:
-        root = self._component(None, schema)
+        root = self._within(None, schema)
         while self._awaited:
             name, (resource, found) = self._awaited.popitem()
-            self._known[name] = self._component(resource, found)
-        self.schemas = root.schemas
-        bundled: dict[str, object] = {}
-        following = [*reversed(root.references)]
-        while following:
-            name = following.pop()
-            if name not in bundled:
-                component = self._known[name]
-                bundled[name] = component.schema
-                self.schemas += component.schemas
-                following += reversed(component.references)
-        if isinstance(root.schema, bool):
-            return {} if root.schema else {"not": {}}
-        return {**root.schema, "components": {"schemas": bundled}} if bundled else root.schema
-
-    def _component(self, resource: object, schema: object) -> _Component:
-        self._references, self.schemas = {}, 0
-        read = self._within(resource, schema)
-        return _Component(read, tuple(self._references), self.schemas)
+            self._shared[name] = self._within(resource, found)
+        if isinstance(root, bool):
+            root = {} if root else {"not": {}}
+        text = text_of(root)
+        if text not in self._roots:
+            refers = b'"$ref"' in text
+            self._roots[text] = {**root, "components": self._components} if refers else root
+        return self._roots[text]
 
     def _schema(self, schema: object) -> Schema | bool:
-        self.schemas += 1
         if isinstance(schema, bool):
             return schema
         if not isinstance(schema, Mapping):
@@ -112,7 +91,7 @@ class SchemaBundler:
             return self._within(schema, schema)
         read: Schema = {}
         for key, value in schema.items():
-            if key not in _REMARKS:
+            if key not in _REMARKS and not str(key).startswith("x-"):
                 read[key] = self._keyword(key, value)
         self._of_its_use(schema, read)
         return self._of_3_0(read) if self._nullable else read
@@ -155,8 +134,7 @@ class SchemaBundler:
             known = f"{known}:{self._number(resource)}"
         # Validators percent-decode references, so percent-encoded characters are replaced.
         name = quote(known, safe="").replace("%", "_25_").replace("~", "_7E_")
-        self._references[name] = None
-        if name not in self._known:
+        if name not in self._shared and name not in self._awaited:
             self._awaited[name] = resource, found
         return PLACE + name
 
@@ -217,6 +195,7 @@ def narrowed(schema: Schema, longest: int) -> Schema:
     Args:
         longest: the maximum number of elements of an array, unless the schema requires more.
     """
+    schema = reachable(schema)
     components = definitions(schema)
     members: set[object] = set()
     known = -1

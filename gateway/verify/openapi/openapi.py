@@ -1,12 +1,14 @@
 """OpenAPI documents (3.0 and 3.1): their operations, and the schemas of bodies."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from urllib.parse import unquote, urlsplit
 
 from gateway.conversion.document import kind
 from gateway.conversion.schema import Schema, Schemas, definitions
+from gateway.conversion.version_step import VersionLink, status_kinds
 from gateway.verify.openapi.json_schema import SchemaBundler, Use
 from gateway.verify.openapi.nested_names import NestedName, as_schema, nested_form, nested_names
 
@@ -74,11 +76,11 @@ class Operation:
 
     @property
     def shape(self) -> str:
-        return _PARAMETER.sub("{}", self.path)
+        return _shape(self.path)
 
     @property
     def bare_shape(self) -> str:
-        return _PARAMETER.sub("{}", self.path.removeprefix(self.base))
+        return _shape(self.path.removeprefix(self.base))
 
     def takes(self, path: str) -> bool:
         pattern = re.escape(self.bare_shape).replace(r"\{\}", "[^/]+")
@@ -102,6 +104,11 @@ class Operation:
     def key(self, status: int) -> str | None:
         near = (str(status), f"{status // 100}XX", f"{status // 100}xx", "default")
         return next((key for key in near if key in self.responses), None)
+
+
+@cache
+def _shape(path: str) -> str:
+    return _PARAMETER.sub("{}", path)
 
 
 class OpenApiDocument:
@@ -178,18 +185,12 @@ class OpenApiDocument:
 class Description(OpenApiDocument):
     """The operations of an OpenAPI document, with the schemas of their messages.
 
-    Args:
-        most: the maximum number of schemas in all messages together, including nested schemas. A
-            schema counts once for each message that refers to it. None for no limit.
-
     Raises:
         DocumentError: the data is not an OpenAPI 3 document, or has an invalid reference.
-        TooLargeError: the document has more than `most` schemas.
     """
 
-    def __init__(self, data: object, source: str, most: int | None = None) -> None:
+    def __init__(self, data: object, source: str) -> None:
         super().__init__(data, source)
-        self._most, self._schemas = most, 0
         self._bundlers = {
             use: SchemaBundler(self._resolve, use, nullable=self._of_3_0) for use in Use
         }
@@ -295,14 +296,7 @@ class Description(OpenApiDocument):
         return None
 
     def _schema(self, schema: object, use: Use) -> Schema:
-        bundler = self._bundlers[use]
-        bundle = bundler.read(schema)
-        self._schemas += bundler.schemas
-        if self._most is not None and self._schemas > self._most:
-            raise TooLargeError(
-                self.source, f"its messages have more than {self._most:,} schemas together"
-            )
-        return bundle
+        return self._bundlers[use].read(schema)
 
 
 def _parameters(source: Mapping[str, object]) -> list[object]:
@@ -318,3 +312,23 @@ def statuses_of(key: str) -> range:
         return _ERRORS
     first = int(key.upper().replace("X", "0"))
     return range(first, first + (1 if key.isdecimal() else 100))
+
+
+class StatusGroups:
+    """Groups of statuses to which the same links apply, so that one of each group is examined."""
+
+    def __init__(self, links: Sequence[VersionLink]) -> None:
+        self._links = links
+        self._known: dict[str, list[list[int]]] = {}
+
+    def of(self, operation: Operation, key: str) -> Iterator[int]:
+        """Yield one status of each group among the responses of an operation with a key."""
+        if key not in self._known:
+            groups: dict[object, list[int]] = {}
+            covered = statuses_of(key)
+            for status, kind in status_kinds(self._links, covered).items():
+                if status in covered and status is not None:
+                    groups.setdefault(kind, []).append(status)
+            self._known[key] = [sorted(some) for some in groups.values()]
+        for some in self._known[key]:
+            yield from [status for status in some if operation.key(status) == key][:1]

@@ -11,6 +11,7 @@ from gateway.conversion.schema import (
     UndecidedError,
     definitions,
     properties_of,
+    without_components,
 )
 
 # The maximum depth in recursive schemas.
@@ -53,7 +54,7 @@ def declared(schema: Schema) -> Declared:
     schemas with many fields.
     """
     found, schemas = Declared(), Schemas(definitions(schema))
-    root = {key: one for key, one in schema.items() if key != "components"}
+    root = without_components(schema)
     loose: set[str] = set()
     level: list[tuple[object, str]] = [(root, "")]
     for _ in range(_DEEP + 1):

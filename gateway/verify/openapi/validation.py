@@ -1,7 +1,8 @@
 """Validation of documents against a schema."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 # jsonschema-rs is the fastest validator of JSON Schema for Python, and is maintained for current
 # drafts.
@@ -9,7 +10,14 @@ import jsonschema_rs
 
 from gateway.conversion.document import kind as kind_of
 from gateway.conversion.field_path import pointer
-from gateway.conversion.schema import Schema
+from gateway.conversion.schema import (
+    PLACE,
+    Schema,
+    definitions,
+    reachable,
+    references_of,
+    without_components,
+)
 from gateway.verify.openapi.body_fields import generalized
 
 _Kind = jsonschema_rs.ValidationErrorKind
@@ -37,7 +45,9 @@ class Validator:
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
         try:
-            self._compiled = jsonschema_rs.Draft202012Validator(schema, validate_formats=True)
+            self._compiled = jsonschema_rs.Draft202012Validator(
+                reachable(schema), validate_formats=True
+            )
         except jsonschema_rs.ValidationError as error:  # the schema violates the meta-schema
             place = pointer(*error.instance_path)
             raise ValueError(f"not a valid schema: {place}: {error.message}") from None
@@ -51,6 +61,27 @@ class Validator:
             for error in self._compiled.iter_errors(document)
             for path, keyword, reason in _violations(error)
         ]
+
+
+def check_schema(schema: Schema, known: dict[int, object]) -> None:
+    """Raise ValueError for an invalid schema.
+
+    Args:
+        known: the components that have been checked, which are added, by their `id()`.
+    """
+    whole = reachable(schema)
+    root = without_components(whole)
+    Validator(_alone(root))
+    for name, one in definitions(whole).items():
+        if known.get(id(one)) is not one:
+            Validator(_alone({"$ref": PLACE + name}, {name: one}))
+            known[id(one)] = one
+
+
+def _alone(root: Schema, parts: Mapping[str, object] = MappingProxyType({})) -> Schema:
+    """Return a schema that allows anything in place of other components."""
+    names = references_of([root, *parts.values()])
+    return {**root, "components": {"schemas": {**dict.fromkeys(names, True), **parts}}}
 
 
 _Found = tuple[tuple[str | int, ...], str, str]

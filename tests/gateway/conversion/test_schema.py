@@ -230,7 +230,8 @@ def test_a_recursive_schema_is_converted_only_once() -> None:
     assert not allows(converted, {"title": "a", "kids": [{"name": "b"}]})
     older = json.loads(json.dumps(TREE).replace("name", "title"))
     assert fits(converted, older).verdict is Verdict.PROVED
-    assert fits(converted, TREE) == (Verdict.FAILS, "/name", "required", "is missing, but required")
+    found = fits(converted, TREE)
+    assert found[:4] == (Verdict.FAILS, "/name", "required", "is missing, but required")
 
 
 def test_a_change_of_the_root_object_does_not_alter_the_same_schema_in_fields() -> None:

@@ -191,7 +191,7 @@ def test_verify_lists_additional_parts_beside_the_claims(tmp_path: Path) -> None
     assert lines[-3:] == [
         "  +      POST /orders                 query            only version 2 has limit",
         "  +      POST /orders                 response 200     only version 2 has /b",
-        "2 of 2 claims hold: 1 proved, 1 by 2 examples; additional: 2",
+        "2 of 2 claims hold: 1 proved (50 %), 1 by 1 examples; additional: 2",
     ]
     report = json.loads("".join(verification_report.json(results)))
     assert report["holds"] is True

@@ -12,7 +12,7 @@ from gateway.verify.claims import (
 )
 from gateway.verify.openapi.examples import Examples
 from gateway.verify.openapi.openapi import Description
-from gateway.verify.proof import prove
+from gateway.verify.proof import Prover
 from gateway.verify.verify import VerifyOptions, verify
 from gateway.versions.version import Version
 from tests.gateway.verify.loans import document, written
@@ -162,7 +162,9 @@ def test_bodies_that_only_one_version_has_are_tested() -> None:
         post_keys={"key": 1},
     )
     found = {
-        outcome.operation: [finding.field for finding in prove(outcome, Examples(3, 0)).findings]
+        outcome.operation: [
+            finding.field for finding in Prover(Examples(3, 0)).prove(outcome).findings
+        ]
         for outcome in outcomes(BODIES, older, newer)
         if isinstance(outcome, Claim)
     }
@@ -331,7 +333,7 @@ def test_forms_are_tested_with_the_conversion_of_live_forms() -> None:
     found = []
     for outcome in outcomes(FORMS, older, newer):
         if isinstance(outcome, Claim):
-            fields = [finding.field for finding in prove(outcome, Examples(20, 0)).findings]
+            fields = [finding.field for finding in Prover(Examples(20, 0)).prove(outcome).findings]
             found.append((outcome.operation, outcome.part.value, fields))
         else:
             assert outcome.kind == "gap"
@@ -382,9 +384,9 @@ def test_the_number_of_findings_is_limited_and_each_names_its_cause() -> None:
     query, free = outcomes(BESIDE, older, newer)
     assert isinstance(query, Claim)
     assert isinstance(free, Claim)
-    (finding,) = prove(query, Examples(20, 0)).findings
+    (finding,) = Prover(Examples(20, 0)).prove(query).findings
     assert (finding.field, finding.keyword) == ("/state", "convert")
-    proof = prove(free, Examples(20, 0))
+    proof = Prover(Examples(20, 0)).prove(free)
     assert len(proof.findings) == 20
     assert proof.more > 0
     lines = [line.strip() for line in verification_report.text([proof])]
@@ -392,5 +394,5 @@ def test_the_number_of_findings_is_limited_and_each_names_its_cause() -> None:
     refused = described({"properties": {"at": text}, "required": ["at"]})
     _, refusing = outcomes(BESIDE, older, refused)
     assert isinstance(refusing, Claim)
-    reasons = [finding.reason for finding in prove(refusing, Examples(20, 0)).findings]
+    reasons = [finding.reason for finding in Prover(Examples(20, 0)).prove(refusing).findings]
     assert any("(json:loads raised JSONDecodeError" in reason for reason in reasons)

@@ -41,8 +41,8 @@ def test_the_text_report_has_a_line_for_each_result() -> None:
         "- GET /b response 204 not checked: nothing there",
         "- GET /c without counterpart: version 1 has no such operation",
         (
-            "2 of 4 claims hold: 1 proved, 1 by 10 examples; fail: 1; gaps: 1; not checked: 1;"
-            " without counterpart: 1"
+            "2 of 4 claims hold: 1 proved (50 %), 1 by 10 examples; fail: 1; gaps: 1;"
+            " not checked: 1; without counterpart: 1"
         ),
     ]
 
@@ -58,6 +58,7 @@ def test_the_json_report_has_an_object_for_each_result() -> None:
         "reason": "7 is too much",
         "example": json.loads(LONG),
         "converted": {"b": 7},
+        "first": None,
     }
     assert [one.get("proved") for one in report["claims"][:3]] == [False, False, True]
     assert report["claims"][5]["reason"] == "without counterpart: version 1 has no such operation"

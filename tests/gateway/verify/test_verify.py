@@ -56,11 +56,12 @@ def outcomes(
     changes: str = "",
     seconds: float | None = None,
     begins: Begins = lambda *_: None,
+    operation: str | None = None,
 ) -> list[VerificationResult]:
     (folder / "v1.json").write_text(json.dumps(older))
     (folder / "v2.json").write_text(json.dumps(newer))
     snapshot = load(RULES.format(changes=changes).encode(), "gateway.yaml", {})
-    options = VerifyOptions(examples=20, seconds=seconds)
+    options = VerifyOptions(examples=20, seconds=seconds, operation=operation)
     results = verify(snapshot, folder, options, begins)
     return [one for one in results if not isinstance(one, AdditionalParts)]
 
@@ -351,10 +352,12 @@ def test_a_claim_about_a_contradictory_schema_is_not_proven(tmp_path: Path) -> N
 def test_claims_after_the_time_limit_are_listed_as_not_proven(tmp_path: Path) -> None:
     documents = document(thing(a=TEXT)), document(thing(a=NUMBER))
     found = outcomes(tmp_path, *documents, seconds=1e-9)
-    reason = "not proven: the time limit has passed; increase --seconds"
+    passed = "the time limit has passed; increase --seconds"
+    reason, rest = f"not proven: {passed}", f"not checked: what only version 2 has: {passed}"
     assert list(verification_report.text(found))[1:] == [
         f"  ?      PUT /thing                   response 200     {reason}",
-        "0 of 1 claims hold; not proven: 1",
+        f"  -      all operations                                {rest}",
+        "0 of 1 claims hold; not proven: 1; not checked: 1",
     ]
     with pytest.raises(VerifyError, match="in 0 s, nothing is tested; give a time above 0"):
         outcomes(tmp_path, *documents, seconds=0)
@@ -443,3 +446,37 @@ def test_a_nested_field_of_a_form_has_the_name_that_clients_write(
     assert form.holds is holds
     reasons = [finding.reason for finding in form.findings]
     assert all("changes name its nested field as 'promotion[" in reason for reason in reasons)
+
+
+def test_renamed_and_inlined_components_are_equal(tmp_path: Path) -> None:
+    """`oneOf` and `pattern` are otherwise tested on examples."""
+    node = thing((), text={**TEXT, "pattern": "^a"}, next={"$ref": "#/components/schemas/Node"})
+    either = {"oneOf": [node, thing((), other=NUMBER)]}
+    older = {**document(either), "components": {"schemas": {"Node": node}}}
+    other = json.loads(json.dumps(node).replace("Node", "Item"))
+    newer = document({"oneOf": [{"$ref": "#/components/schemas/Item"}, thing((), other=NUMBER)]})
+    (proof,) = outcomes(tmp_path, older, {**newer, "components": {"schemas": {"Item": other}}})
+    assert isinstance(proof, ClaimProof)
+    assert proof.proved
+
+
+def test_a_difference_in_several_operations_is_shown_at_the_first(tmp_path: Path) -> None:
+    other = {"responses": {"200": body({"type": "array", "items": thing(a=TEXT)})}}
+    more = {"responses": {"200": body({"type": "array", "items": thing(a=NUMBER)})}}
+    older, newer = document(thing(a=TEXT), get=other), document(thing(a=NUMBER), get=more)
+    first, second = outcomes(tmp_path, older, newer)
+    assert isinstance(first, ClaimProof)
+    assert isinstance(second, ClaimProof)
+    assert [one.field for one in (*first.findings, *second.findings)] == ["/*/a", "/a"]
+    assert list(verification_report.text([second]))[-2:-1] == [
+        "           1 more as in GET /thing response 200"
+    ]
+
+
+def test_one_operation_can_be_verified(tmp_path: Path) -> None:
+    get = {"responses": {"200": body(thing(a=TEXT))}}
+    documents = document(thing(a=TEXT), get=get), document(thing(a=NUMBER), get=get)
+    (proof,) = outcomes(tmp_path, *documents, operation="GET /thing")
+    assert proof.holds
+    with pytest.raises(VerifyError, match="no operation is called 'GET /other'; did you mean"):
+        outcomes(tmp_path, *documents, operation="GET /other")
