@@ -34,7 +34,7 @@ HELM ?= $(or $(shell command -v helm),$(abspath $(VENV))/helm)
 # Whether the benchmark goes without the compiled gateway, and so without a compiler: PLAIN=yes.
 PLAIN ?=
 
-.PHONY: help run verify test lint types tests test-slow test-compose test-chart test-packages test-fleet test-telemetry test-page test-clients test-front environments chaos soak simulate siege audit fuzz compiled test-compiled bench generate lock clean
+.PHONY: help run verify test lint types tests test-slow test-compose test-chart test-packages test-fleet test-telemetry test-page test-clients test-front environments chaos soak simulate siege corpus audit fuzz compiled test-compiled bench generate lock clean
 
 help: ## list what make can do here
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -106,6 +106,9 @@ simulate: $(VENV)/test.stamp ## simulate cutovers of healthy and faulty services
 
 siege: $(VENV)/test.stamp ## attack in every known way beside honest clients for MINUTES (10)
 	@exec $(PY) -m tests.siege --minutes $(MINUTES)
+
+corpus: $(VENV)/verify.stamp ## verify the real documents of a folder against themselves, CORPUS=folder
+	@exec $(PY) -m tests.corpus.prove_corpus $(CORPUS)
 
 audit: ## look all pinned packages up among known vulnerabilities; needs a package index
 	@exec $(PYTHON) stack/audit.py $(VENV)/audit

@@ -191,7 +191,7 @@ def _described(finding: Finding) -> dict[str, object]:
         "reason": finding.reason,
         "example": _raw(finding.example),
         "converted": _raw(finding.converted),
-        "first": finding.first or None,
+        **({"first": finding.first} if finding.first else {}),
     }
 
 

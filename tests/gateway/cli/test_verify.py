@@ -156,13 +156,14 @@ def test_claims_after_the_time_limit_are_not_proven(
 ) -> None:
     arguments = (pair / "gateway.yaml", "--examples", "5", "--seconds", "1e-9")
     assert verify(monkeypatch, *arguments) == 2
-    assert capsys.readouterr().out.endswith("; not proven: 1\n")
+    assert capsys.readouterr().out.endswith("; not proven: 1; not checked: 1\n")
     assert verify(monkeypatch, *arguments, "--json") == 2
     told = json.loads(capsys.readouterr().out)
     assert told["holds"] is None
-    (claim,) = told["claims"]
+    claim, rest = told["claims"]
     assert (claim["body"], claim["status"], claim["holds"]) == ("response", "200", None)
     assert claim["reason"].startswith("not proven: the time limit has passed")
+    assert rest["operation"] == "all operations"
 
 
 def test_progress_is_shown_on_a_terminal(

@@ -58,7 +58,6 @@ def test_the_json_report_has_an_object_for_each_result() -> None:
         "reason": "7 is too much",
         "example": json.loads(LONG),
         "converted": {"b": 7},
-        "first": None,
     }
     assert [one.get("proved") for one in report["claims"][:3]] == [False, False, True]
     assert report["claims"][5]["reason"] == "without counterpart: version 1 has no such operation"
