@@ -370,9 +370,11 @@ class CutoverEvidence:
         if row is None or not row.total(measure):
             return [], []
         others = old + new
-        own = self._unit(subject, client, row, elapsed)
-        others[own] -= 1
-        return [Units(1, *own)], _units(others)
+        bad, usual, size = self._unit(subject, client, row, elapsed)
+        others[bad, usual, size] -= 1
+        # If its requests are divided between the routes, the client has a history during the step.
+        usual = self._usual_of(subject.group, measure, usual, self._failing)
+        return [Units(1, bad, usual, size)], _units(others)
 
     def _tally(
         self,
@@ -430,10 +432,16 @@ class CutoverEvidence:
         usual = self._usual_of(Group(name, client), measure, self.usual(subject))
         return bad, usual, _rounded(size) if subject.any else 1
 
-    def _usual_of(self, group: Group, measure: str, usual: float) -> float:
+    def _usual_of(
+        self,
+        group: Group,
+        measure: str,
+        usual: float,
+        histories: Mapping[Group, _History] | None = None,
+    ) -> float:
         if measure == DIFFERS:
             return 1e-6
-        known = self._failed_before.get(group)
+        known = (self._failed_before if histories is None else histories).get(group)
         if known is None or measure not in known.bad:
             return usual
         # An estimate that is too low would become false evidence in a long step.

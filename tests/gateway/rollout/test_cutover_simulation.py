@@ -150,7 +150,7 @@ def test_a_faulty_new_route_is_rolled_back_at_one_percent(seed: int, name: str) 
     found = simulate(seed, rare, text, fault=fault, seconds=1800)
     assert reason(found.state.why) in REASONS.get(name, (name,)), found.state
     assert (found.highest, found.state.percent) == (1, 0)
-    assert found.struck <= 60
+    assert found.struck <= 70
 
 
 # One of six operations, with a twentieth of all requests.
@@ -221,7 +221,7 @@ def test_failing_writes_of_one_client_stop_the_cutover(seed: int) -> None:
     fault = Fault("4xx", writes=True, client="c3")
     found = simulate(seed, traffic, text, fault=fault)
     assert reason(found.state.why) == "other 4xx", found.state
-    assert found.seconds <= 62 + 100
+    assert found.seconds <= 62 + 200
 
 
 FEW = {"404": 0.01}
