@@ -54,6 +54,12 @@ def run(arguments: Namespace) -> int:
         read = {one: OpenApiDocument(parse(text, one), one) for one, text in texts.items()}
     except DocumentError as error:
         raise CommandError(str(error)) from None
+    for location, document in read.items():
+        if not document.data.get("paths"):
+            raise CommandError(
+                f"{location}: 'paths' has no operation, and the gateway serves no webhooks; name a"
+                " document with operations"
+            )
     given = [
         Given(_from_folder(location, out.parent), read[location].data, label)
         for label, location in named

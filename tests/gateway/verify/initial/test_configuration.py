@@ -326,6 +326,7 @@ def test_an_existing_file_is_never_overwritten(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "one", "message"),
     [
+        ("", document({}), "1.json: 'paths' has no operation, and the gateway serves no webhooks;"),
         ("", [], "1.json: not an OpenAPI 3 document (no 'openapi'); publish one, 3.0 or 3.1\n"),
         (
             "missing.yaml",
