@@ -6,10 +6,10 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 from tests.gateway.kit import start_program
-from tests.store.taken_over import FIXTURES, differing, rules
+from tests.store.taken_over import FIXTURES, USAGE, differing, rules
 
 TABLES = {
-    "usage": "*",
+    "usage": USAGE,
     "floors": "*",
     "counts": "*",
     "audit": "*",

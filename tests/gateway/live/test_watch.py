@@ -208,7 +208,7 @@ async def test_usage_shows_clients_and_whether_a_version_can_be_retired(
     await until(program, {("acme", "1"): 3})
     told, status = command(program, "usage", "--api", "person")
     head, row, since = told.splitlines()
-    assert head.split()[:7] == [
+    assert head.split()[:6] == [
         "CLIENT",
         "API",
         "VERSION",
