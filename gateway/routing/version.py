@@ -57,8 +57,9 @@ class VersionModel(SectionModel):
     cutover: Cutover | None = None
     """The version whose service serves a growing share of the clients."""
     schema_: Annotated[str | None, Field(alias="schema", min_length=1)] = None
-    """The OpenAPI 3 document of the version: a URL, a file, or `live`, which is /openapi.json of
-    its service. The default is live if the version has a service, and otherwise none."""
+    """The OpenAPI document (3.0, 3.1 or Swagger 2.0) of the version: a URL, a file, or `live`,
+    which is /openapi.json of its service. The default is live if the version has a service, and
+    otherwise none."""
     errors: Errors | None = None
     """The format of errors for clients of the version. Without it, the gateway's own errors are
     problem details (RFC 9457)."""

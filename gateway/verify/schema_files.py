@@ -1,4 +1,4 @@
-"""A quick check that the documents in gateway.yaml exist and look like OpenAPI 3.
+"""A quick check that the documents in gateway.yaml exist and look like OpenAPI.
 
 To save memory, documents are parsed only by `verify` and for the validation of samples.
 """
@@ -17,8 +17,10 @@ if TYPE_CHECKING:  # the process that compiles documents needs no snapshot
 
 # UTF-16: a byte order mark, or every second byte is zero.
 _UTF_16 = re.compile(rb"\xff\xfe|\xfe\xff|\x00.\x00|.\x00.\x00", re.DOTALL)
-# The key `openapi` in JSON or YAML (OpenAPI 3.1.0, section 4.8.1).
-_OPENAPI = re.compile(rb"""(?<![\w-])["']?openapi["']?\s*:\s*["']?3\.""")
+# The key `openapi` in JSON or YAML (OpenAPI 3.1.0, section 4.8.1), or `swagger` of Swagger 2.0.
+_OPENAPI = re.compile(
+    rb"""(?<![\w-])["']?(?:openapi["']?\s*:\s*["']?3\.|swagger["']?\s*:\s*["']?2\.0)"""
+)
 # A search blocks other threads, so the text is searched in pieces. If the keys are sorted,
 # `openapi` comes after all schemas. A search of 8 MB took 80 ms.
 _PIECE, _OVERLAP = 2**16, 64
@@ -46,7 +48,9 @@ def _check(folder: Path, location: str) -> None:
         raise ValueError(f"'{location}' is in UTF-16; save it as UTF-8")
     pieces = range(0, len(text), _PIECE)
     if not any(_OPENAPI.search(text, begin, begin + _PIECE + _OVERLAP) for begin in pieces):
-        raise ValueError(f"'{location}' is not an OpenAPI 3 document; name one, 3.0 or 3.1")
+        raise ValueError(
+            f"'{location}' is not an OpenAPI document; name one: 3.0, 3.1 or Swagger 2.0"
+        )
 
 
 def is_utf_16(text: bytes) -> bool:

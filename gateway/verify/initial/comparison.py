@@ -367,9 +367,11 @@ def _matched(olds: Sequence[str], news: Sequence[str]) -> dict[str, str]:
     left = [word for word in olds if word not in news]
     found = {}
     for word in (one for one in news if one not in olds):
-        near = max(left, key=lambda one: _likeness(one, word), default="")
-        found[word] = near if _likeness(near, word) >= _SIMILAR else UNKNOWN
-        if near == found[word]:
+        near = max(left, key=lambda one: _likeness(one, word), default=None)
+        if near is None or _likeness(near, word) < _SIMILAR:
+            found[word] = UNKNOWN
+        else:
+            found[word] = near
             left.remove(near)
     return found
 

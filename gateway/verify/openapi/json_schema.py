@@ -93,6 +93,8 @@ class SchemaBundler:
         for key, value in schema.items():
             if key not in _REMARKS and not str(key).startswith("x-"):
                 read[key] = self._keyword(key, value)
+        if self._nullable and schema.get("x-nullable") is True:  # of Swagger 2.0
+            read["nullable"] = True
         self._of_its_use(schema, read)
         return self._of_3_0(read) if self._nullable else read
 

@@ -1,9 +1,10 @@
-"""OpenAPI documents (3.0 and 3.1): their operations, and the schemas of bodies."""
+"""OpenAPI documents (3.0, 3.1 and Swagger 2.0): their operations, and the schemas of bodies."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from gateway.conversion.document import kind
@@ -11,6 +12,7 @@ from gateway.conversion.schema import Schema, Schemas, definitions
 from gateway.conversion.version_step import VersionLink, status_kinds
 from gateway.verify.openapi.json_schema import SchemaBundler, Use
 from gateway.verify.openapi.nested_names import NestedName, as_schema, nested_form, nested_names
+from gateway.verify.openapi.swagger import from_swagger
 
 _VERSION = re.compile(r"3\.[0-9]+(?:\.[0-9]+)?")
 _METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
@@ -120,9 +122,16 @@ class OpenApiDocument:
 
     def __init__(self, data: object, source: str) -> None:
         self.source = source
+        if isinstance(data, dict) and str(data.get("swagger")) == "2.0":
+            self.data: dict[str, Any] = data
+            try:
+                data = from_swagger(data, self._followed)
+            except ValueError as error:
+                raise self._bad(str(error)) from None
         if not isinstance(data, dict) or "openapi" not in data:
-            what = "Swagger 2.0" if isinstance(data, dict) and "swagger" in data else "no 'openapi'"
-            raise self._bad(f"not an OpenAPI 3 document ({what}); publish one, 3.0 or 3.1")
+            raise self._bad(
+                "not an OpenAPI document (no 'openapi'); publish one: 3.0, 3.1 or Swagger 2.0"
+            )
         self.data = data
         version = str(data["openapi"])
         if not _VERSION.fullmatch(version):

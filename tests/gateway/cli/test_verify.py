@@ -325,7 +325,7 @@ def test_an_unknown_api_version_or_number_is_refused(
         (
             "schema: v1.yaml",
             "schema: gateway.yaml",
-            "apis.things.versions.1.schema: 'gateway.yaml' is not an OpenAPI 3 document",
+            "apis.things.versions.1.schema: 'gateway.yaml' is not an OpenAPI document",
         ),
         (
             '{ between: ["1", "2"], changes: [] }',

@@ -21,17 +21,22 @@ def said(folder: Path, location: str) -> list[Mistake]:
 
 @pytest.mark.parametrize(
     "text",
-    ["openapi: 3.1.0", '{"info": {}, "openapi": "3.0.3"}', "# a note\n'openapi' : '3.0.0'\n"],
+    [
+        "openapi: 3.1.0",
+        '{"info": {}, "openapi": "3.0.3"}',
+        "# a note\n'openapi' : '3.0.0'\n",
+        "swagger: '2.0'",
+    ],
 )
-def test_files_with_openapi_3_are_accepted(tmp_path: Path, text: str) -> None:
+def test_openapi_documents_are_accepted(tmp_path: Path, text: str) -> None:
     (tmp_path / "v1").write_text(text)
     assert said(tmp_path, "v1") == []
 
 
-@pytest.mark.parametrize("text", ["", "swagger: '2.0'", "x-openapi: 3.0", "openapi: 4.0.0"])
-def test_a_file_that_is_not_openapi_3_is_refused(tmp_path: Path, text: str) -> None:
+@pytest.mark.parametrize("text", ["", "swagger: '1.2'", "x-openapi: 3.0", "openapi: 4.0.0"])
+def test_a_file_that_is_no_openapi_document_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "v1").write_text(text)
-    right = "'v1' is not an OpenAPI 3 document; name one, 3.0 or 3.1"
+    right = "'v1' is not an OpenAPI document; name one: 3.0, 3.1 or Swagger 2.0"
     assert said(tmp_path, "v1") == [Mistake(AT, right)]
 
 

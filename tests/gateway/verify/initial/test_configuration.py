@@ -193,6 +193,11 @@ CHANGES = {
             },
         ],
     ),
+    "an empty word without a counterpart": (
+        {"state": {"type": "string", "enum": ["open"]}},
+        {"state": {"type": "string", "enum": ["", "open"]}},
+        [{"map": {"field": "state", "values": {"": "TODO"}, "unknown": "keep"}}],
+    ),
     "join": (
         {"name": {"type": "string"}},
         {
@@ -327,7 +332,7 @@ def test_an_existing_file_is_never_overwritten(tmp_path: Path) -> None:
     ("options", "one", "message"),
     [
         ("", document({}), "1.json: 'paths' has no operation, and the gateway serves no webhooks;"),
-        ("", [], "1.json: not an OpenAPI 3 document (no 'openapi'); publish one, 3.0 or 3.1\n"),
+        ("", [], "1.json: not an OpenAPI document (no 'openapi'); publish one: 3.0, 3.1 or"),
         (
             "missing.yaml",
             {},

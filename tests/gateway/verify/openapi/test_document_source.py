@@ -121,8 +121,14 @@ def test_a_mapping_may_override_a_merged_key() -> None:
         ),
         ('{"openapi": "3.1.0"}'.encode("utf-16"), "v1: in UTF-16; save it as UTF-8"),
         ("openapi: 3.1.0".encode("utf-16-be"), "v1: in UTF-16; save it as UTF-8"),
-        (b"a: 1", "v1: not an OpenAPI 3 document (no 'openapi'); publish one, 3.0 or 3.1"),
-        (b"swagger: '2.0'", "v1: not an OpenAPI 3 document (Swagger 2.0); publish one, 3.0 or 3.1"),
+        (
+            b"a: 1",
+            "v1: not an OpenAPI document (no 'openapi'); publish one: 3.0, 3.1 or Swagger 2.0",
+        ),
+        (
+            b"swagger: '1.2'",
+            "v1: not an OpenAPI document (no 'openapi'); publish one: 3.0, 3.1 or Swagger 2.0",
+        ),
         (b"openapi: 4.0.0", "v1: OpenAPI 4.0.0; versions 3.0 and 3.1 are read"),
     ],
 )
