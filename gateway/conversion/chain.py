@@ -399,8 +399,8 @@ class Conversion:
         if method != _PATCH or part.body is None:
             return part.body
         if method not in self._wholes:
-            links = applying(self.version_steps, method, None)[0]
-            self._wholes[method] = _request_body(_with_bodies(links), self.direction).filtered(
+            links = _with_bodies(applying(self.version_steps, method, None)[0], self.needs_message)
+            self._wholes[method] = _request_body(links, self.direction).filtered(
                 tuple(part.filters.values())
             )
         return self._wholes[method]
@@ -486,7 +486,8 @@ class Conversion:
         links, lost = applying(self.version_steps, method, status)
         kept = links[lost or 0 :]
         bare = (replace(link, changes=(), forms=None, events={}) for link in links[: lost or 0])
-        with_bodies = _with_bodies((*bare, *kept))
+        needs = any(link.needs_message for link in kept)
+        with_bodies = _with_bodies((*bare, *kept), needs)
         if method == _PATCH and status is None:
             with_bodies = tuple(link.for_patch() for link in with_bodies)
         # If unfit values are kept or omitted, requests need a separate conversion.
@@ -509,10 +510,8 @@ class Conversion:
             yield QueryStep(step.source, step.target, rewrites(links, self.direction))
 
 
-def _with_bodies(links: Iterable[VersionLink]) -> tuple[VersionLink, ...]:
-    given = tuple(links)
-    needs = any(link.needs_message for link in given)
-    return tuple(link for link in given if link.changes_bodies or needs)
+def _with_bodies(links: Iterable[VersionLink], needs_message: bool) -> tuple[VersionLink, ...]:
+    return tuple(link for link in links if link.changes_bodies or needs_message)
 
 
 def _request_body(links: tuple[VersionLink, ...], direction: Direction) -> BodyConversion:

@@ -144,7 +144,9 @@ class Examples:
         self._values: dict[bytes, Sequence[object]] = {}
 
     def of(self, schema: Schema, longest: int = SHORT) -> Iterator[object]:
-        """Yield bodies that conform to a schema, first a body with only the required fields.
+        """Yield bodies that conform to a schema.
+
+        The first body has only the required fields, the second has all fields of a small schema.
 
         Args:
             longest: the maximum number of elements of an array, unless the schema requires more.
@@ -161,7 +163,7 @@ class Examples:
             check_time(self._end)
             tries += 1
             try:
-                body = composer.body(is_small=tries == 1)
+                body = composer.body(is_small=tries == 1, room=_ROOM if tries == 2 else 0)
             except (_NotComposedError, NoExamplesError):
                 break
             if validator.allows(body):
@@ -219,9 +221,11 @@ class _Composer:
         self._values = values
         self._random = Random(start)  # noqa: S311  # no secret
         self._is_small = False
+        self._room = 0.0
 
-    def body(self, *, is_small: bool) -> object:
-        self._is_small = is_small
+    def body(self, *, is_small: bool, room: float = 0) -> object:
+        """Return a body with all optional fields until it has about `room` values."""
+        self._is_small, self._room = is_small, room
         return self._value(self._root, 0)
 
     def _value(self, schema: object, depth: int) -> object:
@@ -273,10 +277,14 @@ class _Composer:
 
     def _object(self, flat: Flat, depth: int) -> dict[str, object]:
         made: dict[str, object] = {}
-        for name, schema in properties_of(flat).items():
-            chance = 0.0 if self._is_small else 0.7 ** (depth + 1)
+        properties = properties_of(flat)
+        room, share = self._room, self._room / max(len(properties), 1)
+        chance = 0.0 if self._is_small else 1.0 if share >= 1 else 0.7 ** (depth + 1)
+        for name, schema in properties.items():
             if requires(flat, name) or self._random.random() < chance:
+                self._room = share
                 made[name] = self._value(schema, depth + 1)
+        self._room = room
         rest = rest_of(flat)
         needed = [name for name in flat.get("required", ()) if name not in made]
         more = 0 if self._is_small or rest is False else self._random.randrange(5)
@@ -293,6 +301,8 @@ class _Composer:
         most = max(least, flat.get("maxItems", SHORT))
         is_short = self._is_small or depth > _DEEP
         length = least if is_short else self._random.randint(least, most)
+        if self._room >= 1:
+            length = max(least, min(1, most))
         firsts = flat.get("prefixItems", ())
         items = flat.get("items", flat.get("unevaluatedItems", True))
         if "contains" in flat:
@@ -303,6 +313,8 @@ class _Composer:
 
 # From the first depth on, values are as small as possible; beyond the second, there are none.
 _DEEP, _DEEPEST = 8, 40
+# The number of values in a body with all optional fields.
+_ROOM = 1000
 # The keywords of strings and numbers whose values the library generates.
 _OF_LIBRARY = {"pattern", "format", "multipleOf", "allOf"}
 # Letters that conversions, forms and paths treat differently, the longest text and number.

@@ -145,13 +145,19 @@ async def test_preflights_do_not_count_as_usage(
         return await get(replace(program, port=program.admin), f"GET {path}")
 
     rows: dict[tuple[str, ...], tuple[int, int]] = {}
-    while ("plain", "", "") not in rows:  # counts arrive once a second
+    while ("plain", "", "", "GET /plain") not in rows:  # counts arrive once a second
         await asyncio.sleep(0.1)
         rows = {
-            (row["api"], row["version"], row["client"]): (row["count"], row["refused"])
+            tuple(row[key] for key in ("api", "version", "client", "operation")): (
+                *(row["count"], row["refused"]),
+            )
             for row in json.loads((await admin("/usage")).body)["usage"]
         }
-    assert rows == {("h", "2", "web"): (2, 0), ("plain", "", ""): (1, 0)}
+    assert rows == {
+        ("h", "2", "web", "GET /o"): (1, 0),
+        ("h", "2", "web", "OPTIONS /o"): (1, 0),
+        ("plain", "", "", "GET /plain"): (1, 0),
+    }
     history = json.loads((await admin("/history/h/1?by=minute")).body)
     assert history["lines"] == []
     verdict = json.loads((await admin("/retire/h/1?within=1s")).body)

@@ -229,9 +229,9 @@ def test_check_strict_fails_for_a_change_that_can_refuse_responses_without_unfit
     tmp_path: Path, unfit: str, fails: bool
 ) -> None:
     path = rules(tmp_path, f"changes: [ {{ {STATE}{unfit} }} ]")
-    assert check.run(Namespace(strict=False, file=path)) == 0
+    assert check.run(Namespace(strict=False, file=path, json=False)) == 0
     if not fails:
-        assert check.run(Namespace(strict=True, file=path)) == 0
+        assert check.run(Namespace(strict=True, file=path, json=False)) == 0
         return
     with pytest.raises(ConfigError, match="map of 'state' can refuse the whole response"):
-        check.run(Namespace(strict=True, file=path))
+        check.run(Namespace(strict=True, file=path, json=False))
