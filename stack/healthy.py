@@ -11,7 +11,7 @@ import sys
 
 def main(host: str, port: int) -> int:
     """Request /readyz; return the exit status, 0 if the program is ready."""
-    # As probes of Kubernetes do, it accepts any certificate: the admin port may have TLS.
+    # Like the probes of Kubernetes, it accepts any certificate if the admin port has TLS.
     context = ssl._create_unverified_context()  # noqa: S323, SLF001  # the connection stays local
     error: Exception
     for connection in (
@@ -34,6 +34,6 @@ if __name__ == "__main__":
     if sys.argv[1:]:
         sys.exit(main("127.0.0.1", int(sys.argv[1])))
     setting = os.environ.get
-    # An unspecified address, such as 0.0.0.0, leads to the machine itself.
+    # An unspecified address, such as 0.0.0.0, includes the local one.
     host = setting("GATEWAY_ADMIN_HOST", "127.0.0.1")
     sys.exit(main(host, int(setting("GATEWAY_ADMIN_PORT", "8090"))))

@@ -108,12 +108,12 @@ class FaultCode(StrEnum):
     WRITE_DENIED = (
         "write_denied", Blame.CLIENT, 403, "Document not readable",
         ("The client may not read the document that its write would be merged into: the service "
-        "responds to the read with 401 or 403, which is also the status here."),
+        "responds to the read with 401 or 403, which is also the status of this error."),
     )
     WRITE_UNREAD = (
         "write_unread", Blame.UPSTREAM, 502, "Document not read",
         ("The document that a write would be merged into cannot be read: the service fails or "
-        "sends no JSON document or no strong entity tag; the detail says which."),
+        "sends no JSON document or no strong entity tag. The detail has the reason."),
     )
     OPERATION_MISSING = (
         "operation_missing", Blame.CLIENT, 404, "Operation no longer offered",

@@ -31,7 +31,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.epilog = (
         "Exit status: 0; 2 the command is used wrongly, or the gateway cannot be reached."
         " `wait` exits with 0 when the percentage is reached, 1 when gates or an operator"
-        " rolled the cutover back, 2 when it is too late, and 64 when it cannot wait."
+        " rolled the cutover back, 2 after --timeout, and 64 when it cannot wait."
     )
     actions = add_actions(parser)
     add_version_action(

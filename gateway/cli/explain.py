@@ -47,7 +47,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--base",
         type=Path,
         metavar="FILE",
-        help="the document of the service that a write of --body is merged into (writes)",
+        help="the service's current document, which a write is merged into (writes: merge)",
     )
     parser.add_argument(
         "--status", type=int, metavar="N", help="the body is that of a response with this status"

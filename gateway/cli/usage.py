@@ -65,10 +65,10 @@ def add_arguments(parser: ArgumentParser) -> None:
 
     actions = parser.add_subparsers(dest="action", metavar="ACTION")
     for name, about in (
-        ("set-aside", "do not count a client for --retire, for a reason and until a date"),
-        ("include", "count a client again that is set aside"),
+        ("set-aside", "exclude a client from --retire until a date, with a reason"),
+        ("include", "include a client that was set aside"),
     ):
-        # Options that stand before the action stay as they are.
+        # Keep the values of options before the action.
         action = actions.add_parser(name, help=about, argument_default=SUPPRESS)
         action.add_argument("client", metavar="CLIENT", help="the client, as usage shows it")
         if name == "set-aside":

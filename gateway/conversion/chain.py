@@ -408,7 +408,8 @@ class Conversion:
     def write_rule(self, method: str) -> WriteRule | None:
         """Return how writes with a method are merged; None if they are not merged.
 
-        If several links declare it, each of them must accept documents without entity tags.
+        If several links merge writes, documents without entity tags are accepted only if each link
+        accepts them.
         """
         rules = [
             link.writes

@@ -30,7 +30,7 @@ from gateway.conversion.schema import (
 from gateway.conversion.steps import BODY, ConversionStep, ConversionTask, fuse
 
 _TYPES = {"string": "text", "integer": "number"}
-# The end of the name of a list's value: `expand[0]` belongs to `expand[]`.
+# The index of a value in a list of parameters: `expand[0]` belongs to `expand[]`.
 _INDEX = re.compile(r"\[[0-9]+\]\Z")
 
 

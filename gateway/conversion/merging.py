@@ -1,4 +1,4 @@
-"""Merging: applies a client's write to the document of a service of another version.
+"""Merges a client's write into the document of a service of another version.
 
 A client sees only a part of the service's document. If it writes back what it has read, the rest
 must not be lost (the laws of lenses: put-get and get-put).
@@ -29,13 +29,13 @@ from gateway.conversion.patches import (
     same,
 )
 
-# Deeper documents are not merged: the values at each level are compared with all values below them.
+# Deeper documents are refused: each level compares all values below it, so the time grows.
 _DEEPEST = 64
 _ELEMENT = 0
 ListKeys = Mapping[Tokens, tuple[Keys, ...]]
-"""The fields that identify the elements of a list, by the location of the list.
+"""The fields that identify the elements of each list, by its location.
 
-In the location, 0 stands for any element of a list."""
+In a location, 0 stands for any element of a list."""
 DocumentConversion = Callable[[Document], Document]
 
 
@@ -57,7 +57,7 @@ class BaseDocumentError(ConversionError):
 
 
 class Merge(NamedTuple):
-    """The four documents of a merge; see the module."""
+    """The four documents of a merge; see the table in the docstring of this module."""
 
     base: Document
     read: Document
@@ -115,13 +115,13 @@ def merge(
 
 
 def _refuse_strategies(patch: Document) -> None:
-    """Refuse what distinguishes a strategic merge patch from a merge patch: lists and directives.
+    """Refuse lists and directives, in which a strategic merge patch differs from a merge patch.
 
     https://github.com/kubernetes/community/blob/main/contributors/devel/sig-api-machinery/strategic-merge-patch.md
     """
     for name, value in patch.items() if isinstance(patch, dict) else ():
         if name.startswith("$") or isinstance(value, list):
-            _refuse("a list or directive of a strategic merge patch; send a merge patch", (name,))
+            _refuse("a list or directive of a strategic merge patch; use a merge patch", (name,))
         _refuse_strategies(value)
 
 
@@ -168,7 +168,7 @@ def _merged_list(
     key = keys.get(tuple(one if isinstance(one, str) else _ELEMENT for one in at), ())
     names = [[_identity(each, key) for each in some] for some in (base, read, written)]
     if key and not _identifies(*names):
-        _refuse("elements that their key does not identify", at)
+        _refuse("the key in `writes` does not identify each element", at)
     if not _identifies(*names):
         if not len(base) == len(read) == len(written):
             _refuse(_NO_KEY, at)
@@ -190,7 +190,7 @@ def _merged_list(
             mine, old, new = (some[name[0]] for some in (of_base, of_read, of_written))
             made.append(_merged(mine, old, new, keys, (*at, _ELEMENT)))
         elif name[0] in of_base and key:
-            _refuse("an element with the key of one that the client cannot see", at)
+            _refuse("an element has the key of one that the client cannot see", at)
         else:
             made.append(of_written[name[0]])
     return made
@@ -201,7 +201,7 @@ def _in_order(
 ) -> Iterator[int | tuple[object]]:
     """Yield the names that were written, and the indexes of hidden names of the base.
 
-    A hidden name stays behind the name before it, or at the end if that name is gone.
+    A hidden name stays after the name that precedes it, or moves to the end if that name is gone.
     """
     left = set(written)
     hidden: dict[object, list[int]] = {}
@@ -222,12 +222,12 @@ def _in_order(
 
 _FIRST, _LAST = object(), object()
 _NO_KEY = (
-    "a list whose elements have data that the client cannot see; declare a key for it in `writes`"
+    "elements of this list have data that the client cannot see; declare their key in `writes`"
 )
 
 
 def _identity(element: Any, key: tuple[Keys, ...]) -> object:
-    """Return what identifies an element: itself if it is a scalar, else its key; or None."""
+    """Return the identity of an element: a scalar itself, or the key of an object; or None."""
     if not isinstance(element, dict):
         return None if isinstance(element, list) else _comparable(element)
     parts: list[object] = []
@@ -240,7 +240,7 @@ def _identity(element: Any, key: tuple[Keys, ...]) -> object:
 
 
 def _comparable(value: object) -> object:
-    # In Python, True equals 1, and is a member of a set with 1.
+    # In Python, True equals 1 and has the same hash.
     if isinstance(value, dict | list):
         return None
     return value if isinstance(value, str | None) else (isinstance(value, bool), value)

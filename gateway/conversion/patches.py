@@ -1,7 +1,6 @@
 """Patches of parsed documents: JSON Merge Patch (RFC 7396) and JSON Patch (RFC 6902).
 
-`refuse` raises the caller's error, for a reason and a
-location in the document.
+`refuse` raises the caller's error, for a reason and a location in the document.
 """
 
 import re
@@ -13,7 +12,7 @@ from gateway.conversion.document import MISSING, Document
 from gateway.conversion.field_path import Tokens, pointer
 
 Refuse = Callable[[str, Tokens], NoReturn]
-# The maximum number of operations in a JSON Patch. Each `add` moves the elements behind it.
+# The maximum number of operations in a JSON Patch. Each `add` moves the elements after it.
 _MOST_OPERATIONS = 1_000
 _VALUED = ("add", "replace", "test")
 _END = "-"
@@ -23,7 +22,7 @@ _INDEX = re.compile("0|[1-9][0-9]{0,8}")
 def same(one: Document, other: Document, *, digits: bool = False) -> bool:
     """Return whether two documents are equal.
 
-    Numbers are compared by value, so 1.0 equals 1, or by their `digits`.
+    Numbers are compared by value, so 1.0 equals 1. With `digits`, 1.0 differs from 1.
     """
     if isinstance(one, dict) and isinstance(other, dict):
         return len(one) == len(other) and all(
@@ -67,7 +66,7 @@ def merge_patch(before: Document, after: Document, refuse: Refuse, at: Tokens = 
 
 def _refuse_nulls(value: Document, refuse: Refuse, at: Tokens) -> None:
     if value is None and at:
-        refuse("null, which a merge patch cannot write (RFC 7396)", at)
+        refuse("a merge patch cannot write null (RFC 7396)", at)
     if isinstance(value, dict):
         for name, inner in value.items():
             _refuse_nulls(inner, refuse, (*at, name))
@@ -91,9 +90,9 @@ def json_patch(before: Document, after: Document, at: Tokens = ()) -> list[Docum
 
 
 def apply_json_patch(document: Document, patch: Document, refuse: Refuse) -> Document:
-    """Return a document after a JSON Patch; refuse an invalid one, and a `test` that fails.
+    """Return a document after a JSON Patch; refuse an invalid patch, and a `test` that fails.
 
-    `copy` is refused, since each could double the document.
+    `copy` is refused, since each `copy` could double the document.
     """
     if not isinstance(patch, list) or len(patch) > _MOST_OPERATIONS:
         refuse(f"not a JSON Patch (RFC 6902) of at most {_MOST_OPERATIONS} operations", ())
@@ -107,11 +106,11 @@ def apply_json_patch(document: Document, patch: Document, refuse: Refuse) -> Doc
             document = _changed(document, source, "remove", MISSING, refuse)
             op = "add"
         elif op != "remove" and (op not in _VALUED or value is MISSING):
-            refuse("an operation without a value, or another one than JSON Patch has", tokens)
+            refuse("an operation without a value, or one that JSON Patch does not have", tokens)
         if op != "test":
             document = _changed(document, tokens, op, value, refuse)
         elif not same(_found(document, tokens, refuse), value):
-            refuse("the test of the JSON Patch fails here", tokens)
+            refuse("a `test` of the JSON Patch fails here", tokens)
     return document
 
 
@@ -141,7 +140,7 @@ def _found(document: Any, tokens: tuple[str, ...], refuse: Refuse) -> Document:
 def _changed(
     document: Document, tokens: tuple[str, ...], op: str, value: Document, refuse: Refuse
 ) -> Document:
-    """Change a document in place; return it, or its replacement."""
+    """Change a document in place; return it, or the value that replaces it."""
     if not tokens:
         return None if op == "remove" else value
     holder, key = _found(document, tokens[:-1], refuse), tokens[-1]
@@ -160,7 +159,7 @@ def _changed(
 
 
 def _index(array: list[Any], token: str, below: int, refuse: Refuse, at: Tokens) -> int:
-    """Return an index of at most the length of the array minus `below`."""
+    """Parse an index; refuse one above the length of the array minus `below`."""
     if not _INDEX.fullmatch(token) or int(token) > len(array) - below:
         refuse("does not exist", at)
     return int(token)

@@ -106,10 +106,10 @@ class Taken(NamedTuple):
 
 
 class Components(dict[str, object]):
-    """The schemas to which all schemas of a document refer, with their flat schemas.
+    """The components of a document, and a cache of flattened schemas.
 
     Attributes:
-        opened: the flat schemas of schemas, by the class that has created them and by their text.
+        opened: the flattened schemas, by the class that has created them and by their text.
         references: the components to which each component refers directly.
     """
 
@@ -443,7 +443,7 @@ class Schemas:
         return False
 
     def words(self, schema: object) -> list[Any] | None:
-        """Return the words that a schema lists; None if it does not list them."""
+        """Return the values in `enum` or `const`; None if the schema has neither."""
         schema = self.target(schema)
         if not isinstance(schema, dict):
             return None

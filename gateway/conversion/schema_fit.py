@@ -1,4 +1,4 @@
-"""Checks from two schemas alone whether every document of the first is valid for the second.
+"""Checks whether every document of one schema is valid for another, by the schemas alone.
 
 The result may be "unknown". The caller then tests example documents.
 """
@@ -181,7 +181,7 @@ class SchemaComparer:
         """Return the places where converted documents may be invalid for another schema.
 
         Args:
-            named: The fields that are no difference if they are absent, as JSON Pointers.
+            named: JSON Pointers of the fields whose absence is not reported.
         """
         root = without_components(wanted)
         at_elements = (f"{each}{name}" for name in named for each in ("", "/*", "/*/*"))
@@ -335,13 +335,13 @@ class SchemaComparer:
         if len(possible) <= 1:
             yield from best
         elif best:
-            # Several alternatives may together allow all values, although no single one does.
+            # Several alternatives may together allow all values, even if no single one does.
             yield _UNKNOWN
 
     def _excludes(self, flat: Flat, wanted: Flat) -> bool:
-        """Return whether a schema of objects excludes all values of another one.
+        """Return whether `wanted` excludes every object of `flat`.
 
-        It requires a field that the values lack, or that has other words in them.
+        It does so by a required field that these objects lack, or whose enums share no value.
         """
         if flat["type"] != "object":
             return False

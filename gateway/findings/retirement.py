@@ -125,8 +125,8 @@ class _Callers(NamedTuple):
     """The time of the latest request of each client in the period; None for all other clients.
 
     Attributes:
-        served: clients of which the service accepted a request.
-        rejected: other clients of which the service rejected a request.
+        served: clients with a request that the service accepted.
+        rejected: other clients with a request that the service rejected.
         refused: all other clients.
         aside: clients that are set aside, with the end and the reason.
     """
@@ -244,7 +244,7 @@ def _remedy(lasts: Mapping[str | None, float], *, named: bool) -> str:
         return "configure 'clients' to see their names"
     if lasts.keys() == {None}:
         return "the log has their names; ask them to use another version"
-    return f"ask them to use another version; if one need not: {_SET_ASIDE}"
+    return f"ask them to use another version; if one may stay: {_SET_ASIDE}"
 
 
 def _dates(key: VersionKey, rules: Snapshot, now: float) -> Iterator[Reason]:
@@ -366,8 +366,8 @@ def _cutover(key: VersionKey, rules: Snapshot, overrides: Overrides) -> Iterator
 def _corrected(kind: str, key: VersionKey) -> str:
     if kind == "violations":
         return (
-            "correct the conversion, or the document; only the period 'within' counts, so use a"
-            " shorter one afterwards"
+            "correct the conversion, or the document; then use a shorter period 'within', without"
+            " the old violations"
         )
     return (
         "correct the conversion, or ignore known differences; then delete the old differences:"

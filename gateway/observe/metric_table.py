@@ -185,8 +185,8 @@ METRICS = (
     ),
     _counted(
         *("merged_writes", (*_VERSION, "outcome")),
-        "Writes to be merged into the service's document, by outcome: `repeated` was merged again"
-        " after a concurrent write, and `unmerged` had no document to merge.",
+        "Writes to be merged into the service's document, by outcome: `repeated`: merged again"
+        " after a concurrent write; `unmerged`: sent without a merge, such as to a new document.",
         *("merged", "repeated", "unmerged", "conflict", "refused"),
     ),
     _counted("task_failures", ("task",), "Failures of background tasks, which were restarted."),

@@ -499,7 +499,7 @@ async def run_conversion(
     room: ConversionShare,
     message: Message | None,
 ) -> bytes:
-    """Run the conversion of a whole body where it does not delay other requests.
+    """Convert a whole body: a small one at once, others in a thread or in small steps.
 
     `values` are those of Content-Encoding. Raises the errors of `convert`, ContentCodingError and
     DecodedTooLargeError.

@@ -173,7 +173,7 @@ def request_links(exchange: Exchange, mapper: LinkMapper) -> Callable[[str], str
 
 
 def public_link(exchange: Exchange, plan: Plan, link: str) -> str:
-    """Map a URL with the address of a service for the client. Other strings are unchanged."""
+    """Map a URL with the address of a service to the client's URL; keep other strings."""
     scheme, authority, *_ = split_url(link)
     if scheme is None or not authority:
         return link

@@ -1,4 +1,4 @@
-"""Merged writes: reads the service's document, and sends the write merged into it (`writes`).
+"""Merged writes: reads the service's document, merges the write into it and sends it (`writes`).
 
 `gateway.conversion.merging` merges the documents. This module sends both requests: the read, with
 the client's credentials to the service that gets the write, and the write, with the entity tag of
@@ -48,7 +48,7 @@ _IF_MATCH, _IF_NONE_MATCH, _UNMODIFIED = b"if-match", b"if-none-match", b"if-unm
 _KEY = b"idempotency-key"
 _TYPE = frozenset({b"content-type"})
 _OF_BODY = headers.BYTE_FIELDS | {b"expect"}
-# The fields of the write that the read does not have.
+# Header fields of the write that the read omits.
 _OF_WRITE = frozenset(
     {_IF_MATCH, _IF_NONE_MATCH, _UNMODIFIED, _KEY, b"if-modified-since", b"if-range"}
     | {b"range", b"prefer", b"cache-control", b"accept-encoding"}
@@ -63,14 +63,14 @@ _CONFLICT = (
     " Send the write again."
 )
 _NO_MATCH = "If-Match does not match the document."
-_EXISTS = "If-None-Match: * does not hold, since the document exists."
-_FORMATS = "Merged writes are JSON, JSON Merge Patch or JSON Patch in UTF-8."
-_MORE = "The write cannot be merged: its conversion needs more than the body."
+_EXISTS = "The document exists, but the write has If-None-Match: *."
+_FORMATS = "This write must be JSON, JSON Merge Patch or JSON Patch, in UTF-8."
+_MORE = "The write cannot be merged: its conversion reads more than the body."
 _Messages = tuple[Callable[[BodyConversion], Message | None], ...]
 
 
 class _Read(NamedTuple):
-    """The document that has been read; `tag` is its strong entity tag, or empty."""
+    """The service's document; `tag` is its strong entity tag, or empty."""
 
     body: bytes
     codings: list[bytes]
@@ -195,7 +195,7 @@ class MergedWrites:
                 return None
             if status in (401, 403):
                 challenge = tuple(one for one in fields if one[0].lower() == b"www-authenticate")
-                detail = f"The document to write may not be read: status {status}."
+                detail = f"The write needs the right to read the document: GET has status {status}."
                 denied = FaultCode.WRITE_DENIED
                 raise FaultError(Fault(denied, detail, None, challenge, status))
             if status != 200:
@@ -214,7 +214,7 @@ class MergedWrites:
         tags = [value.strip(b" \t") for name, value in fields if name.lower() == b"etag"]
         strong = len(tags) == 1 and _STRONG_TAG.fullmatch(tags[0]) is not None
         if not (strong or write.rule.rule.accepts_untagged):
-            raise _unread("the service sends no strong ETag, and without_tag is not accept")
+            raise _unread("the service sends no strong ETag, and without_tag: accept is not set")
         return _Read(bytes(body), codings, fields, tags[0] if strong else b"")
 
 
@@ -225,7 +225,7 @@ async def _begun(
     body: RequestBody,
     room: ConversionShare,
 ) -> _Write | None:
-    """Return the write; None for a body that conversions do not read either."""
+    """Return the write to be merged; None if conversions do not read bodies of its format."""
     rule, ends = plan.shadow, perf_counter() + plan.route.service.timeouts.whole
     assert isinstance(rule, MergedWrite)  # the caller has checked it
     kind, codings, encoding = described(request.fields, plan.endpoint.media_types)
@@ -252,7 +252,7 @@ async def _begun(
 
 
 def form_of_write(method: str, kind: BodyFormat, fields: HeaderFields) -> WriteForm | None:
-    """Return how a client writes a document; None if writes of this format cannot be merged."""
+    """Return the form of a write; None if writes of this format cannot be merged."""
     if kind is BodyFormat.JSON_PATCH:
         return WriteForm.JSON_PATCH
     if kind is BodyFormat.MERGE_PATCH:
@@ -285,8 +285,8 @@ async def _merged(write: _Write, read: _Read) -> UpstreamRequest:
         fields = [*headers.end_to_end(fields, _TYPE), _JSON_TYPE]
     if read.tag:
         fields.append((b"If-Match", read.tag))
-    # A repeated write may be merged into another document, and a service must not get one key with
-    # two bodies.
+    # A second attempt may have another merged body, and a service must not get one key with two
+    # bodies.
     mark = b"-" + blake2b(body, digest_size=8).hexdigest().encode()
     fields = [
         (name, re.sub(rb'("?)\Z', mark + rb"\1", value, count=1) if name.lower() == _KEY else value)
@@ -296,7 +296,7 @@ async def _merged(write: _Write, read: _Read) -> UpstreamRequest:
 
 
 def _is_own(write: _Write, read: _Read) -> bool:
-    """Return whether the condition of the write is that of the gateway."""
+    """Return whether a 412 can only be caused by the If-Match of the gateway."""
     given = {name.lower(): value.strip(b" \t") for name, value in write.request.fields}
     return bool(read.tag) and given.get(_IF_MATCH, b"*") == b"*" and _UNMODIFIED not in given
 
@@ -354,7 +354,7 @@ def merge_bodies(
     messages: _Messages,
     step: Step = no_step,
 ) -> Merge:
-    """Merge bodies, without what the service's document calls readOnly; see `merging.merge`.
+    """Merge bodies, and remove the fields that the service's OpenAPI document calls readOnly.
 
     `asked` is the method of the request to the service.
     """

@@ -170,7 +170,7 @@ _ABORTED = "aborted"
 _UNANSWERED = frozenset(
     {FaultCode.UPSTREAM_UNREACHABLE, FaultCode.UPSTREAM_PROTOCOL, FaultCode.UPSTREAM_TIMEOUT}
 )
-# The faults for which the gateway refuses a request as a service does with a status in REJECTED.
+# Faults that mean the same as a response of the service with a status in REJECTED.
 _REJECTING = frozenset(
     {
         FaultCode.NOT_FOUND,

@@ -72,7 +72,7 @@ class CapturedResponse(msgspec.Struct):
     def compared(
         self, rule: VersionShadow, method: str, link: Callable[[str], str] = str
     ) -> ComparedAnswer:
-        """Return the parts to compare. `link` maps a URL in the body as `ComparedAnswer.link`."""
+        """Return the parts to compare. For `link`, see `ComparedAnswer`."""
         if self.fault is not None:
             why = f"{self.fault.code}: {self.fault.detail}"
             return ComparedAnswer(self.status, {}, b"", why)

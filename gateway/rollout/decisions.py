@@ -137,19 +137,19 @@ class Draft:
         self.announce("cutover_set", api=key[0], version=key[1], percent=percent, reason=why)
 
     def set_aside(self, client: str, until: float | None, request: ChangeRequest) -> None:
-        """Set a client aside until a time in seconds since 1970; None counts it again.
+        """Set a client aside until a time in seconds since 1970; None includes it again.
 
         Raises:
-            ValueError: The time is over, or too many clients are set aside.
+            ValueError: The time is in the past, or too many clients are set aside.
         """
         known = {**self.overrides.aside(self._now)}
         before, after = _aside_text(known.pop(client, None)), "counted"
         if until is not None:
             if until <= self._now:
-                raise ValueError("'until' is over; name a later date")
+                raise ValueError("'until' is in the past; use a later date")
             if len(known) >= MAX_SET_ASIDE:
                 raise ValueError(
-                    f"{MAX_SET_ASIDE} clients are set aside; include some of them first"
+                    f"{MAX_SET_ASIDE} clients are already set aside; include some of them first"
                 )
             known[client] = SetAside(until, request.why)
             after = _aside_text(known[client])

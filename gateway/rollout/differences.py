@@ -10,7 +10,7 @@ Two values are equal if a client in a typed language reads them as equal:
 - An integer never equals a number with a fraction or an exponent, since integer parsers reject
 `1.0`. Two numbers with a fraction or an exponent are compared by value: `1.10` equals `1.1`.
 - A missing field does not equal a null field.
-- Two URLs are equal if they lead a client to the same place: `ComparedAnswer.link` maps them first.
+- Two URLs are equal if `ComparedAnswer.link` maps them to the same public URL.
 - The order of array elements matters; the order of object keys does not.
 
 If the statuses differ, nothing else is compared, since the bodies describe different results.
@@ -70,7 +70,7 @@ class IgnoredPlaces(NamedTuple):
     Attributes:
         places: For each location, the keys on the path from the root. `*` stands for any array
             element or object member. Everything below a location is also ignored.
-        added: Whether members of objects that only the new response has are also ignored.
+        added: Whether object members that only the new response has are also ignored.
     """
 
     places: frozenset[tuple[str, ...]] = frozenset()

@@ -372,7 +372,8 @@ class CutoverEvidence:
         others = old + new
         bad, usual, size = self._unit(subject, client, row, elapsed)
         others[bad, usual, size] -= 1
-        # If its requests are divided between the routes, the client has a history during the step.
+        # If the requests of a client are divided between the routes, those on the old route show
+        # its usual rate.
         usual = self._usual_of(subject.group, measure, usual, self._failing)
         return [Units(1, bad, usual, size)], _units(others)
 

@@ -353,7 +353,7 @@ def _merged(
     """Return the plan of a write that is merged.
 
     Args:
-        declared: The route before it is selected by the operation of the request.
+        declared: The route from which the operation of the request selects another one.
     """
     endpoint, route, response = planned.endpoint, planned.route, planned.response
     path = planned.target.partition("?")[0]

@@ -131,7 +131,7 @@ class _Composer:
         next(self._events)  # the end of the document
         while not isinstance(event := next(self._events), yaml.StreamEndEvent):
             if _position(event.start_mark)[0] not in self._included:
-                _refuse(event, "the file has a second document; keep one, without ---")
+                _refuse(event, "the file has a second document; keep only one, without ---")
             self._anchors.clear()
             _include(root, self._node(next(self._events), 0))
             next(self._events)
@@ -177,7 +177,9 @@ def _include(root: Node, other: Node) -> None:
     """Add the sections of an included file to the root; raises YamlError."""
     if isinstance(other, ScalarNode) and not other.text:
         return  # the file is empty
-    text = f"an included file has only {' and '.join(SECTIONS)}; write the rest in the main file"
+    text = (
+        f"an included file may only have {' and '.join(SECTIONS)}; move the rest to the main file"
+    )
     if not (isinstance(other, MappingNode) and isinstance(root, MappingNode)):
         raise YamlError(other.position, text)
     for key, value in other.pairs:
@@ -407,7 +409,7 @@ def _is_value(key: str, location: Location) -> bool:
 
 
 def _placed(issue: Issue, content: bytes) -> Issue:
-    """Return an issue with its position in an included file."""
+    """Return an issue with a position in the combined text as one in the included file."""
     file, before = place_of(content, issue.line)
     return issue._replace(line=issue.line - before, file=file, before=before) if file else issue
 

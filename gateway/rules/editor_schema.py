@@ -35,7 +35,7 @@ def json_schema() -> dict[str, object]:
         for key, description in descriptions(models[name]) if properties else ():
             properties[key] = dict(sorted({**properties[key], "description": description}.items()))
     schema = _for_editors(described)
-    del schema["required"]  # files may include the services and APIs, or be included
+    del schema["required"]  # `services` and `apis` may be in an included file
     schema["$defs"]["Variable"] = {
         "description": "An environment variable, as ${NAME} or ${NAME:-default}.",
         "pattern": r"\$\{",

@@ -1,8 +1,8 @@
 """`include`: a configuration in several files, as one text.
 
 The text of the main file is followed by the texts of the files that it includes, each after a line
-`--- # file: NAME`. So a reload, the hash that a fleet compares, the page and messages with
-positions see one text, and a gateway passes it to its workers as one.
+`--- # file: NAME`. Reloads, the hash that a fleet compares, the page, positions in messages and the
+workers all use this text.
 """
 
 import re
@@ -30,7 +30,7 @@ class Place(NamedTuple):
 
 
 def place_of(content: bytes, line: int) -> Place:
-    """Return the place of a line of the text; a mark belongs to the file before it."""
+    """Return the place of a line of the text; a separator belongs to the file before it."""
     found = Place()
     for name, start in marks(content):
         if start >= line:
@@ -40,7 +40,7 @@ def place_of(content: bytes, line: int) -> Place:
 
 
 def marks(content: bytes) -> Iterator[tuple[str, int]]:
-    """Yield each included file with the line of its mark."""
+    """Yield the name of each included file, and the line number of its separator."""
     for match in _MARK.finditer(content):
         name = match[1].decode(errors="replace").rstrip("\r")
         yield name, content.count(b"\n", 0, match.start()) + 1
@@ -56,7 +56,7 @@ def with_included(path: Path, content: bytes, patterns: object) -> tuple[bytes, 
     stamps: dict[Path, Stamp] = {}
     for index, pattern in enumerate(patterns if isinstance(patterns, list) else ()):
         if not isinstance(pattern, str):
-            continue  # the model refuses it
+            continue  # validation reports it
         names = [pattern]
         if _GLOB.search(pattern):
             place = (folder / pattern).parent
@@ -74,18 +74,20 @@ def with_included(path: Path, content: bytes, patterns: object) -> tuple[bytes, 
                 reason = getattr(error, "strerror", None) or "not UTF-8"
                 raise _refused(path, index, f"'{name}' cannot be read: {reason}") from None
             if not name.isprintable():
-                raise _refused(path, index, f"'{name}' is not printable; rename the file")
-            # The mark begins the document, so the line that begins it in the file is emptied.
+                raise _refused(path, index, f"'{name}' has unprintable characters; rename the file")
+            # The separator starts the document, so a `---` in the file becomes an empty line.
             document = _START.sub("", text, count=1) if _starts(text) else text
             texts.append(f"--- # file: {name}\n{document}".encode())
     joined = b"\n".join(one.removesuffix(b"\n") for one in texts) + b"\n"
     if len(joined) > MAX_BYTES:
-        raise _refused(path, 0, f"the files have more than {MAX_BYTES // 2**20} MiB together")
+        raise _refused(
+            path, 0, f"the files have more than {MAX_BYTES // 2**20} MiB in total; remove some"
+        )
     return joined if stamps else content, stamps
 
 
 def may_include(content: bytes) -> bool:
-    """Return whether a text may include files that are not part of it yet."""
+    """Return whether a text has `include`, but not yet the included files."""
     return _INCLUDE.search(content) is not None and _MARK.search(content) is None
 
 

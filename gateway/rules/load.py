@@ -46,7 +46,7 @@ def read_rules(path: Path) -> bytes:
 
 
 def read_files(path: Path) -> tuple[bytes, dict[Path, Stamp]]:
-    """Return the content as `read_rules` does, and the stamps of what decides the inclusion."""
+    """Return the content as `read_rules` does, and the stamps of included files and folders."""
     try:
         content = read_regular(path)
     except OSError as error:

@@ -1,6 +1,6 @@
 """Usage history: requests, errors, durations and clients, by the minute and by the day.
 
-A caller is a client that sent requests for a version, of which the service has not rejected all.
+A caller of a version is a client with at least one request that the service did not reject.
 The number of callers is estimated by a distinct-count sketch (KMV; Bar-Yossef et al., "Counting
 distinct elements in a data stream", 2002), which contains the smallest hashes of their names. As
 long as the sketch has room for all hashes, the count is exact. Beyond that, the standard error is

@@ -1,4 +1,4 @@
-"""The documented operations of a version, by which its usage is counted."""
+"""The documented operations of a version, for which its usage is counted."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
@@ -15,7 +15,7 @@ class DocumentedOperation(NamedTuple):
     Attributes:
         path: the path in the document.
         endpoint: the path of the endpoint that routes to it.
-        public: the paths of its requests; None if they cannot be written as a template.
+        public: the template of the paths of its requests; None if no template describes them.
     """
 
     method: str
@@ -54,10 +54,10 @@ class OperationIndex:
 
 
 class OperationIndexes:
-    """The indexes of versions, which are made on first use after each load of a configuration.
+    """The indexes of versions, created on their first use after each load of a configuration.
 
-    Making an index does not delay requests. Until it is made, the index of the former configuration
-    is used, or none.
+    An index is created in the background. Until then, the index of the former configuration is
+    used, or none.
     """
 
     def __init__(self, find: FindDocumented) -> None:

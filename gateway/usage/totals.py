@@ -137,7 +137,7 @@ class TopClients:
         self._merge_smallest(named, lambda key: (OTHERS, key[1]), former)
         named = [key for key in self.rows if key[0] == OTHERS and key[1] is not None]
         self._merge_smallest(named, lambda key: (OTHERS, None), 0)
-        # Rows of other clients, by endpoint, are from a former release.
+        # Rows of other clients by endpoint come from a former release.
         self._limit = len(self.rows) + ROWS_AFTER_CUT
 
     def _merge_smallest(

@@ -172,7 +172,7 @@ class Prover:
         return ClaimProof(claim, trial.examples, failed, (*shown, *absent), more, allowed=allowed)
 
     def _by_places(self, claim: Claim, found: Sequence[Difference]) -> ClaimProof:
-        """Test a claim by the places where its schemas differ, and not as a whole."""
+        """Test a claim only at the places where its schemas differ."""
         findings: list[Finding] = []
         examples = failed = 0
         for one in found:
@@ -189,7 +189,7 @@ class Prover:
         return ClaimProof(claim, examples, failed, tuple(findings))
 
     def _test(self, claim: Claim, one: Difference) -> tuple[int, int, list[Finding]]:
-        """Test values of one place, where the conversion changes nothing more."""
+        """Test values at the place of a difference; the schemas are those after the conversion."""
         given, wanted = (
             with_components(as_schema(schema), (source,))
             for schema, source in ((one.given, claim.given), (one.wanted, claim.wanted))
@@ -200,8 +200,8 @@ class Prover:
 
 
 _BODIES = (MessagePart.REQUEST, MessagePart.RESPONSE)
-# If a schema has more components, examples of whole messages are slow to generate, and rarely reach
-# the difference.
+# With more components, examples of whole messages take long to generate, and rarely contain the
+# difference.
 _FEW = 30
 
 

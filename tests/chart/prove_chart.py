@@ -180,7 +180,7 @@ def test_a_pod_has_enough_time_to_finish_its_requests(full: dict[str, Any]) -> N
 
 
 @pytest.mark.parametrize(("values", "scheme"), [("minimal", "HTTP"), ("full", "HTTPS")])
-def test_probes_ask_the_admin_port(
+def test_probes_use_the_admin_port(
     values: str, scheme: str, request: pytest.FixtureRequest
 ) -> None:
     found = container(request.getfixturevalue(values))
@@ -232,7 +232,7 @@ def test_the_network_policy_names_ports_of_pods_and_lets_prometheus_in(
     assert services["ports"] == [{"port": 8002, "protocol": "TCP"}]
 
 
-def test_the_route_of_another_namespace_is_granted_its_service(full: dict[str, Any]) -> None:
+def test_a_route_in_another_namespace_gets_a_reference_grant(full: dict[str, Any]) -> None:
     (reference,) = full["HTTPRoute"]["spec"]["rules"][0]["backendRefs"]
     service = full["Service"]
     assert full["HTTPRoute"]["metadata"]["namespace"] == "edge"

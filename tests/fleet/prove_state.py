@@ -238,7 +238,7 @@ async def test_a_client_that_is_set_aside_is_known_to_all_replicas(
         await other.set_aside("acme", None, ANN)
         await one._send_heartbeat()
         assert one.in_force == Overrides()
-        with pytest.raises(ValueError, match="'until' is over"):
+        with pytest.raises(ValueError, match="'until' is in the past"):
             await one.set_aside("acme", one.now - 1, ANN)
         found = [(entry.what, entry.api, entry.why) for entry in await one.audit()]
         assert found == [(f"usage {what}", "acme", ANN.why) for what in ("set-aside", "include")]

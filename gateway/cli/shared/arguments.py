@@ -102,7 +102,7 @@ def add_connection(parser: ArgumentParser) -> None:
 
 
 def connection_variables(arguments: Namespace) -> dict[str, str]:
-    """Return the variables that the options of `add_connection` stand for; raises ValueError."""
+    """Return the options of `add_connection` as environment variables; raises ValueError."""
     found: dict[str, str] = {}
     if getattr(arguments, "admin", None):
         text = arguments.admin

@@ -27,16 +27,16 @@ class FieldCondition(SectionModel):
 
     field: NonEmptyText
     """The field, which is relative to the same object as the fields of the change. In `query` and
-    `headers`, the parameter or header field; `expand[]` also stands for `expand[0]`."""
+    `headers`, it is a parameter or header field; `expand[]` also stands for `expand[0]`."""
     is_: Annotated[OneOrSome[MapWord, MapWord] | None, Field(alias="is")] = None
-    """The value of the field, or a list of values: texts, numbers, true, false or null. It is one
-    of the values of a repeated parameter."""
+    """The value of the field, or a list of values: texts, numbers, true, false or null. Of a
+    repeated parameter, one value has to match."""
     is_not: OneOrSome[MapWord, MapWord] | None = None
     """The value that the field does not have, or a list of values. A missing field has none of
     them."""
     type: OneOrSome[_Type, _Type] | None = None
-    """The type of the value, or a list of types: object, array, text, number, boolean or null. With
-    text, a parameter or header field is present."""
+    """The type of the value, or a list of types: object, array, text, number, boolean or null. For
+    a parameter or header field, `text` means that it is present."""
 
     def compile(self, context: BuildContext) -> tuple[tuple[Scope, ...], Condition] | None:
         path, made = context.path(self.field, "field"), self._condition(context)

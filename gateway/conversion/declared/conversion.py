@@ -184,7 +184,7 @@ class OperationConfig(SectionModel):
     """The refusal of an operation that one version lacks, if no service handles the operation."""
     writes: WritesOption | None = None
     """Whether writes by this operation (PUT, PATCH or POST) are merged into the document of the
-    service (`merge`), so that they keep what the client's version cannot see. A mapping sets
+    service (`merge`), so that they keep the data that the client's version lacks. A mapping sets
     details. The default is `writes` of the conversion."""
 
 
@@ -296,8 +296,8 @@ class ConversionConfig(SectionModel):
     decides. Without `additional`, they stay, and `check` lists them."""
     writes: WritesOption | None = None
     """Whether PUT and PATCH are merged into the document of the service (`merge`), so that they
-    keep what the client's version cannot see. A mapping sets details. By default, they are not
-    merged, and `check` warns of what they destroy."""
+    keep the data that the client's version lacks. A mapping sets details. By default, they are not
+    merged, and `check` warns about data that they destroy."""
     allow_loss: Reason | None = None
     """The reason why the conversion may lose data. `check` lists the losses of all its changes with
     this reason instead of warning about them. By default, `check` warns about them."""

@@ -1,4 +1,4 @@
-"""`writes` in gateway.yaml: writes of clients that keep data which these clients cannot see."""
+"""The key `writes`: PUT and PATCH of clients keep the data that their version lacks."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -18,12 +18,12 @@ class WritesConfig(SectionModel):
     """How writes are merged into the document of the service."""
 
     key: Mapping[str, OneOrSome[str, str]] = Field(default_factory=dict)
-    """The fields that identify the elements of a list, by the list: `lines: id`, or
+    """For each list, the fields that identify its elements: `lines: id`, or
     `orders[].lines: [sku, size]`. All names are those of the service's version. Without a key, the
     elements are matched by their position."""
     read: str | None = None
-    """The operation that reads the document, such as `GET /orders/{id}/all`, as the service has it.
-    The default is GET with the path of the write."""
+    """The operation of the service that reads the document, such as `GET /orders/{id}/all`. The
+    default is GET with the path of the write."""
     without_tag: Literal["refuse", "accept"] = "refuse"
     """What happens if the service sends no strong entity tag: the write is refused (`refuse`), or
     is sent although it may overwrite a concurrent write (`accept`). The default is refuse."""
@@ -55,7 +55,9 @@ def write_rule(
         try:
             place, paths = _place(text), tuple(map(parse_path, fields))
             if any(path.scopes or path.elements or path.members for path in paths):
-                raise ValueError("the key is not a field of the element; write keys joined by dots")
+                raise ValueError(
+                    "the key is not a field of the element; write a path such as detail.size"
+                )
             keys[place] = tuple(path.keys for path in paths)
         except ValueError as error:
             mistakes.add(str(error), *at, "key", text)
@@ -63,7 +65,11 @@ def write_rule(
     if option.read is not None:
         read = mistakes.attempt(partial(parse_operation, option.read), *at, "read")
         if read is not None and (read.method != "GET" or read.query):
-            mistakes.add("not a GET of a path; write one such as GET /orders/{id}", *at, "read")
+            mistakes.add(
+                "not GET and a path without a query; write, for example, GET /orders/{id}",
+                *at,
+                "read",
+            )
     return WriteRule(methods, keys, read, option.without_tag == "accept")
 
 
@@ -75,6 +81,6 @@ def _place(text: str) -> Tokens:
     place: Tokens = ()
     for scope in path.scopes:
         if isinstance(scope, Members):
-            raise ValueError(f"'{text}' has members with any name; name each list")
+            raise ValueError(f"'{text}' has the wildcard *; name each list")
         place = (*place, *keys_of(scope), 0)
     return (*place, *path.keys)

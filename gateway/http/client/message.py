@@ -55,7 +55,7 @@ def unsent_bytes(transport: asyncio.Transport) -> int:
     waiting = transport.get_write_buffer_size()
     end = transport.get_extra_info("socket")
     if end is not None and end.fileno() >= 0:
-        with suppress(OSError):  # macOS does not know the bytes in its own buffer
+        with suppress(OSError):  # macOS does not report the bytes in its buffer
             (queued,) = struct.unpack("i", ioctl(end.fileno(), TIOCOUTQ, b"\0\0\0\0"))
             waiting += queued
     return waiting

@@ -42,8 +42,8 @@ def warn_of_overwriting(
                 more = f"; and {len(losses) - _LISTED} more" if losses[_LISTED:] else ""
                 named = " or ".join(methods)
                 remedy = (
-                    f". Set writes: merge, let version {client} see it, as by keep: true, or refuse"
-                    f" {named} of version {client} here"
+                    f". Set writes: merge, keep the field in version {client} (keep: true), or"
+                    f" refuse {named} of version {client} here"
                 )
                 mistakes.warn_of_loss(
                     f"warning: a {named} to {path} by a client of version"

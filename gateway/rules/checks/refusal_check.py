@@ -174,7 +174,7 @@ def _of_headers(part: Part, *, upwards: bool) -> Iterator[_Refusals]:
     for index, entry in enumerate(part.config.headers):
         ((keyword, section),) = entry.named().items()
         change, use = section.parameter_change(_UNKNOWN), section.parameter_use
-        assert change is not None  # `compile` has refused the configuration otherwise
+        assert change is not None  # otherwise, `compile` refuses the configuration
         names = use.takes if upwards else use.makes
         lines = [ParameterLine(name.lower(), name, _UNUSUAL) for name in names]
         try:

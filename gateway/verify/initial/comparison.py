@@ -13,15 +13,16 @@ from typing import Any, NamedTuple
 
 from gateway.verify.initial.outline import Data, followed
 
-# Keywords that say nothing about which values are valid.
+# Keywords that do not restrict values.
 _NOTES = frozenset({"description", "title", "example", "examples", "externalDocs", "deprecated"})
 # Inline schemas are nested at most this deep; YAML aliases may contain themselves.
 _DEEPEST = 30
-# The similarity of two names from which a field counts as renamed, unless their schemas decide.
+# The minimum similarity of the names of a renamed field, from 0 to 1. Less similar names count only
+# if no other fields have equal schemas.
 _SIMILAR = 0.6
-# Stands for a word that nobody but the user knows.
+# A placeholder for a value that the user has to write.
 UNKNOWN = "TODO"
-# Longer lists of words are not matched.
+# Values of longer enums are not matched.
 _MOST_WORDS = 30
 # Field names that a change can name.
 _NAMEABLE = re.compile(r"[^.\[\]*\s\\]+")
@@ -37,7 +38,7 @@ class SuggestedChange(NamedTuple):
     keys: Mapping[str, object]
 
     def below(self, prefix: str) -> str:
-        """Return the change as YAML, with its fields below a place."""
+        """Return the change as YAML, with `prefix` before the names of its fields."""
         keys = {
             key: [joined(prefix, one) for one in value]
             if isinstance(value, list) and key == "fields"
@@ -50,7 +51,7 @@ class SuggestedChange(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """A difference at a field; `older` and `newer` are its schemas, None if there is none."""
+    """A difference at a field. `older` and `newer` are its schemas; None if it is absent."""
 
     field: str
     older: object
@@ -60,7 +61,7 @@ class Difference(NamedTuple):
 
 
 class Use(NamedTuple):
-    """A place of a component. `sure`: whether every object at the place is one of it."""
+    """A location that refers to a component; `sure` if it allows no other schema."""
 
     at: str
     part: "Part"
@@ -69,7 +70,7 @@ class Use(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class Part:
-    """A message or a component: its own differences, and the components in it."""
+    """A message or a component: its own differences, and its references to components."""
 
     name: str = ""
     differences: list[Difference] = field(default_factory=list)
@@ -89,7 +90,7 @@ class Comparison:
         return part
 
     def parameters(self, older: Mapping[str, Data], newer: Mapping[str, Data]) -> list[Difference]:
-        """Compare query parameters or header fields, each by its name."""
+        """Compare query parameters or header fields, given by name."""
         part = Part()
         old, new = (
             {
@@ -189,7 +190,7 @@ class Comparison:
             if _NAMEABLE.fullmatch(name):
                 self._compare(part, at, olds[before], news[name], depth + 1)
             elif _without_notes(olds[before]) != _without_notes(news[name]):
-                part.differences.append(Difference(at, *sides, "no change can name this field"))
+                part.differences.append(Difference(at, *sides, "changes do not support this name"))
             if (before in required[0]) != (name in required[1]):
                 note = f"only version {'OLDER' if before in required[0] else 'NEWER'} requires it"
                 if part.differences[first:] and part.differences[first].field == at:
@@ -228,7 +229,7 @@ class Comparison:
                 yield name, near
 
     def _shown(self, side: int, schema: object) -> object:
-        """Return a schema as shown in the file: without notes, with the fields of an object."""
+        """Return a schema as the file shows it: without descriptions, components as `$ref`."""
         name, read = self._read(side, schema)
         if name and _nested(read):
             return {"$ref": name}
@@ -280,7 +281,7 @@ def _map_of(schema: Data) -> Data:
 
 
 def _facts(schema: Data) -> dict[str, object]:
-    """Return what a schema itself says about a value, without its fields and elements."""
+    """Return the constraints of a schema, without those of its fields and elements."""
     found = _without_notes(schema)
     assert isinstance(found, dict)
     kinds = found.pop("type", None)
@@ -315,7 +316,7 @@ def _without_notes(value: object) -> object:
 
 
 def _value_change(at: str, old: Data, new: Data) -> SuggestedChange | None:
-    """Return the change for one value whose type or words differ."""
+    """Return the change for a value whose type or enum differs."""
     kinds = _kind(old), _kind(new)
     texts = [name for name, one in new.get("properties", {}).items() if _kind(one) == "string"]
     if kinds == ("string", "object") and at and len(texts) > 1:
@@ -363,7 +364,7 @@ def _likeness(one: str, other: str) -> float:
 
 
 def _matched(olds: Sequence[str], news: Sequence[str]) -> dict[str, str]:
-    """Return the older word for each word that only the newer version has; UNKNOWN to fill in."""
+    """Map each enum value that only the newer version has to an older value, or to UNKNOWN."""
     left = [word for word in olds if word not in news]
     found = {}
     for word in (one for one in news if one not in olds):
@@ -381,7 +382,7 @@ def _entry(name: str, **keys: object) -> SuggestedChange:
 
 
 def joined(prefix: str, at: str) -> str:
-    """Return a place below another one. The elements of a body that is an array need no name."""
+    """Join two locations. The elements of a body that is an array need no `[]`."""
     if not prefix and at.startswith("[]"):
         return at.removeprefix("[]").removeprefix(".")
     return f"{prefix}{at}" if at.startswith("[") or not (prefix and at) else f"{prefix}.{at}"

@@ -18,14 +18,14 @@ from gateway.verify.initial.outline import (
 )
 
 _JSON = re.compile(r"application/(?:json|[^;\s]+\+json)\s*(?:;.*)?\Z|\*/\*\Z", re.IGNORECASE)
-# A schema in a comment is cut after this many characters.
+# A schema in a comment is truncated to this length.
 _LONGEST = 240
 _FIRST_PORT = 8001
 _NO_BODY = ("GET", "HEAD", "DELETE")
 
 
 class _Entry(NamedTuple):
-    """What determines an entry of `conversions`, besides its operations."""
+    """An entry of `conversions`, without its operations."""
 
     part: Part
     on: str = ""
@@ -83,7 +83,7 @@ def _api(outline: Outline, services: dict[str, str], taken: dict[str, str]) -> I
 def _service(services: dict[str, str], name: str, target: str | None) -> str:
     """Add the line of a service, and return its name."""
     address = target or f"http://127.0.0.1:{_FIRST_PORT + len(services)}"
-    unknown = "" if target else "   # TODO its address"
+    unknown = "" if target else "   # TODO correct the address"
     services.setdefault(name, f"  {name}: {{ targets: [{flow(address)}] }}{unknown}")
     return name
 
@@ -168,7 +168,7 @@ class _Changes:
         between = f'between: ["{self._older.label}", "{self._newer.label}"]'
         yield f"    - {between}"
         newer = self._newer.label
-        yield f"      # What only version {newer} has passes. To hide it from older clients:"
+        yield f"      # Older clients also get fields that only version {newer} has. To hide them:"
         yield "      # additional: { requests: refuse, responses: drop }"
         yield "      changes: []"
         yield from self._missing_operations(between)
@@ -213,8 +213,8 @@ class _Changes:
                 yield f"{{ use: {{ group: {name}{where} }} }},"
             if doubtful:
                 where = f", at: [{', '.join(map(flow, doubtful))}]" if any(doubtful) else ""
-                yield f"# TODO {', '.join(doubtful) or 'the body'}: an object of several kinds; add"
-                yield "# `when` with the field that names the kind: when: { field: F, is: V }"
+                yield f"# TODO {', '.join(doubtful) or 'the body'}: several schemas; add"
+                yield "# `when` with the field that distinguishes them: when: { field: F, is: V }"
                 yield f"# {{ use: {{ group: {name}{where} }} }},"
 
     def _differences(self, some: Sequence[Difference], prefix: str = "") -> Iterator[str]:

@@ -83,7 +83,7 @@ class Outline:
 
 
 def outlines(documents: Sequence[Given], mechanism: Mechanism | None) -> list[Outline]:
-    """Return the APIs of documents: those with one title, or with mostly the same paths."""
+    """Group documents into APIs by the same title and a common path, or by half of their paths."""
     apis: list[tuple[str, set[str], list[Given]]] = []
     for given in documents:
         name, paths = _api_name(given), {_unversioned(path) for path in _paths(given)}
@@ -143,8 +143,9 @@ def parse_mechanism(text: str) -> Mechanism:
     key = {"query": "name", "header": "name", "host": "name", "accept": "media_type"}.get(place)
     if key is None or not name:
         raise ValueError(
-            f"'{text}' is not a place of the version; write path, query:NAME, header:NAME,"
-            " host:v{version}.example.com or accept:application/vnd.example.v{version}+json"
+            f"--in {text}: requests cannot name the version there; write path, query:NAME,"
+            " header:NAME, host:v{version}.example.com or"
+            " accept:application/vnd.example.v{version}+json"
         )
     return Mechanism(f'{{ in: {place}, {key}: "{name}" }}')
 
@@ -191,7 +192,7 @@ def _in_path(some: Sequence[Given]) -> Mechanism | None:
 
 
 def _split(given: Given, index: int, counts: Counter[str]) -> list[str]:
-    """Return the versions in the paths of one document if they have common paths."""
+    """Return the labels in the paths of one document; none if the versions share few paths."""
     paths = [path.split("/") for path in _paths(given)]
     if not counts or sum(counts.values()) * 2 <= len(paths):
         return []
@@ -259,7 +260,7 @@ def _in_host(some: Sequence[Given]) -> Mechanism | None:
 
 
 def _labels(some: Sequence[Given], mechanism: Mechanism | None) -> list[str]:
-    """Return the labels of the versions: those of requests if documents name them."""
+    """Return the labels of the versions, from the first source with a unique label for each."""
     sources: list[Sequence[str | None]] = [
         [given.label for given in some],
         [_label_in_requests(given, mechanism) for given in some],
@@ -380,7 +381,7 @@ def _public(path: str, mechanism: Mechanism | None, label: str) -> str | None:
 
 
 def followed(data: Data, value: object) -> Data:
-    """Return the object at the end of references within a document; empty if there is none."""
+    """Resolve references within a document; return an empty mapping for a broken one."""
     for _ in range(32):
         if not (isinstance(value, Mapping) and isinstance(value.get("$ref"), str)):
             break

@@ -11,7 +11,7 @@ from tests.clients.calls.report import report
 
 BASE, MECHANISM, VERSION = sys.argv[1:]
 BY_HEADER = MECHANISM == "header"
-# PyGithub 1 names no version, and has neither of the pauses.
+# PyGithub 1 has none of these options.
 options = {"seconds_between_requests": 0, "seconds_between_writes": 0, "api_version": VERSION}
 known = inspect.signature(github.Github).parameters
 given = {name: value for name, value in options.items() if name in known}

@@ -193,7 +193,9 @@ def only_seen(document: Any) -> Any:
     ("written", "merged"),
     [(["a", "c"], ["a", "new", "c"]), (["c", "a"], ["c", "a", "new"]), (["c"], ["new", "c"])],
 )
-def test_elements_that_the_client_cannot_see_stay(written: list[str], merged: list[str]) -> None:
+def test_elements_that_the_client_cannot_see_are_kept(
+    written: list[str], merged: list[str]
+) -> None:
     base = {"lines": [{"id": one} for one in ("a", "new", "c")]}
     sent = {"lines": [{"id": one} for one in written]}
     made = merge(base, sent, WriteForm.DOCUMENT, BY_ID, only_seen, lambda document: document)
@@ -218,7 +220,7 @@ def test_a_strategic_merge_patch_is_merged_unless_it_has_lists_or_directives() -
 
 @FEW
 @given(jsons, jsons)
-def test_patches_lead_from_one_document_to_another(before: Any, after: Any) -> None:
+def test_a_generated_patch_changes_one_document_to_the_other(before: Any, after: Any) -> None:
     assert same(apply_json_patch(before, json_patch(before, after), refuse), after)
     try:
         patch = merge_patch(before, after, refuse)

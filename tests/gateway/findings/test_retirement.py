@@ -200,7 +200,7 @@ def test_the_verdict_is_unknown_if_counting_began_within_the_period() -> None:
     ("kind", "looked", "by", "mend"),
     [
         ("differences", "compared", "shadow", "shadow reset person 1 --why TEXT"),
-        ("violations", "checked", "schema", "use a shorter one afterwards"),
+        ("violations", "checked", "schema", "without the old violations"),
     ],
 )
 def test_differences_and_violations_prevent_retirement(
@@ -324,7 +324,7 @@ def test_the_printed_verdict_has_each_reason_with_its_remedy() -> None:
     head, first, remedy, *_ = sentence(judged(totals(("acme", 990)))).splitlines()
     assert head == "Version 1 of person cannot be retired yet:"
     assert first.startswith("  no       1 client called it in the last 30 days: acme at 1972-09-17")
-    assert remedy.startswith("           -> ask them to use another version; if one need not: ")
+    assert remedy.startswith("           -> ask them to use another version; if one may stay: ")
 
 
 @pytest.mark.parametrize(

@@ -169,7 +169,7 @@ async def test_a_client_can_be_set_aside_until_a_date(
     verdict = await judged(program, run, after=2)
     assert "2 clients called it" in verdict
     # The remedy of the verdict, with the name of each client as the verdict shows it.
-    assert "if one need not: usage set-aside CLIENT --why TEXT --until DATE" in verdict
+    assert "if one may stay: usage set-aside CLIENT --why TEXT --until DATE" in verdict
     for client in ("probe/1", "(anonymous)"):
         set_aside = "usage", "set-aside", client, "--why", "our own check", "--until", NEVER
         said = f"{client} is set aside until 2099-01-01T00:00:00Z: our own check\n"
@@ -194,7 +194,10 @@ async def test_a_client_can_be_set_aside_until_a_date(
         "probe/1 is not set aside\n",
         2,
     )
-    for until, problem in (("2020-01-01", "'until' is over"), ("soon", "'soon' is not a date")):
+    for until, problem in (
+        ("2020-01-01", "'until' is in the past"),
+        ("soon", "'soon' is not a date"),
+    ):
         set_aside = "usage", "set-aside", "acme", "--why", "x", "--until", until
         said, status = run(program, *set_aside)
         assert (problem in said, status) == (True, 2)

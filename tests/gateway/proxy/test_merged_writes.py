@@ -257,7 +257,7 @@ def test_if_match_of_the_client_must_match_the_document_that_is_read() -> None:
     assert orders.order["status"] == "a"
 
 
-def test_a_412_to_the_condition_of_the_client_passes_without_another_attempt() -> None:
+def test_a_412_to_the_condition_of_the_client_is_returned_without_a_retry() -> None:
     orders = Orders()
     tag = get(orders)
 

@@ -156,14 +156,14 @@ def test_an_ignored_location_covers_everything_below_it(
         ({"a": 1}, {"a": 2, "b": 2}, ["/a"]),
     ],
 )
-def test_only_members_that_are_added_to_objects_can_be_ignored_as_a_kind(
+def test_ignore_added_ignores_only_members_that_are_added_to_objects(
     old: object, new: object, found: list[str]
 ) -> None:
     known = IgnoredPlaces(added=True)
     assert [each.field for each in compare(body(old), body(new), known)] == found
 
 
-def test_two_urls_that_lead_a_client_to_the_same_place_are_equal() -> None:
+def test_two_urls_are_equal_if_they_are_mapped_to_the_same_public_url() -> None:
     def link(host: str) -> Callable[[str], str]:
         return lambda url: url.replace(f"http://{host}/", "https://api.test/v1/")
 

@@ -110,7 +110,7 @@ from tests.gateway.rules.rules import RULES, edited, loaded, report
         ),
         pytest.param(
             "a: 1\n---\na: 2\n",
-            "2:1: the file has a second document; keep one, without ---",
+            "2:1: the file has a second document; keep only one, without ---",
             id="two documents",
         ),
         pytest.param(

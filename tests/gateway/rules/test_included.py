@@ -58,15 +58,18 @@ def test_services_and_apis_of_all_files_are_served(main: Path) -> None:
         ),
         (
             "services: {}\nlimits: {}\n",
-            "teams/added.yaml:2:1: an included file has only services and apis; write the rest in",
+            "teams/added.yaml:2:1: an included file may only have services and apis; move the rest",
         ),
         (
             "\nservices: { orders: { targets: [] } }\n",
             "teams/orders.yaml:3:13: services.orders: occurs twice, first in line 2 of teams/added",
         ),
         ("apis: [\n", "teams/added.yaml:2:1: not YAML: while parsing a flow node"),
-        ("apis: {}\n---\napis: {}\n", "teams/added.yaml:2:1: the file has a second document; keep"),
-        ("- 1\n", "teams/added.yaml:1:1: an included file has only services and apis"),
+        (
+            "apis: {}\n---\napis: {}\n",
+            "teams/added.yaml:2:1: the file has a second document; keep only",
+        ),
+        ("- 1\n", "teams/added.yaml:1:1: an included file may only have services and apis"),
         (
             "services: { a: { targets: ['${X}'] } }",
             "teams/added.yaml:1:28: services.a.targets[0]: the",

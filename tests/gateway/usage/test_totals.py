@@ -311,7 +311,9 @@ def test_rejected_requests_do_not_displace_a_client(monkeypatch: pytest.MonkeyPa
     assert (others.served, others.rejected_at) == (0.0, 2.0)
 
 
-def test_a_client_keeps_a_row_while_operations_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_with_many_operations_does_not_displace_other_clients(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """A busy client with many operations must not hide the last use of another client."""
     monkeypatch.setattr(totals, "ROWS_AFTER_CUT", FEW)
     rows = TopClients()

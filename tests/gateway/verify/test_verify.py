@@ -473,7 +473,7 @@ def test_a_difference_in_several_operations_is_shown_at_the_first(tmp_path: Path
     ]
 
 
-def test_one_operation_can_be_verified(tmp_path: Path) -> None:
+def test_verify_can_be_limited_to_one_operation(tmp_path: Path) -> None:
     get = {"responses": {"200": body(thing(a=TEXT))}}
     documents = document(thing(a=TEXT), get=get), document(thing(a=NUMBER), get=get)
     (proof,) = outcomes(tmp_path, *documents, operation="GET /thing")

@@ -20,11 +20,11 @@ DEFAULT = "default: { field: channel, value: web }"
     ("writes", "mistake"),
     [
         ("writes: none", "writes"),
-        ("writes: { key: { 'prices.*.list': id } }", "members with any name; name each list"),
+        ("writes: { key: { 'prices.*.list': id } }", "the wildcard *; name each list"),
         ("writes: { key: { lines: 'a[].id' } }", "is not a field of the element"),
         ("writes: { key: { lines: [] } }", "key"),
-        ("writes: { read: 'POST /all/{id}' }", "not a GET of a path"),
-        ("writes: { read: 'GET /all/{id}?a=b' }", "not a GET of a path"),
+        ("writes: { read: 'POST /all/{id}' }", "not GET and a path"),
+        ("writes: { read: 'GET /all/{id}?a=b' }", "not GET and a path"),
         ("writes: { read: 'GET /all/{ix}' }", "no path captures 'ix'"),
         ("writes: { without_tag: maybe }", "without_tag"),
     ],
@@ -46,7 +46,7 @@ def test_writes_cannot_be_merged_together_with_changes_of_other_parts(place: str
 
 
 @pytest.mark.parametrize("key", ["lines", "'lines[]'", "'[]'", "'orders[].lines'"])
-def test_lists_have_the_names_of_fields_of_other_changes(key: str) -> None:
+def test_lists_are_named_like_the_fields_of_changes(key: str) -> None:
     writes = f"writes: {{ key: {{ {key}: [id, detail.size] }} }}"
     text = RULES.replace("WRITES", writes).replace("CHANGE", DEFAULT)
     snapshot = load(text.encode(), "gateway.yaml", {})

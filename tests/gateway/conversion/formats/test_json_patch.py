@@ -260,7 +260,7 @@ def test_changes_of_null_values_do_not_alter_the_path_of_an_array_element(
         ({"op": "add", "path": "/lines/1/tags/-", "value": "y"}, None),
     ],
 )
-def test_an_operation_on_an_element_adds_no_value_to_its_list(
+def test_an_operation_on_an_element_of_a_list_adds_no_value_of_add_value(
     older: dict[str, Any], newer: dict[str, Any] | None
 ) -> None:
     spelled = SpelledList("tags", "", "x")

@@ -43,8 +43,8 @@ def warned(folder: Path, conversion: str, versions: str = OLD, endpoint: str = "
 def warning(methods: str, *lost: str, old: int = 1, new: int = 2, path: str = ORDERS) -> str:
     return (
         f"warning: a {methods} to {path} by a client of version {old} destroys data of version"
-        f" {new}: {'; '.join(lost)}. Set writes: merge, let version {old} see it,"
-        f" as by keep: true, or refuse {methods} of version {old} here"
+        f" {new}: {'; '.join(lost)}. Set writes: merge, keep the field in version {old}"
+        f" (keep: true), or refuse {methods} of version {old} here"
     )
 
 

@@ -126,7 +126,8 @@ MECHANISMS = {
 def test_init_finds_versions_and_mechanism_in_the_documents(
     tmp_path: Path, older: object, newer: object, expected: tuple[Any, ...]
 ) -> None:
-    api = written(tmp_path, newer, older)["apis"]["pets"]  # the order of the arguments is no matter
+    # The order of the arguments does not matter.
+    api = written(tmp_path, newer, older)["apis"]["pets"]
 
     (endpoint,) = api["endpoints"]
     assert (*api["versions"], endpoint["path"], endpoint["version"]) == expected
@@ -341,7 +342,7 @@ def test_an_existing_file_is_never_overwritten(tmp_path: Path) -> None:
         (
             "--in cookie:v",
             document({}),
-            "'cookie:v' is not a place of the version; write path, query:NAME,",
+            "--in cookie:v: requests cannot name the version there; write path, query:NAME,",
         ),
     ],
 )
