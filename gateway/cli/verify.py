@@ -2,6 +2,7 @@
 
 import gc
 import os
+import time
 from argparse import ArgumentParser, Namespace
 
 from gateway.base.extras import install
@@ -34,6 +35,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Return 0 if all claims hold, 1 if a claim fails, 2 if the result is incomplete."""
+    started = time.monotonic()
     try:
         # This imports the libraries of the extra, which takes half a second.
         from gateway.cli.shared.verifying import verify_and_print
@@ -45,4 +47,4 @@ def run(arguments: Namespace) -> int:
         rules = load_file(path, os.environ)
     except ConfigError as error:
         raise ValueError(str(error)) from None  # exit status 2: no claim was tested
-    return verify_and_print(rules, path, arguments)
+    return verify_and_print(rules, path, arguments, started)

@@ -83,7 +83,7 @@ class Claim:
     unchanged: bool = False
 
 
-UnprovedKind = Literal["gap", "unchecked", "undocumented", "unmatched"]
+UnprovedKind = Literal["gap", "unchecked", "undocumented", "unlisted", "unmatched"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,8 @@ class Unproved:
     Attributes:
         kind: `gap` if the service's document lacks something that the client's version has;
             `unchecked` if the operation cannot be checked; `undocumented` for all operations of a
-            version without a document; `unmatched` if only the service's document has the
+            version without a document; `unlisted` for all operations if the time limit has passed
+            before their claims were listed; `unmatched` if only the service's document has the
             operation.
         status: the key of a response in the document; empty for the whole operation.
     """

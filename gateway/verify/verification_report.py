@@ -28,7 +28,7 @@ def text(results: Iterable[VerificationResult]) -> Iterator[str]:
                 allowed = f" (allowed: {printable(result.allowed)})" if result.allowed else ""
                 only = f"only version {about.service} has {named}{allowed}"
                 yield _line("+", result.operation, result.part, only)
-            case Unproved(kind="unchecked" | "undocumented"):
+            case Unproved(kind="unchecked" | "undocumented" | "unlisted"):
                 counts["not checked"] += 1
                 part = f"{MessagePart.RESPONSE.value} {result.status}" if result.status else ""
                 yield _line("-", result.operation, part, f"not checked: {result.reason}")
@@ -96,7 +96,7 @@ def json(results: Iterable[VerificationResult]) -> Iterator[str]:
 
 def is_incomplete(result: VerificationResult) -> bool:
     return isinstance(result, Unproven) or (
-        isinstance(result, Unproved) and result.kind == "undocumented"
+        isinstance(result, Unproved) and result.kind in ("undocumented", "unlisted")
     )
 
 

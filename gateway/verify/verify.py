@@ -16,7 +16,7 @@ from gateway.verify.openapi.examples import Examples, NoExamplesError
 from gateway.verify.openapi.openapi import Description
 from gateway.verify.openapi.shapes import ShapeCompiler
 from gateway.verify.proof import ClaimProof, Prover, Unproven
-from gateway.verify.time_limit import OutOfTimeError, check_time, end_after
+from gateway.verify.time_limit import OutOfTimeError, end_after, interrupted_at
 from gateway.verify.verification_report import VerificationResult
 from gateway.versions.version import Version
 
@@ -26,7 +26,8 @@ class VerifyOptions:
     """The options of `verify`.
 
     `operation` is a method and a path, as in `GET /orders/{id}`, in either version. The same `seed`
-    generates the same examples; `seconds` is None without a time limit.
+    generates the same examples; `seconds` is None without a time limit. `started` is the start
+    of the limit in monotonic seconds; None for the start of `verify`.
     """
 
     api: str | None = None
@@ -35,6 +36,7 @@ class VerifyOptions:
     seed: int = 0
     seconds: float | None = None
     operation: str | None = None
+    started: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,8 @@ class VerifyError(Exception):
 
 
 _OUT_OF_TIME = "the time limit has passed; increase --seconds"
+# The seconds after the time limit for loading the documents and listing their claims.
+_LISTING = 1.0
 _PARAMETER = re.compile(r"\{[^{}]*\}")
 
 Begins = Callable[[Claim, int, int], object]
@@ -84,36 +88,61 @@ def verify(
         raise VerifyError(f"{options.examples} examples prove nothing; use 1 or more")
     if options.seconds is not None and not options.seconds > 0:
         raise VerifyError(f"in {options.seconds:g} s, nothing is tested; give a time above 0")
-    end = end_after(options.seconds)
+    end = end_after(options.seconds, options.started)
     prover = Prover(Examples(options.examples, options.seed, end), end)
     pairs = list(_pairs(snapshot, options))
     if not pairs and options.between is not None:
         raise VerifyError(f"no API has versions {' and '.join(options.between)}; name two of one")
     if not pairs:
         raise VerifyError("no API here has conversions; there is nothing to verify")
-    documents = asyncio.run(fetch(_locations(pairs), folder))
+    locations = _locations(pairs)
+    try:
+        with interrupted_at(end + _LISTING):
+            documents = asyncio.run(fetch(locations, folder))
+    except OutOfTimeError:
+        yield from map(_unlisted, pairs)
+        return
     if options.operation is not None:
         _check_operation(options.operation, documents.values())
     for pair in pairs:
         if pair.undocumented is not None:
             yield pair.undocumented
-            continue
-        client, service = (
-            (version, documents[pair.api.schemas[version]])
-            for version in (pair.client, pair.service)
+        else:
+            yield from _of_pair(pair, documents, options, prover, begins)
+
+
+def _of_pair(
+    pair: VersionPair,
+    documents: Mapping[str, Description],
+    options: VerifyOptions,
+    prover: Prover,
+    begins: Begins,
+) -> Iterator[VerificationResult]:
+    client, service = (
+        (version, documents[pair.api.schemas[version]]) for version in (pair.client, pair.service)
+    )
+    try:
+        with interrupted_at(prover.end + _LISTING):
+            found = list(claims(pair.api, client, service))
+    except OutOfTimeError:
+        yield _unlisted(pair)
+        return
+    if all(isinstance(one, Unproved) and one.reason == NO_ENDPOINT for one in found):
+        raise VerifyError(
+            f"{pair.api.name}: {client[1].source} has none of the operations at its"
+            " endpoints; are upstream_path and servers right?"
         )
-        found = list(claims(pair.api, client, service))
-        if all(isinstance(one, Unproved) and one.reason == NO_ENDPOINT for one in found):
-            raise VerifyError(
-                f"{pair.api.name}: {client[1].source} has none of the operations at its"
-                " endpoints; are upstream_path and servers right?"
-            )
-        found = [one for one in found if _is_about(one.operation, options.operation)]
-        yield from _results(found, client[1].source, service[1].source, prover, begins)
-        if pair.client < pair.service:
-            for part in _additional(pair, client[1], service[1], end):
-                if _is_about(part.operation, options.operation):
-                    yield part
+    found = [one for one in found if _is_about(one.operation, options.operation)]
+    yield from _results(found, client[1].source, service[1].source, prover, begins)
+    if pair.client < pair.service:
+        for part in _additional(pair, client[1], service[1], prover.end):
+            if _is_about(part.operation, options.operation):
+                yield part
+
+
+def _unlisted(pair: VersionPair) -> Unproved:
+    versions = pair.client, pair.service
+    return Unproved("unlisted", pair.api.name, *versions, "all operations", _OUT_OF_TIME)
 
 
 def _results(
@@ -133,17 +162,19 @@ def _results(
 def _additional(
     pair: VersionPair, client: Description, service: Description, end: float
 ) -> Iterator[AdditionalParts | Unproved]:
-    shapes = []
+    found: list[AdditionalParts] = []
     try:
-        for version, described in ((pair.client, client), (pair.service, service)):
-            check_time(end)
-            compiler = ShapeCompiler(described.data, described.source, as_sent=True)
-            shapes.append((version, compiler.compile()))
-        for one in additional_parts(pair.api, *shapes):
-            check_time(end)
-            if one.part:  # claims list the operations
-                yield one
+        with interrupted_at(end):
+            shapes = [
+                (version, ShapeCompiler(one.data, one.source, as_sent=True).compile())
+                for version, one in ((pair.client, client), (pair.service, service))
+            ]
+            found.extend(additional_parts(pair.api, *shapes))
+        late = False
     except OutOfTimeError:
+        late = True
+    yield from (one for one in found if one.part)  # claims list the operations
+    if late:
         reason = f"what only version {pair.service} has: {_OUT_OF_TIME}"
         versions = pair.client, pair.service
         yield Unproved("unchecked", pair.api.name, *versions, "all operations", reason)
@@ -174,8 +205,8 @@ def _is_about(operation: str, wanted: str | None) -> bool:
 
 def _proven(claim: Claim, source: str, prover: Prover) -> ClaimProof | Unproven:
     try:
-        check_time(prover.end)
-        return prover.prove(claim)
+        with interrupted_at(prover.end):
+            return prover.prove(claim)
     except OutOfTimeError:
         return Unproven(claim, _OUT_OF_TIME)
     except NoExamplesError as error:

@@ -17,7 +17,7 @@ from gateway.verify.verify import VerifyError, VerifyOptions, verify
 _WIDTH = 79
 
 
-def verify_and_print(snapshot: Snapshot, path: Path, arguments: Namespace) -> int:
+def verify_and_print(snapshot: Snapshot, path: Path, arguments: Namespace, started: float) -> int:
     options = VerifyOptions(
         arguments.api,
         tuple(arguments.between) if arguments.between else None,
@@ -25,6 +25,7 @@ def verify_and_print(snapshot: Snapshot, path: Path, arguments: Namespace) -> in
         arguments.seed,
         arguments.seconds,
         arguments.operation,
+        started,
     )
     progress = _ProgressLine()
     results: list[VerificationResult] = []

@@ -34,6 +34,8 @@ from gateway.verify.openapi.validation import Validator
 from gateway.verify.time_limit import check_time
 
 _TRIES = 5_000
+# If some bodies of a schema were composed, the library generates this fraction of the usual number.
+_SUPPLEMENT = 10
 # The letters that replace other letters in smaller examples, in order of preference.
 _PLAIN = "aA0"
 
@@ -141,7 +143,7 @@ class Examples:
         self._count = count
         self._start = start
         self._end = end
-        self._values: dict[bytes, Sequence[object]] = {}
+        self._values: dict[tuple[bytes, int], Sequence[object]] = {}
 
     def of(self, schema: Schema, longest: int = SHORT) -> Iterator[object]:
         """Yield bodies that conform to a schema.
@@ -172,15 +174,20 @@ class Examples:
                     found.add(text)
                     yield body
         if allowed < tries / 4:  # few values conform to keywords that the composer ignores
-            yield from self.values(msgspec.json.encode(schema))
+            # The library takes up to half a second for a value of a union of large objects.
+            count = -(-self._count // _SUPPLEMENT) if found else self._count
+            yield from self._generated(msgspec.json.encode(schema), count)
 
     def values(self, text: bytes) -> Sequence[object]:
         """Return values of a schema, given as JSON, that the library has generated."""
-        if text not in self._values:
-            self._values[text] = self._generated(text)
-        return self._values[text]
+        return self._generated(text, self._count)
 
-    def _generated(self, text: bytes) -> Sequence[object]:
+    def _generated(self, text: bytes, count: int) -> Sequence[object]:
+        if (text, count) not in self._values:
+            self._values[text, count] = self._generate(text, count)
+        return self._values[text, count]
+
+    def _generate(self, text: bytes, count: int) -> Sequence[object]:
         bodies: list[object] = []
 
         def collect(case: schemathesis.Case[Any]) -> None:
@@ -190,7 +197,7 @@ class Examples:
         # Hypothesis does not shrink examples here: each step would generate a new example, whereas
         # `smallest` checks a smaller document directly against the schema.
         chosen = settings(
-            max_examples=self._count,
+            max_examples=count,
             database=None,
             deadline=None,
             phases=[Phase.generate],

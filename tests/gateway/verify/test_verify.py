@@ -3,15 +3,18 @@
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import pytest
 
 from gateway.rules.load import load
 from gateway.verify import verification_report
+from gateway.verify import verify as verify_module
 from gateway.verify.additional_parts import AdditionalParts
 from gateway.verify.claims import Claim, Unproved
 from gateway.verify.proof import ClaimProof, Finding, Unproven
+from gateway.verify.time_limit import OutOfTimeError
 from gateway.verify.verification_report import VerificationResult
 from gateway.verify.verify import Begins, VerifyError, VerifyOptions, verify
 
@@ -349,7 +352,10 @@ def test_a_claim_about_a_contradictory_schema_is_not_proven(tmp_path: Path) -> N
     assert isinstance(fits, ClaimProof)
 
 
-def test_claims_after_the_time_limit_are_listed_as_not_proven(tmp_path: Path) -> None:
+def test_claims_after_the_time_limit_are_listed_as_not_proven(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verify_module, "_LISTING", 60.0)
     documents = document(thing(a=TEXT)), document(thing(a=NUMBER))
     found = outcomes(tmp_path, *documents, seconds=1e-9)
     passed = "the time limit has passed; increase --seconds"
@@ -361,6 +367,27 @@ def test_claims_after_the_time_limit_are_listed_as_not_proven(tmp_path: Path) ->
     ]
     with pytest.raises(VerifyError, match="in 0 s, nothing is tested; give a time above 0"):
         outcomes(tmp_path, *documents, seconds=0)
+
+
+def out_of_time(*_: object) -> None:
+    raise OutOfTimeError
+
+
+@pytest.mark.parametrize(
+    ("phase", "runs"), [("fetch", lambda *_: sleep(60)), ("claims", out_of_time)]
+)
+def test_a_limit_that_passes_before_the_claims_are_listed_makes_the_result_incomplete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, phase: str, runs: Callable[..., None]
+) -> None:
+    monkeypatch.setattr(verify_module, phase, runs)
+    documents = document(thing(a=TEXT)), document(thing(a=NUMBER))
+    found = outcomes(tmp_path, *documents, seconds=0.01 if phase == "fetch" else 60)
+    passed = "not checked: the time limit has passed; increase --seconds"
+    assert list(verification_report.text(found))[1:] == [
+        f"  -      all operations                                {passed}",
+        "0 of 0 claims hold; not checked: 1",
+    ]
+    assert any(map(verification_report.is_incomplete, found))
 
 
 def test_the_callback_is_called_before_each_claim(tmp_path: Path) -> None:

@@ -63,6 +63,23 @@ def test_the_values_of_equal_schemas_are_generated_once(monkeypatch: pytest.Monk
     assert made == [day]
 
 
+def test_the_library_adds_few_examples_to_those_composed_of_a_union(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def generate(_: Examples, text: bytes, count: int) -> list[object]:
+        return ["of the library"] * count
+
+    def member(name: str, least: int) -> Schema:
+        one = {"type": "integer", "minimum": least}
+        return {"type": "object", "properties": {name: one}, "required": [name]}
+
+    monkeypatch.setattr(Examples, "_generate", generate)
+    # Each value that fits one of the first members fits the others, too.
+    found = [*Examples(20, 0).of({"oneOf": [*(member("a", n) for n in range(9)), member("b", 0)]})]
+    assert found.count("of the library") == 2
+    assert len(found) > 2
+
+
 def test_nested_arrays_in_examples_are_short() -> None:
     """With five elements at each level, examples had 35 kB."""
     schema: Schema = {"type": "string", "maxLength": 4}
