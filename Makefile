@@ -119,7 +119,7 @@ fuzz: $(VENV)/fuzz.stamp ## fuzz what reads bytes of strangers, SECONDS (60) eac
 # In a copy of the checkout, so that nothing compiled stands beside a source that is edited.
 compiled: $(VENV)/compile.stamp ## make a wheel whose hot modules are compiled; needs a C compiler
 	@rm -rf $(COMPILED) && mkdir -p $(COMPILED)/wheel
-	@git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents -t $(COMPILED)
+	@git ls-files -z --cached --others --exclude-standard | xargs -0 cp -d --parents -t $(COMPILED)
 	@$(PY) -m pip wheel --quiet --disable-pip-version-check --no-build-isolation --no-index --no-deps \
 		--wheel-dir $(COMPILED)/wheel .
 	@$(PY) stack/compile.py $(COMPILED)/wheel/*-none-any.whl $(COMPILED)/wheel 2>$(COMPILED)/compile.log || \
