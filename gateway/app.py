@@ -30,6 +30,7 @@ from gateway.rules.variables import names
 from gateway.store.local import LocalState
 from gateway.store.state import Membership, State, extra_missing
 from gateway.usage.delta import Admitted
+from gateway.verify.live.document_process import DocumentProcess
 from gateway.verify.live.documented_operations import DocumentedOperations
 
 # Seconds between two checks for events to notify webhooks of.
@@ -70,19 +71,39 @@ async def serve(settings: Settings, reloader: Reloader) -> None:
         load = settings.shadow_load
         buckets = TokenBuckets(shared_memory())
         state.add_debt = partial(_add_debt, reloader, buckets)
+        documents = DocumentProcess(reloader.folder, reloader.adopt)
         serving = Serving(
-            reloader, state.in_force, state.absorb, export.export, tasks, load, report, buckets
+            reloader,
+            state.in_force,
+            state.absorb,
+            export.export,
+            tasks,
+            load,
+            report,
+            buckets,
+            documents,
         )
+        serving.reloaded = documents.follow
 
         async def apply(overrides: Overrides) -> None:
             serving.apply(overrides)
 
         state.follow(apply, serving.set_ahead)
         unready = partial(_stopping, stop)
-        documented = serving.documented
-        operator = Operator(state, reloader, lambda: 1, unready, documented, failing.copy)
+        operator = Operator(
+            state,
+            reloader,
+            lambda: 1,
+            unready,
+            serving.documented,
+            failing.copy,
+            documents.problems,
+        )
         async with _admin(settings, operator, tasks) as admin:
             (listeners,) = _listeners(settings, reloader, 1)
+            documents.follow(reloader.latest)
+            tasks.start("documents", documents.run)
+            tasks.start("document_files", documents.read)
             await serving.serve(
                 listeners,
                 stop,
@@ -104,8 +125,14 @@ async def supervise(settings: Settings, reloader: Reloader, count: int) -> None:
     def unready() -> str | None:
         return _stopping(stop) or (None if supervisor.ready else "no worker is ready")
 
+    async def adopt(location: str, document: bytes) -> str:
+        problem = await reloader.adopt(location, document)
+        supervisor.share_document(reloader.in_force, location)
+        return problem
+
     async with _state(settings, reloader) as (state, tasks):
-        documented = DocumentedOperations(reloader.folder)
+        documents = DocumentProcess(reloader.folder, adopt)
+        documented = DocumentedOperations(documents)
         operator = Operator(
             state,
             reloader,
@@ -113,6 +140,7 @@ async def supervise(settings: Settings, reloader: Reloader, count: int) -> None:
             unready,
             documented,
             lambda: supervisor.failing_targets,
+            documents.problems,
         )
         async with _admin(settings, operator, tasks) as admin:
             listeners = _listeners(settings, reloader, count)
@@ -125,6 +153,7 @@ async def supervise(settings: Settings, reloader: Reloader, count: int) -> None:
                 tasks,
                 state.absorb,
                 export.export,
+                documents,
                 reloader.in_force,
                 state.in_force,
                 state.unheard,
@@ -132,11 +161,15 @@ async def supervise(settings: Settings, reloader: Reloader, count: int) -> None:
             )
 
             async def pass_on() -> None:
-                async for _ in reloader.changes():
+                async for rules in reloader.changes():
                     supervisor.reload(reloader.in_force)
+                    documents.follow(rules)
 
             state.follow(supervisor.apply, supervisor.set_ahead)
             await supervisor.start()
+            documents.follow(reloader.latest)
+            tasks.start("documents", documents.run)
+            tasks.start("document_files", documents.read)
             _announce(listeners[0], reloader, admin=admin, workers=count)
             reload = tasks.start("reload", pass_on)
             await stop.wait()

@@ -791,27 +791,35 @@ OTHERS: Mapping[str, Sequence[Bound]] = {
             "none: they are samples",
         ),
         Bound(
-            "responses that wait for validation",
+            "messages of a process that wait for validation",
             "fixed",
-            "{count verify.live.sampling:_QUEUE}; {size verify.live.sampling:_BYTES}; "
-            "{size verify.live.sampling:_LARGEST} each",
-            "not validated",
-            "`gateway_unchecked_total`",
+            "{count verify.live.document_jobs:_MOST}; {size verify.live.document_jobs:_MOST_BYTES};"
+            " a response {size verify.live.sampling:_LARGEST}, a request"
+            " {size verify.live.document_jobs:_LARGEST}",
+            "a write replaces a read; not validated",
+            "`gateway_unchecked_total`; for shadows `gateway_shed_total`",
         ),
         Bound(
-            "the bytes of an OpenAPI document that a serving process loads",
+            "memory of the [document process](processes.md#the-document-process)",
             "fixed",
-            "1 MiB of JSON, 128 KiB of YAML",
-            "it is not loaded; nothing is validated; `check` warns",
-            "`gateway_unchecked_total`, the log: `check_failed`",
+            "{size verify.live.document_jobs:MOST_MEMORY}",
+            "it ends and is started again; after two attempts, the document is not used for an hour",
+            "the log: `document_process_ended`, `check_failed`",
         ),
         Bound(
-            "an OpenAPI document that `verify` or `check` loads: its bytes, values, depth",
+            "processor time of the document process for one message or document",
+            "fixed",
+            "{seconds verify.live.document_jobs:LONGEST}",
+            "the same",
+            "the log: `document_process_ended`, `check_failed`",
+        ),
+        Bound(
+            "an OpenAPI document: its bytes, values, depth",
             "fixed",
             "{size base.files:MAX_BYTES}, {count verify.openapi.document_source:_MOST}, "
             "{count verify.openapi.document_source:_DEEPEST}",
-            "refused",
-            "none: the command prints it",
+            "not used; commands refuse it",
+            "the log: `check_failed`",
         ),
         Bound(
             "points of the curve of a gate",

@@ -26,6 +26,7 @@ from gateway.store.local import LocalState
 from gateway.store.state import Membership
 from gateway.verify.live.documented_operations import DocumentedOperations
 from tests.gateway.authority import Authority
+from tests.gateway.documents import LocalDocuments
 from tests.gateway.kit import ROOT, start_program
 from tests.gateway.operating import admin_of
 from tests.transcript import Reader, section, steps
@@ -128,7 +129,8 @@ class Rules:
 def operator() -> Operator:
     rules = Rules(load_file(ROOT / "gateway.yaml", {}))
     state = LocalState(Membership("a", lambda: rules.latest, lambda: "hash"))
-    return Operator(state, rules, lambda: 1, lambda: None, DocumentedOperations(ROOT))
+    documented = DocumentedOperations(LocalDocuments(ROOT))
+    return Operator(state, rules, lambda: 1, lambda: None, documented)
 
 
 def test_every_path_of_the_admin_port_is_listed(operator: Operator) -> None:

@@ -28,6 +28,15 @@ def without_authority(link: str) -> str:
     return link if browser_authority(link) is None else f"/.{link}"
 
 
+def without_secrets(url: str) -> str:
+    """Return a URL without its user, password and query; other strings are returned unchanged."""
+    scheme, separator, rest = url.partition("://")
+    if not separator:
+        return url
+    authority, slash, path = rest.partition("?")[0].partition("/")
+    return f"{scheme}://{authority.rpartition('@')[2]}{slash}{path}"
+
+
 def parameter_values(query: str | None, name: str) -> tuple[str, ...]:
     """Return all values of a parameter, form-decoded (WHATWG URL, section 5.1).
 

@@ -1,6 +1,5 @@
 """The command `usage`: prints the usage of versions, and whether a version can be retired."""
 
-import asyncio
 import os
 from argparse import SUPPRESS, ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
@@ -28,7 +27,7 @@ from gateway.findings.retirement import WITHIN, Verdict, sentence, verdict
 from gateway.process.settings import Settings
 from gateway.rules.load import load_file
 from gateway.usage.history import HistoryQuery, Resolution
-from gateway.verify.live.documented_operations import DocumentedOperations
+from gateway.verify.live.documented_operations import operation_list, operations_of
 
 HELP = "show which clients call which version, and whether it can be retired"
 
@@ -172,9 +171,12 @@ def _retire_stored(arguments: Namespace, settings: Settings) -> Verdict:
     key = _version_key(arguments.retire, arguments.api, rules.labels)
     check_known(key, rules)
     view, overrides, _ = read_stored(arguments.state)
-    folder = settings.config.absolute().parent
-    documents = DocumentedOperations(folder, patience=15.0, serves=False)
-    documented = asyncio.run(documents.find(rules, key))
+    job = operation_list(rules, key)
+    # Imported here, since no other kind of usage reads a document.
+    from gateway.verify.live.document_child import DocumentWork
+
+    result = None if job is None else DocumentWork(settings.config.absolute().parent).result(job)
+    documented = None if result is None else operations_of(result)
     within = arguments.within or WITHIN
     return verdict(key, view, rules, overrides, within=within, documented=documented)
 

@@ -6,7 +6,7 @@ first needs it.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
 from functools import partial
 from typing import Final, NamedTuple
@@ -114,33 +114,48 @@ _shape = msgspec.json.Decoder(Shape).decode
 
 
 class DocumentedVersion:
-    """The operations that the document of a version describes, found by method and path.
+    """A version whose document is needed.
 
     Attributes:
-        router: The operations by path and method; None until the document is loaded. Messages then
-            pass unchanged.
-        fill: Adds a document that is loaded later; None if no document is awaited.
-        reserved: The query parameters that the gateway reads itself, which are never additional.
+        loaded: The document; None until it is loaded. Messages then pass unchanged. A later version
+            of the document replaces it.
     """
 
-    __slots__ = ("__weakref__", "_known", "fill", "reserved", "router", "shapes", "version")
+    __slots__ = ("loaded", "version")
 
     def __init__(self, version: Version) -> None:
         self.version = version
-        self.router: Router[dict[str, OperationShapes]] | None = None
-        self.shapes: Sequence[msgspec.Raw] = ()
-        self.fill: Callable[[DocumentShapes], None] | None = None
-        self.reserved: frozenset[str] = frozenset()
+        self.loaded: LoadedDocument | None = None
+
+
+class LoadedDocument:
+    """The operations that the document of a version describes, found by method and path.
+
+    Attributes:
+        reserved: The query parameters that the gateway reads itself, which are never additional.
+    """
+
+    __slots__ = ("_known", "reserved", "router", "shapes", "version")
+
+    def __init__(
+        self,
+        version: Version,
+        shapes: Sequence[msgspec.Raw],
+        router: Router[dict[str, OperationShapes]],
+        reserved: frozenset[str],
+    ) -> None:
+        self.version = version
+        self.shapes = shapes
+        self.router = router
+        self.reserved = reserved
         self._known: dict[int, Shape] = {}
 
     def find(self, method: str, path: str) -> OperationShapes | None:
-        found = None if self.router is None else self.router.find(path)
-        if found is None:
-            return None
-        return found[0].get(method)
+        found = self.router.find(path)
+        return None if found is None else found[0].get(method)
 
     def methods(self, path: str) -> list[str]:
-        found = None if self.router is None else self.router.find(path)
+        found = self.router.find(path)
         return [] if found is None else list(found[0])
 
     def shape(self, number: int) -> Shape:
@@ -257,7 +272,7 @@ class MessageFilter:
 
     def __init__(
         self,
-        document: DocumentedVersion,
+        document: LoadedDocument,
         operation: OperationShapes,
         policy: AdditionalPolicy,
         response: int | None,

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from gateway.base.headers import HeaderFields
 from gateway.conversion.additional import (
     ANY,
-    DocumentedVersion,
+    LoadedDocument,
     MessageFilter,
     OperationShapes,
 )
@@ -46,7 +46,7 @@ _PATCH = "PATCH"
 _OTHER_METHOD, _SUCCESS, _OTHER_STATUS = "", 299, 0
 _OK, _CREATED = 200, 201  # the most frequent statuses, precomputed to speed up the lookup
 _NO_ERRORS = frozenset({101, *range(300, 400)})  # statuses that mean neither success nor error
-Documented = Mapping[Version, tuple[DocumentedVersion, OperationShapes]]
+Documented = Mapping[Version, tuple[LoadedDocument, OperationShapes]]
 """The documents of the older versions, with the operation of one request in each of them."""
 # Body conversions that already exist. The key has the `id()` of each link.
 _Made = dict[tuple[int, ...], "BodyConversion | None"]

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from gateway.conversion.additional import DocumentedVersion, OperationShapes
+from gateway.conversion.additional import LoadedDocument, OperationShapes
 from gateway.conversion.chain import Conversion
 from gateway.conversion.conversion_error import ConversionError, ErrorPlace
 from gateway.conversion.message import QueryStep
@@ -51,9 +51,7 @@ class OperationPath(NamedTuple):
     meant: str | None = None
 
 
-FindDocumented = Callable[
-    [Version, str, str | None], tuple[DocumentedVersion, OperationShapes] | None
-]
+FindDocumented = Callable[[Version, str, str | None], tuple[LoadedDocument, OperationShapes] | None]
 """Finds the operation of a request in the document of a version, by its method and path there.
 
 Without a path, the request has the path of its endpoint."""
@@ -93,7 +91,7 @@ def find_operation_path(
     choices: list[OperationChoice] = []
     query_steps: list[QueryStep] = []
     substitute: Substitute | None = None
-    documented: dict[Version, tuple[DocumentedVersion, OperationShapes]] = {}
+    documented: dict[Version, tuple[LoadedDocument, OperationShapes]] = {}
     for version_step in request.version_steps:
         before, added = lines, []
         found, target, substitute = _found(

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from gateway.base.overrides import Overrides, VersionKey
+from gateway.base.urls import without_secrets
 from gateway.findings.conditions import Finding
 from gateway.findings.formatting import moment_text, period_text, plural, sentence
 from gateway.findings.notifications import FailingWebhook
@@ -48,6 +49,7 @@ class Situation:
         changes: the audit log, latest entry last. It is needed only if an operator has set a
             cutover or paused brownouts.
         certificates: the expiry of each certificate in seconds since 1970, by its file.
+        documents: what is wrong with OpenAPI documents, by location.
     """
 
     now: float
@@ -68,6 +70,7 @@ class Situation:
     webhooks: Sequence[FailingWebhook] = ()
     services: Sequence[FailingService] = ()
     certificates: Mapping[str, float] = field(default_factory=dict)
+    documents: Mapping[str, str] = field(default_factory=dict)
 
 
 def action_items(seen: Situation) -> list[ActionItem]:
@@ -79,6 +82,7 @@ def action_items(seen: Situation) -> list[ActionItem]:
         *_cutovers(seen),
         *_sunsets(seen),
         *_brownouts(seen),
+        *_documents(seen),
         *_violations(seen),
         *_retirable(seen),
     ]
@@ -280,6 +284,13 @@ def _refuses(window: WindowOccurrence, now: float) -> str:
     lasts = "" if window.ends == inf else f" for {period_text(window.ends - window.begins)}"
     begins = moment_text(window.begins)
     return f"will refuse {window.percent:g}% of its requests from {begins}{lasts}"
+
+
+def _documents(seen: Situation) -> Iterator[ActionItem]:
+    for location, problem in seen.documents.items():
+        text = sentence(f"it cannot be used: {problem}")
+        reason = f"{text} Until then, no message is validated against it."
+        yield _item(Finding.DOCUMENT_UNUSABLE, without_secrets(location), reason)
 
 
 def _violations(seen: Situation) -> Iterator[ActionItem]:

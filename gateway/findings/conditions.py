@@ -46,6 +46,7 @@ class Finding(Enum):
     GATE_NEAR_LIMIT = "Gate near its limit", "soon", "warn", "See the gates", "#cutover"
     STEP_STUCK = "Step waits", "soon", "warn", "See the gates", "#cutover"
     SUNSET_NEAR = "Sunset is near", "soon", "warn", "See who calls", "#callers", "sunset.near"
+    DOCUMENT_UNUSABLE = "Document unusable", "soon", "warn", "See the metrics", "/metrics"
     SCHEMA_VIOLATED = "Schema violated", "soon", "warn", "See the verdict", "#retire"
     CUTOVER_PAUSED = "Cutover paused", "soon", "info", "Clear the cutover", "#cutover"
     BROWNOUTS_PAUSED = "Brownouts paused", "soon", "info", "Resume the brownouts", "#brownouts"

@@ -40,6 +40,7 @@ class Operator:
 
     Attributes:
         unready: returns why the gateway cannot serve requests, or None if it can.
+        problems: what is wrong with OpenAPI documents, by location.
         webhooks: whether each webhook fails, by name. Empty unless this gateway sends
             notifications.
     """
@@ -50,6 +51,7 @@ class Operator:
     unready: Callable[[], str | None]
     documented: DocumentedOperations
     targets: Callable[[], list[FailingTarget]] = list
+    problems: Mapping[str, str] = field(default_factory=dict)
     curves: GateCurves = field(default_factory=GateCurves)
     webhooks: dict[str, bool] = field(default_factory=dict)
 

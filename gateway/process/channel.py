@@ -1,6 +1,7 @@
 """The channel between a worker and its supervisor.
 
-The worker sends counts; the supervisor sends the configuration and overrides.
+The worker sends counts, and jobs for the document process (`MessageCheck`, `OperationList`) one at
+a time; the supervisor sends the configuration, overrides and results of jobs (`JobResult`).
 """
 
 import asyncio
@@ -14,6 +15,7 @@ from gateway.base.span import Span
 from gateway.observe import log
 from gateway.observe.failing_targets import FailingTarget
 from gateway.usage.delta import Delta
+from gateway.verify.live.document_jobs import JobResult, MessageCheck, OperationList
 
 _LENGTH = 4
 # The maximum bytes that wait in the channel, so that a hanging supervisor does not fill a worker's
@@ -63,6 +65,14 @@ class LoadRules(msgspec.Struct, tag=True, frozen=True):
 
     content: bytes
     files: Mapping[str, bytes]
+    documents: Mapping[str, bytes] = {}
+
+
+class DocumentCompiled(msgspec.Struct, tag=True, frozen=True):
+    """To the worker: an OpenAPI document that the configuration needs; arguments of `adopt`."""
+
+    location: str
+    document: bytes
 
 
 class ApplyOverrides(msgspec.Struct, tag=True, frozen=True):
@@ -107,6 +117,10 @@ ChannelMessage = (
     | Alive
     | Applied
     | LoadRules
+    | DocumentCompiled
+    | MessageCheck
+    | OperationList
+    | JobResult
     | ApplyOverrides
     | SetClock
     | KeysFetched

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from gateway.base.daemon_thread import in_daemon_thread
 from gateway.base.files import Stamp, stamp
 from gateway.base.mistakes import ConfigError, Issue
+from gateway.base.urls import without_secrets
 from gateway.findings.refused_rules import RefusedRules
 from gateway.http.certificates import outdated, validities
 from gateway.observe import log
@@ -46,10 +47,15 @@ _RELOADS_A_COLLECTION = 8
 
 
 class Loaded(NamedTuple):
-    """A loaded configuration: its text, and the contents of the files that it names."""
+    """A loaded configuration: its text, and the contents of the files that it names.
+
+    Attributes:
+        documents: the compiled OpenAPI documents that it needs, by location.
+    """
 
     content: bytes
     files: Mapping[str, bytes]
+    documents: Mapping[str, bytes] = {}
 
 
 class Reloader:
@@ -96,6 +102,9 @@ class Reloader:
         self._files: dict[Path, Stamp] = {}
         self._included: dict[Path, Stamp] = {}
         self._seen = self._stamps()
+        self._documents: Mapping[str, bytes] = {}
+        self._wrong: dict[str, str] = {}  # what is wrong with these documents
+        self._filling = asyncio.Lock()
         self.content = b""
         self.former: bytes | None = None
         self.since = time.time()
@@ -110,7 +119,17 @@ class Reloader:
 
     @property
     def in_force(self) -> Loaded:
-        return Loaded(self.content, self.latest.files.contents)
+        return Loaded(self.content, self.latest.files.contents, self._documents)
+
+    async def adopt(self, location: str, document: bytes) -> str:
+        """Use a compiled document from now on; return what is wrong with it."""
+        async with self._filling:
+            if self._documents.get(location) != document:
+                self._documents = {**self._documents, location: document}
+                fill = partial(_filled, self.latest, {location: document})
+                self._wrong |= {location: "", **await in_daemon_thread(fill)}
+        log.event("document_loaded", location=without_secrets(location))
+        return self._wrong.get(location, "")
 
     def reload(self, given: Loaded | None = None) -> None:
         """Reload the files even if they are unchanged, or load the given configuration instead."""
@@ -128,7 +147,7 @@ class Reloader:
             try:
                 with _NoCollection():
                     # In a thread, since requests continue while a large file is loaded.
-                    async with asyncio.timeout(_LONGEST_LOAD) as limit:
+                    async with self._filling, asyncio.timeout(_LONGEST_LOAD) as limit:
                         if given is None:
                             content = await in_daemon_thread(self._read)
                         else:
@@ -150,6 +169,10 @@ class Reloader:
             else:
                 self._look_at(self.latest.files.stamps)
                 self._adopt(content)
+                needed = {api.schemas[one] for api in self.latest.apis for one in api.documents}
+                self._documents = {
+                    location: one for location, one in self._documents.items() if location in needed
+                }
                 self.loaded += 1
                 if self._interval is not None:  # in a worker, its supervisor warns
                     _warn(self._first, self.latest)
@@ -163,11 +186,13 @@ class Reloader:
                     _collect()
 
     def _build(self, content: bytes, given: Loaded | None) -> Snapshot:
-        # A supervisor has already checked the configuration that it passes to workers. The OpenAPI
-        # documents may have changed since then.
         source, folder = str(self._path), self.folder
-        documents, files = given is None, None if given is None else given.files
-        rules = load(content, source, self.environment, folder, documents=documents, files=files)
+        files = None if given is None else given.files
+        rules = load(content, source, self.environment, folder, documents=False, files=files)
+        # The documents known so far are used until the document process has read them again.
+        if given is not None:
+            self._documents = given.documents
+        self._wrong = _filled(rules, self._documents)
         if (
             given is None
         ):  # here, in a thread: the library for it takes a tenth of a second to import
@@ -289,6 +314,15 @@ def _collect() -> None:
     gc.unfreeze()
     gc.collect()
     gc.freeze()
+
+
+def _filled(rules: Snapshot, documents: Mapping[str, bytes]) -> dict[str, str]:
+    if not documents:
+        return {}
+    # Imported here, since few gateways need documents for conversions.
+    from gateway.verify.documented_versions import fill_documents
+
+    return fill_documents(rules, documents)
 
 
 def _warn_of_unchecked(rules: Snapshot) -> None:

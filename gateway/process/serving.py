@@ -29,9 +29,10 @@ from gateway.proxy.record import Exchange, Recorder
 from gateway.proxy.request_trace import RequestTraces, spans
 from gateway.proxy.shadows import Load, Shadows, time_used
 from gateway.rollout.cutover import percent_in_force
+from gateway.routing.snapshot import Snapshot
 from gateway.usage.delta import Deliver
 from gateway.usage.operations import OperationIndexes
-from gateway.verify.live.contracts import Contracts
+from gateway.verify.live.document_jobs import JobQueue
 from gateway.verify.live.documented_operations import DocumentedOperations
 from gateway.verify.live.sampling import Sampling
 
@@ -53,6 +54,7 @@ class Serving:
 
     Attributes:
         share_keys: called with the arguments of `KeySet.report` after keys are fetched.
+        reloaded: called with each new configuration after it is in force.
     """
 
     def __init__(
@@ -65,21 +67,20 @@ class Serving:
         shadow_load: float,
         report: ReportTargets,
         buckets: TokenBuckets,
+        documents: JobQueue,
     ) -> None:
         loop = asyncio.get_running_loop()
         self._reloader = reloader
         self._tasks = tasks
-        self.documented = DocumentedOperations(reloader.folder)
+        self.documented = DocumentedOperations(documents)
         indexes = OperationIndexes(self.documented.find)
         self._recorder = Recorder(loop, deliver, self._observe, indexes)
         self._export = export
         batch: WriteBatch = []
         self._pool = Pool(self._recorder.count, batch, log.look_up)
-        self._contracts = Contracts(reloader.folder)
-        self._sampling = Sampling(self._contracts, self._recorder)
+        self._sampling = Sampling(documents, self._recorder)
         load = Load(time_used(), shadow_load)
-        validate = self._contracts.validate
-        self._shadows = Shadows(self._pool, self._recorder, validate, load, self._trace)
+        self._shadows = Shadows(self._pool, self._recorder, documents.validate, load, self._trace)
         begin, record = self._recorder.begin, self._recorder.add
         traces = RequestTraces(partial(self._recorder.count, "spans_dropped", "rate"))
         limiter = RateLimiter(buckets, monotonic, self._recorder.count, self._recorder.admit)
@@ -94,6 +95,7 @@ class Serving:
             self._refused_handshake,
         )
         self.share_keys: Callable[[KeySet, bytes, float], None] = lambda *_: None
+        self.reloaded: Callable[[Snapshot], None] = lambda _: None
         self._logged = 0.0  # the time of the last logged handshake failure
         self._server.listeners = {each.address: each for each in self._pipeline.snapshot.listen}
         self._other_listeners: dict[int, tuple[str, socket.socket]] = {}
@@ -136,13 +138,11 @@ class Serving:
             other.fileno(): (each.address, other) for each in listeners for other in each.others
         }
         following = self._tasks.start("reload", self._follow)
-        sampling = self._tasks.start("sampling", self._sampling.run)
         watching = self._tasks.start("targets", partial(self._watch.run, self._services))
         announce()
         await stop.wait()
 
         following.stop()
-        sampling.stop()
         watching.stop()
         self._checks.stop()
         for acceptor in acceptors:
@@ -210,7 +210,7 @@ class Serving:
             self._pool.follow(snapshot.services.values())
             self._follow_keys()
             self._check_health()
-            self._contracts.forget()
+            self.reloaded(snapshot)
             endpoints = [*former.router]
             del former
             while endpoints:  # freeing 10,000 endpoints at once takes 50 ms and more

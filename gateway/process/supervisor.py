@@ -27,6 +27,7 @@ from gateway.process.channel import (
     Channel,
     ChannelMessage,
     Counted,
+    DocumentCompiled,
     FailingTargets,
     KeysFetched,
     LoadRules,
@@ -39,6 +40,8 @@ from gateway.process.listening import BUCKETS, CHANNEL, LISTENERS, UNHEARD, List
 from gateway.process.reloader import Loaded
 from gateway.process.running import LongTask, Tasks
 from gateway.usage.delta import Deliver
+from gateway.verify.live.document_jobs import JobResult, MessageCheck, OperationList
+from gateway.verify.live.document_process import DocumentProcess
 
 # A worker that dies within _YOUNG seconds is replaced after a wait that doubles each time. All
 # values are in seconds.
@@ -95,6 +98,7 @@ class Supervisor:
         tasks: Tasks,
         deliver: Deliver,
         export: Callable[[Sequence[Span]], object],
+        documents: DocumentProcess,
         rules: Loaded,
         overrides: Overrides,
         unheard: Path | None,
@@ -106,6 +110,7 @@ class Supervisor:
         self._tasks = tasks
         self._deliver = deliver
         self._export = export
+        self._documents = documents
         self._rules = LoadRules(*rules)
         self._overrides = ApplyOverrides(0, overrides)
         self._clock = SetClock(0.0)
@@ -136,6 +141,12 @@ class Supervisor:
     def reload(self, rules: Loaded) -> None:
         self._rules = LoadRules(*rules)
         _send(self._running.values(), self._rules)
+
+    def share_document(self, rules: Loaded, location: str) -> None:
+        """Send a compiled document, which `rules` already contain, to all workers."""
+        self._rules = LoadRules(*rules)
+        message = DocumentCompiled(location, rules.documents[location])
+        _send(self._running.values(), message)
 
     def set_ahead(self, seconds: float) -> None:
         """Set by how many seconds the store's clock, which dates refer to, is ahead."""
@@ -252,11 +263,21 @@ class Supervisor:
                     worker.failing = targets
                 case Applied(number=number):
                     await worker.set_applied(number)
+                case MessageCheck() | OperationList():
+                    result = self._documents.ask(message)
+                    result.add_done_callback(partial(_answer, worker))
                 case KeysFetched(url=url, discover=discover):
                     # A worker that starts uses these keys, and fetches them again at once.
                     self._keys[url, discover] = replace(message, seconds=0.0)
                     _send((each for each in self._running.values() if each is not worker), message)
-                case LoadRules() | ApplyOverrides() | SetClock() | OrphanedListeners():
+                case (
+                    LoadRules()
+                    | DocumentCompiled()
+                    | JobResult()
+                    | ApplyOverrides()
+                    | SetClock()
+                    | OrphanedListeners()
+                ):
                     raise AssertionError("a message of the supervisor came up")
         # No change has to wait for a worker that has ended; its replacement gets the current
         # overrides.
@@ -291,6 +312,10 @@ class Supervisor:
                 each.own.fileno() for index in self._orphaned for each in self._listeners[index]
             ]
             _send((self._running[index] for index in self._ready), OrphanedListeners(numbers))
+
+
+def _answer(worker: _RunningWorker, result: "asyncio.Future[JobResult]") -> None:
+    worker.channel.send(result.result())
 
 
 def _send(workers: Iterable[_RunningWorker], *messages: ChannelMessage) -> None:

@@ -22,6 +22,7 @@ from gateway.process.channel import (
     ApplyOverrides,
     Channel,
     Counted,
+    DocumentCompiled,
     FailingTargets,
     KeysFetched,
     LoadRules,
@@ -36,6 +37,14 @@ from gateway.process.running import Tasks, on_hangup, run_with, stop_on_signals
 from gateway.process.serving import Serving
 from gateway.process.settings import Settings
 from gateway.usage.delta import Delta
+from gateway.verify.live.document_jobs import (
+    NOT_DONE,
+    JobQueue,
+    JobResult,
+    MessageCheck,
+    OperationList,
+    resolve,
+)
 
 # The supervisor hangs if it leaves _UNANSWERED heartbeats unanswered. After it has answered
 # _IN_TIME heartbeats in time, it has also stored the counts that were delayed.
@@ -107,6 +116,8 @@ class Worker:
         self._end = socket.socket(fileno=int(environment[CHANNEL]))
         mark = environment.get(UNHEARD)
         self._watchdog = SupervisorWatchdog(None if mark is None else Path(mark))
+        self.documents = JobQueue()
+        self._result: asyncio.Future[JobResult] | None = None  # of the job that was sent last
 
     async def join(self) -> tuple[Loaded, Overrides, float]:
         """Open the channel; return the initial configuration, overrides and clock difference."""
@@ -114,7 +125,7 @@ class Worker:
         first = [await self._channel.receive() for _ in range(3)]
         match first:
             case [LoadRules() as rules, ApplyOverrides() as overrides, SetClock() as clock]:
-                return Loaded(rules.content, rules.files), overrides.overrides, clock.seconds
+                return _loaded(rules), overrides.overrides, clock.seconds
             case _:
                 raise _SupervisorLostError
 
@@ -136,6 +147,21 @@ class Worker:
     def report_targets(self, failing: list[FailingTarget]) -> None:
         self._channel.send(FailingTargets(failing))
 
+    async def pass_on_jobs(self) -> None:
+        """Send the waiting jobs to the document process of the gateway, one at a time."""
+        while True:
+            if self._result is not None:  # of a job during which an earlier call was cancelled
+                await asyncio.wait([self._result])
+            job, future = await self.documents.next()
+            assert isinstance(job, MessageCheck | OperationList)
+            self._result = asyncio.get_running_loop().create_future()
+            try:
+                self._channel.send(job)
+                await asyncio.wait([self._result])
+                resolve(future, self._result.result())
+            finally:
+                resolve(future, NOT_DONE)  # if this call is cancelled
+
     def share_keys(self, keys: KeySet, document: bytes, seconds: float) -> None:
         self._channel.send(KeysFetched(keys.url, keys.discover, document, seconds))
 
@@ -145,6 +171,7 @@ class Worker:
         apply: Callable[[Overrides], None],
         set_ahead: Callable[[float], None],
         stand_in: Callable[[list[int]], Awaitable[None]],
+        adopt: Callable[[str, bytes], None],
     ) -> None:
         """Dispatch the supervisor's messages; return when the supervisor has ended.
 
@@ -156,8 +183,13 @@ class Worker:
         """
         while (message := await self._channel.receive()) is not None:
             match message:
-                case LoadRules(content=content, files=files):
-                    load(Loaded(content, files))
+                case LoadRules():
+                    load(_loaded(message))
+                case DocumentCompiled(location=location, document=document):
+                    adopt(location, document)
+                case JobResult():
+                    assert self._result is not None
+                    resolve(self._result, message)
                 case ApplyOverrides(number=number, overrides=overrides):
                     apply(overrides)
                     self._channel.send(Applied(number))
@@ -169,12 +201,24 @@ class Worker:
                     await stand_in(listeners)
                 case Alive():
                     self._watchdog.answered()
-                case Ready() | Counted() | Traced() | FailingTargets() | Applied():
+                case (
+                    Ready()
+                    | Counted()
+                    | Traced()
+                    | FailingTargets()
+                    | Applied()
+                    | MessageCheck()
+                    | OperationList()
+                ):
                     raise AssertionError("a message of workers came down")
         self._watchdog.end()
 
     async def leave(self) -> None:
         await self._channel.close()
+
+
+def _loaded(rules: LoadRules) -> Loaded:
+    return Loaded(rules.content, rules.files, rules.documents)
 
 
 def run() -> int:
@@ -195,18 +239,35 @@ async def work(settings: Settings) -> None:
     load, report = settings.shadow_load, worker.report_targets
     buckets = TokenBuckets(int(os.environ[BUCKETS]))
     serving = Serving(
-        reloader, in_force, worker.deliver, worker.trace, tasks, load, report, buckets
+        reloader,
+        in_force,
+        worker.deliver,
+        worker.trace,
+        tasks,
+        load,
+        report,
+        buckets,
+        worker.documents,
     )
     serving.share_keys = worker.share_keys
     serving.set_ahead(ahead)
 
     async def listen() -> None:
         set_ahead, stand_in = serving.set_ahead, serving.stand_in
-        await worker.listen(reloader.reload, serving.apply, set_ahead, stand_in)
+        await worker.listen(reloader.reload, serving.apply, set_ahead, stand_in, adopt)
         stop.set()
+
+    def adopt(location: str, document: bytes) -> None:
+        # Not awaited, since a reload may be in progress.
+        adopting = asyncio.create_task(reloader.adopt(location, document))
+        tasks_of_documents.add(adopting)
+        adopting.add_done_callback(tasks_of_documents.discard)
+
+    tasks_of_documents = set[asyncio.Task[str]]()
 
     tasks.start("channel", listen)
     tasks.start("alive", worker.report_alive)
+    tasks.start("documents", worker.pass_on_jobs)
     await serving.serve(worker.listeners, stop, settings.grace, worker.report_ready)
     tasks.stop()
     await worker.leave()

@@ -371,7 +371,8 @@ def merge_bodies(
     to_client, to_service = partial(convert, 0), partial(convert, 1)
     written = json_body.parse_exactly(sent)
     made = merge(document, written, form, write.rule.keys, to_client, to_service)
-    known, path = plan.route.written, plan.target.partition("?")[0]
+    written_by, path = plan.route.written, plan.target.partition("?")[0]
+    known = None if written_by is None else written_by.loaded
     operation = None if known is None else known.find(asked, path)
     if known is None or operation is None:
         return made

@@ -186,6 +186,8 @@ class Shadows:
         self.trace = trace
         self._waiting: deque[_Case] = deque()
         self._running: set[asyncio.Task[None]] = set()
+        # Validations that wait for the document process, whose queue bounds them.
+        self._validating: set[asyncio.Task[None]] = set()
         self._next: asyncio.Handle | None = None
         self._given_way: dict[VersionKey, int] = {}
 
@@ -230,7 +232,7 @@ class Shadows:
     def close(self) -> None:
         self._count_given_way()
         self._waiting.clear()
-        for task in self._running:
+        for task in self._running | self._validating:
             task.cancel()
 
     def show(self, rule: VersionShadow, difference: Difference) -> dict[str, str]:
@@ -266,7 +268,7 @@ class Shadows:
                 # In a context of its own: unfit values of a shadow are not those of a client.
                 compare = case.compare(time.monotonic())
                 task = asyncio.get_running_loop().create_task(compare, context=Context())
-                self._running.add(task)
+                (self._validating if case.validates else self._running).add(task)
                 task.add_done_callback(self._done)
                 break
         self.load.waits(len(self._waiting))
@@ -274,6 +276,7 @@ class Shadows:
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
+        self._validating.discard(task)
         self._go_on()
 
 
@@ -336,6 +339,10 @@ class _Case:
         else:
             self.shed(lost)
 
+    @property
+    def validates(self) -> bool:
+        return self._mode is VALIDATE
+
     async def compare(self, made: float) -> None:
         longest = asyncio.timeout(_LONGEST)
         try:
@@ -357,7 +364,7 @@ class _Case:
         other = self._plan.repeated
         assert other is not None
         body = None if request.body is None else self._body.whole()
-        if self._mode is VALIDATE:
+        if self.validates:
             if isinstance(other, Refusal):
                 refused: Sequence[RefusedField] = (unconverted(other.fault),)
             else:

@@ -20,7 +20,12 @@ from gateway.base.errors import (
 )
 from gateway.base.headers import BOUNDED_METHODS, FieldLines, is_final_recipient
 from gateway.base.request import ANONYMOUS_CONTEXT, RequestContext, RequestHead
-from gateway.conversion.additional import Additional, DocumentedVersion, OperationShapes
+from gateway.conversion.additional import (
+    Additional,
+    DocumentedVersion,
+    LoadedDocument,
+    OperationShapes,
+)
 from gateway.conversion.chain import Conversion
 from gateway.conversion.conversion_error import Beside, ConversionError, ErrorPlace
 from gateway.conversion.message import Message, request_message
@@ -489,12 +494,13 @@ def find_documented(
     version: Version,
     method: str,
     path: str | None = None,
-) -> tuple[DocumentedVersion, OperationShapes] | None:
+) -> tuple[LoadedDocument, OperationShapes] | None:
     """Return the document of a version with the operation of a request; None if it has none.
 
     `path` is the path of the request in that version, if its operation has a path of its own.
     """
-    document = documents.get(version)
+    known = documents.get(version)
+    document = None if known is None else known.loaded
     if document is None:
         return None
     if path is None:
@@ -527,8 +533,9 @@ def _undocumented(
 ) -> Fault | None:
     """Return the fault for an operation that the document of the client's version lacks."""
     first = None if route.request is None else next(iter(route.request.version_steps), None)
-    document = None if first is None else (route.documents or {}).get(first.source)
-    if first is None or document is None or document.router is None or method == "OPTIONS":
+    known = None if first is None else (route.documents or {}).get(first.source)
+    document = None if known is None else known.loaded
+    if first is None or document is None or method == "OPTIONS":
         return None
     policy = first.additional(method, None)
     if policy is None or policy.requests is not Additional.REFUSE:

@@ -131,7 +131,7 @@ def _compile(
         check_documents(snapshot.apis, folder, mistakes)
         if not mistakes.found and any(api.documents for api in snapshot.apis):
             # Imported here, since most gateways never read a document.
-            from gateway.verify.documented_versions import load_documents
+            from gateway.verify.document_loading import load_documents
 
             load_documents(snapshot, folder, mistakes)
     if mistakes.found:

@@ -14,8 +14,8 @@ import msgspec
 
 from gateway.conversion.additional import (
     CLOSED,
-    DocumentedVersion,
     DocumentShapes,
+    LoadedDocument,
     OperationShapes,
 )
 from gateway.conversion.chain import BodyConversion, Conversion, compose
@@ -28,7 +28,7 @@ from gateway.conversion.media_filter import JSON_MEDIA
 from gateway.conversion.parameter_change import LINK, QUERY, parse_query
 from gateway.conversion.version_step import VersionLink
 from gateway.routing.snapshot import Api
-from gateway.verify.documented_versions import fill_document, located_operations, service_path
+from gateway.verify.documented_versions import loaded_document, located_operations, service_path
 from gateway.verify.located_operation import LocatedOperation, find_operation
 from gateway.verify.openapi.openapi import statuses_of
 from gateway.versions.version import Version
@@ -71,9 +71,9 @@ def additional_parts(
     ladder, about = tuple(api.versions.values()), (api.name, client[0], service[0])
     up = compose(ladder, api.links, client[0], service[0]).of_request(JSON_MEDIA)
     down = compose(ladder, api.links, service[0], client[0]).of_request(JSON_MEDIA)
-    known = {version: DocumentedVersion(version) for version in (client[0], service[0])}
-    for version, shapes in (client, service):
-        fill_document(api, known[version], shapes)
+    known = {
+        version: loaded_document(api, version, shapes) for version, shapes in (client, service)
+    }
     allowed = next((link.allow_loss for link in up.links if link.allow_loss), "")
     walk, reached = _Walk(known[client[0]], known[service[0]]), set[int]()
     for ours, path in _at_endpoints(api, *client):
@@ -130,8 +130,8 @@ class _Body(NamedTuple):
 class _Walk:
     """Compares the shapes of two documents; each pair of shapes is compared once."""
 
-    older: DocumentedVersion
-    newer: DocumentedVersion
+    older: LoadedDocument
+    newer: LoadedDocument
     compared: set[tuple[int, int]] = field(default_factory=set)
     named: frozenset[str] = frozenset()
 

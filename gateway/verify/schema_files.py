@@ -33,10 +33,11 @@ def check_documents(apis: "Iterable[Api]", folder: Path, mistakes: Mistakes) -> 
             location = api.schemas.get(version, "http://")
             if not location.startswith(("http://", "https://")):
                 at = ("apis", api.name, "versions", label, "schema")
-                mistakes.attempt(partial(_check, folder, location), *at)
+                mistakes.attempt(partial(check_file, folder, location), *at)
 
 
-def _check(folder: Path, location: str) -> None:
+def check_file(folder: Path, location: str) -> None:
+    """Raise ValueError if a file cannot be read or is not OpenAPI 3."""
     try:
         text = read_regular(folder / location)
     except (OSError, ValueError) as error:

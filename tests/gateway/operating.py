@@ -14,6 +14,7 @@ from gateway.process.reloader import Reloader
 from gateway.store.local import LocalState
 from gateway.store.state import Membership
 from gateway.verify.live.documented_operations import DocumentedOperations
+from tests.gateway.documents import LocalDocuments
 from tests.gateway.kit import rules
 
 MakeOperator = Callable[[str], Operator]
@@ -25,7 +26,8 @@ def make_operator(folder: Path, text: str) -> Operator:
     path.write_text(text + rules(1).replace('"2": { service: s }', brownout))
     reloader = Reloader(path, {})
     state = LocalState(Membership("a", lambda: reloader.latest, lambda: "hash"))
-    return Operator(state, reloader, lambda: 1, lambda: None, DocumentedOperations(folder))
+    documented = DocumentedOperations(LocalDocuments(folder))
+    return Operator(state, reloader, lambda: 1, lambda: None, documented)
 
 
 PARTS: Mapping[str, Load] = {

@@ -92,5 +92,6 @@ async def next_items(
             webhooks=[*known.failing(webhooks)],
             services=operator.failing_services(),
             certificates=operator.certificate_expiries(),
+            documents=operator.problems,
         )
     )

@@ -54,7 +54,6 @@ def check_conversions(
         parts = config.apis[api.name].parts(api)
         _look_up_fields(api, parts, documents, mistakes)
         warn_of_additional(api, parts, documents, mistakes)
-    _warn_of_large(snapshot, documents, mistakes)
     prove_examples(config, snapshot.apis, mistakes)
     if mistakes.found:
         issues = [rules.issue(mistake.location, mistake.text) for mistake in mistakes.found]
@@ -74,19 +73,6 @@ def _look_up_fields(
     warn_of_left_out(api, parts, located, mistakes)
     warn_of_overwriting(api, parts, located, mistakes)
     warn_of_refusals(api, parts, located, mistakes)
-
-
-def _warn_of_large(snapshot: Snapshot, documents: DocumentFolder, mistakes: Mistakes) -> None:
-    for api in snapshot.apis:
-        used = set()
-        for version in api.versions.values():
-            for route in snapshot.routes((api.name, str(version))):
-                used.add(None if route.check is None else route.check.schema)
-                used.add(None if route.shadow is None else route.shadow.rule.document)
-        for version, location in api.schemas.items():
-            if location in used and location in documents.too_large:
-                at = ("apis", api.name, "versions", str(version), "schema")
-                mistakes.warn(f"warning: {documents.too_large[location]}", *at)
 
 
 _READING = frozenset({"GET", "HEAD"})

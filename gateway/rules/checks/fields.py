@@ -21,14 +21,12 @@ from gateway.conversion.version_step import MessageKind, VersionLink
 from gateway.routing.snapshot import Api
 from gateway.verify.located_operation import LocatedOperation, find_operation, locate
 from gateway.verify.openapi.body_fields import BodyFields, Presence
-from gateway.verify.openapi.document_source import SERVING
 from gateway.verify.openapi.document_source import read as read_description
 from gateway.verify.openapi.openapi import (
     Description,
     DocumentError,
     Operation,
     StatusGroups,
-    TooLargeError,
 )
 from gateway.versions.version import Version
 
@@ -308,7 +306,6 @@ def _key(name: str, place: str) -> str:
 
 class DocumentFolder:
     def __init__(self, folder: Path) -> None:
-        self.too_large: dict[str, TooLargeError] = {}
         self._folder = folder
         self._known: dict[str, Description | DocumentError] = {}
 
@@ -316,7 +313,7 @@ class DocumentFolder:
         if location not in self._known:
             try:
                 content = read_regular(self._folder / location)
-                self._known[location] = self._read(content, location)
+                self._known[location] = read_description(content, location)
             except DocumentError as error:
                 self._known[location] = error
             except OSError as error:
@@ -326,13 +323,6 @@ class DocumentFolder:
         if isinstance(known, DocumentError):
             raise known
         return known
-
-    def _read(self, content: bytes, location: str) -> Description:
-        try:
-            return read_description(content, location, SERVING)
-        except TooLargeError as error:
-            self.too_large[location] = error
-            return read_description(content, location)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,23 +1,24 @@
 """Contracts: OpenAPI documents against which live messages are validated."""
 
-import asyncio
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import count
+from types import SimpleNamespace
+from typing import cast
 from urllib.parse import parse_qsl, unquote
 
 import msgspec
 
+from gateway.base.path_templates import Template, parse_template
 from gateway.conversion.formats import placeholders
 from gateway.conversion.formats.body_format import BodyFormat, described, is_in_ranges
-from gateway.conversion.schema import Schema
+from gateway.conversion.schema import Schema, definitions, reachable
 from gateway.http import content_coding
-from gateway.proxy.replay import TrialRequest
 from gateway.rollout.differences import RefusedField
 from gateway.routing.snapshot import Endpoint
-from gateway.verify.live.answer_sample import AnswerSample
+from gateway.verify.live.document_jobs import DocumentedEndpoint, MessageCheck
 from gateway.verify.located_operation import LocatedOperation, locate
-from gateway.verify.openapi.document_source import SERVING, fetch
-from gateway.verify.openapi.openapi import Description, DocumentError, Operation, TooLargeError
+from gateway.verify.openapi.openapi import Description, Operation
 from gateway.verify.openapi.validation import Validator
 from gateway.verify.part_conversion import parameters_of, schema_of
 from gateway.versions.version import Version
@@ -25,64 +26,90 @@ from gateway.versions.version import Version
 # The maximum size in bytes of a decoded request body, and of a decoded response body.
 _LARGEST = 1024 * 1024
 _LARGEST_ANSWER = 256 * 1024
+# The maximum number of component schemas in the validators of one document. A validator takes up to
+# 16 KB for each component that its schema refers to, directly or through others.
+_MOST_COMPONENTS = 12_000
 
 
 class Contract:
     def __init__(self, description: Description) -> None:
         self._description = description
-        self._located: dict[tuple[str, Version | None], list[LocatedOperation]] = {}
-        self._validators: dict[tuple[str, str, str], Validator | None] = {}
+        self._located: dict[tuple[DocumentedEndpoint, str], list[LocatedOperation]] = {}
+        # The least recently used first, each with its number of components.
+        self._validators: dict[tuple[str, str, str], tuple[Validator | None, int]] = {}
+        self._components = 0
 
-    def violations(self, sample: AnswerSample) -> list[tuple[str, str]] | None:
-        """Return the fields that violate the schema, each with the violated keyword of JSON Schema.
+    def operations(
+        self, endpoints: Sequence[DocumentedEndpoint], version: str
+    ) -> list[tuple[str, str, str, str | None]]:
+        """Return the fields of each DocumentedOperation; its public paths as text."""
+        served = {one.path: _endpoint(one, version) for one in endpoints if one.serves}
+        return [
+            (
+                located.operation.method,
+                located.operation.path,
+                path,
+                _public(served[path].template, captures),
+            )
+            for located in locate(served.values(), cast(Version, version), self._description)
+            for path, captures in located.captures.items()
+        ]
 
-        The result is None if the document has no schema for the response. A body that is not JSON
-        is the field `body` with the keyword `json`; an undeclared media type is `body` with the
-        keyword `content`; an undeclared success status is a field such as `status 204` with the
-        keyword `status`.
+    def violations(self, message: MessageCheck) -> list[tuple[str, str, str]] | None:
+        """Return the violations of a message: field, keyword of JSON Schema, and reason.
+
+        The result is None if the document has no schema for a response.
         """
-        operation = self._operation(
-            sample.endpoint, sample.route.version, sample.method, sample.target
-        )
-        if operation is None or sample.status == 206:  # Partial Content
+        if message.status is not None:
+            return self._response_violations(message, message.status)
+        return [*self._refused(message)]
+
+    def _response_violations(
+        self, sample: MessageCheck, status: int
+    ) -> list[tuple[str, str, str]] | None:
+        """Return the violations of a response, without reasons.
+
+        A body that is not JSON is the field `body` with the keyword `json`; an undeclared media
+        type is `body` with the keyword `content`; an undeclared success status is a field such as
+        `status 204` with the keyword `status`.
+        """
+        operation = self._operation(sample)
+        if operation is None or status == 206:  # Partial Content
             return None
-        key = operation.key(sample.status)
-        if key is None and sample.status < 300 and operation.succeeds:
-            return [(f"status {sample.status}", "status")]
-        validator = self._validator(operation, str(key), operation.response(sample.status))
+        key = operation.key(status)
+        if key is None and status < 300 and operation.succeeds:
+            return [(f"status {status}", "status", "")]
+        validator = self._validator(operation, str(key), operation.response(status))
         if validator is None:
             return None
-        fields, body, _ = sample.answer
+        fields, body = sample.fields, sample.body or b""
         body_format, codings, encoding = described(fields)
         if body_format is not BodyFormat.JSON:
             ranges = _ranges(operation.answer_types[str(key)])
             declared = "*/*" in ranges or is_in_ranges(fields, ranges)
-            return None if declared else [("body", "content")]
+            return None if declared else [("body", "content", "")]
         if encoding is not None:
             return None
         try:
             document = _parsed(_decoded(body, codings, _LARGEST_ANSWER))
         except msgspec.DecodeError:
-            return [("body", "json")]
+            return [("body", "json", "")]
         except content_coding.ContentCodingError:
             return None
-        return [(each.field, each.keyword) for each in validator.violations(document)]
+        return [(each.field, each.keyword, "") for each in validator.violations(document)]
 
-    def refusals(self, request: TrialRequest) -> list[RefusedField]:
-        operation = self._operation(
-            request.endpoint, request.version, request.method, request.target
-        )
+    def _refused(self, request: MessageCheck) -> Iterator[RefusedField]:
+        operation = self._operation(request)
         if operation is None:
             reason = f"{self._description.source} has no {request.method} here"
-            return [RefusedField("operation", "operation", reason)]
-        return [
-            *self._refused_path(operation, request),
-            *self._refused_query(operation, request),
-            *self._refused_headers(operation, request),
-            *self._refused_body(operation, request),
-        ]
+            yield RefusedField("operation", "operation", reason)
+            return
+        yield from self._refused_path(operation, request)
+        yield from self._refused_query(operation, request)
+        yield from self._refused_headers(operation, request)
+        yield from self._refused_body(operation, request)
 
-    def _refused_path(self, operation: Operation, request: TrialRequest) -> Iterator[RefusedField]:
+    def _refused_path(self, operation: Operation, request: MessageCheck) -> Iterator[RefusedField]:
         path = request.target.partition("?")[0]
         if not operation.takes(path):  # the document has another path prefix
             return
@@ -92,15 +119,15 @@ class Contract:
         lines = [(name, unquote(raw)) for name, raw in operation.captured(path) if name in known]
         # The server's path may also have parameters, which are not part of this path.
         present = {**schema, "required": []}
-        yield from self._refused(operation, "path", present, parameters_of(lines, schema))
+        yield from self._refused_part(operation, "path", present, parameters_of(lines, schema))
 
-    def _refused_query(self, operation: Operation, request: TrialRequest) -> Iterator[RefusedField]:
+    def _refused_query(self, operation: Operation, request: MessageCheck) -> Iterator[RefusedField]:
         schema = schema_of(operation.parameters, "query")
         lines = parse_qsl(request.target.partition("?")[2], keep_blank_values=True)
-        yield from self._refused(operation, "query", schema, parameters_of(lines, schema))
+        yield from self._refused_part(operation, "query", schema, parameters_of(lines, schema))
 
     def _refused_headers(
-        self, operation: Operation, request: TrialRequest
+        self, operation: Operation, request: MessageCheck
     ) -> Iterator[RefusedField]:
         # OpenAPI ignores definitions of these three header fields (OpenAPI 3.1.0, section
         # 4.8.12.1).
@@ -117,9 +144,9 @@ class Contract:
             for name, value in request.fields
         ]
         named = [(name, value) for name, value in lines if name in known]
-        yield from self._refused(operation, "header", schema, parameters_of(named, schema))
+        yield from self._refused_part(operation, "header", schema, parameters_of(named, schema))
 
-    def _refused_body(self, operation: Operation, request: TrialRequest) -> Iterator[RefusedField]:
+    def _refused_body(self, operation: Operation, request: MessageCheck) -> Iterator[RefusedField]:
         if not request.body:
             if operation.body_required:
                 yield RefusedField("body", "required", "is missing, but required")
@@ -134,7 +161,7 @@ class Contract:
         except (msgspec.DecodeError, content_coding.ContentCodingError) as error:
             yield RefusedField("body", "json", f"is not JSON: {error}")
             return
-        yield from self._refused(operation, "", operation.request, document)
+        yield from self._refused_part(operation, "", operation.request, document)
 
     def _refused_form(
         self, operation: Operation, body: bytes, codings: list[bytes]
@@ -150,9 +177,9 @@ class Contract:
             return
         lines = parse_qsl(text, keep_blank_values=True)
         document = parameters_of(lines, operation.form)
-        yield from self._refused(operation, "form", operation.form, document)
+        yield from self._refused_part(operation, "form", operation.form, document)
 
-    def _refused(
+    def _refused_part(
         self, operation: Operation, part: str, schema: Schema, document: object
     ) -> Iterator[RefusedField]:
         validator = self._validator(operation, part, schema)
@@ -168,24 +195,31 @@ class Contract:
         self, operation: Operation, part: str, schema: Schema | None
     ) -> Validator | None:
         key = (operation.method, operation.path, part)
-        if key not in self._validators:
-            self._validators[key] = None  # an invalid schema is reported only once
-            if schema is not None:
-                self._validators[key] = Validator(schema)
-        return self._validators[key]
+        found = self._validators.pop(key, None)
+        if found is None:
+            self._validators[key] = None, 0  # an invalid schema is reported only once
+            if schema is None:
+                found = None, 0
+            else:
+                found = Validator(schema), len(definitions(reachable(schema)))
+            self._components += found[1]
+        self._validators[key] = found
+        while self._components > _MOST_COMPONENTS and len(self._validators) > 1:
+            self._components -= self._validators.pop(next(iter(self._validators)))[1]
+        return found[0]
 
-    def _operation(
-        self, endpoint: Endpoint, version: Version | None, method: str, target: str
-    ) -> Operation | None:
-        key = (endpoint.template.text, version)
+    def _operation(self, message: MessageCheck) -> Operation | None:
+        method, key = message.method, (message.endpoint, message.version)
+        endpoint = _endpoint(*key)
         if key not in self._located:
-            self._located[key] = locate((endpoint,), version, self._description)
+            served = (endpoint,) if message.endpoint.serves else ()
+            self._located[key] = locate(served, cast(Version, message.version), self._description)
         operations = [
             located.operation
             for located in self._located[key]
             if located.captures and located.operation.method == method
         ]
-        path = target.partition("?")[0]
+        path = message.target.partition("?")[0]
         if not operations:  # the operation may have a different path in each version
             operations = [each for each in self._description.operations if each.method == method]
             operations = [operation for operation in operations if operation.takes(path)]
@@ -195,6 +229,20 @@ class Contract:
         if len(operations) > 1 or endpoint.template.segments[-1].tail:
             operations = [operation for operation in operations if operation.takes(path)]
         return min(operations, key=lambda operation: operation.path.count("{"), default=None)
+
+
+def _public(template: Template, captures: Mapping[str, str]) -> str | None:
+    """Return the paths of requests for an operation; None if they cannot be written.
+
+    Args:
+        captures: what the captures of the endpoint match, with `{}` for each parameter.
+    """
+    number = count()
+    try:
+        filled = template.fill({"version": "{}", **captures})
+        return parse_template(re.sub(r"\{\}", lambda _: f"{{p{next(number)}}}", filled)).text
+    except (KeyError, ValueError):  # such as two parameters in one segment
+        return None
 
 
 def _parsed(body: bytes) -> object:
@@ -209,10 +257,10 @@ def _ranges(types: Iterable[str]) -> frozenset[str]:
     return frozenset(each.partition(";")[0].strip().lower() for each in types)
 
 
-def load_contract(location: str, folder: Path) -> tuple[Contract | None, str, bool]:
-    """Return a contract; or None, the reason, and whether the document is too large."""
-    try:
-        description = asyncio.run(fetch([location], folder, SERVING))[location]
-    except DocumentError as error:
-        return None, str(error), isinstance(error, TooLargeError)
-    return Contract(description), "", False
+def _endpoint(one: DocumentedEndpoint, version: str) -> Endpoint:
+    """Return what `locate` reads of an endpoint."""
+    upstream = None if one.upstream_path is None else parse_template(one.upstream_path)
+    routes = {version: SimpleNamespace(upstream_path=upstream)}
+    template = parse_template(one.path)
+    found = SimpleNamespace(template=template, methods=one.methods, selector=None, routes=routes)
+    return cast(Endpoint, found)

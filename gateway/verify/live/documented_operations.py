@@ -1,20 +1,22 @@
 """The operations in a version's OpenAPI document, with the endpoints of the gateway."""
 
 import asyncio
-import re
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import count
-from pathlib import Path
 
 from gateway.base.overrides import VersionKey
-from gateway.base.path_templates import Template, parse_template
-from gateway.routing.snapshot import Endpoint, Snapshot
+from gateway.base.path_templates import parse_template
+from gateway.routing.snapshot import Snapshot
 from gateway.usage.operations import Documented, DocumentedOperation
+from gateway.verify.live.document_jobs import (
+    JobQueue,
+    JobResult,
+    OperationList,
+    documented_endpoint,
+)
 
-# The seconds until the next attempt after a document could not be loaded.
-_PAUSE = 60.0
+# The seconds until the next attempt after a document could not be used.
+_PAUSE = 20.0
 
 
 @dataclass(slots=True)
@@ -24,12 +26,10 @@ class DocumentedOperations:
     Attributes:
         patience: the maximum time to wait for a document, in seconds. Loading continues after that
             time.
-        serves: whether the process serves requests. Such a process does not load large documents.
     """
 
-    folder: Path
+    documents: JobQueue
     patience: float = 1.0
-    serves: bool = True
     _rules: Snapshot | None = None
     _known: dict[VersionKey, tuple["asyncio.Task[Documented]", float]] = field(default_factory=dict)
 
@@ -45,51 +45,35 @@ class DocumentedOperations:
         loading, until = self._known.get(key, (None, 0.0))
         failed = loading is not None and loading.done() and loading.result() is None
         if loading is None or (failed and time.monotonic() >= until):
-            # In a thread: parsing a large document takes a second.
-            loading = asyncio.create_task(asyncio.to_thread(_read, rules, key, self))
+            loading = asyncio.create_task(self._load(rules, key))
             self._known[key] = loading, time.monotonic() + _PAUSE
         await asyncio.wait([loading], timeout=self.patience)
         return loading.result() if loading.done() else None
 
+    async def _load(self, rules: Snapshot, key: VersionKey) -> Documented:
+        # In threads: an API may have thousands of endpoints and operations.
+        job = await asyncio.to_thread(operation_list, rules, key)
+        if job is None:
+            return None
+        return await asyncio.to_thread(operations_of, await self.documents.ask(job))
 
-def _read(rules: Snapshot, key: VersionKey, source: DocumentedOperations) -> Documented:
-    label = key[1]
+
+def operation_list(rules: Snapshot, key: VersionKey) -> OperationList | None:
     api = next((api for api in rules.apis if api.name == key[0]), None)
-    version = None if api is None else api.versions.get(label)
+    version = None if api is None else api.versions.get(key[1])
     if api is None or version is None or version not in api.schemas:
         return None
-    # Imported here, since most gateways never read a document. This saves 0.5 MB.
-    from gateway.verify.located_operation import locate
-    from gateway.verify.openapi.document_source import SERVING, fetch
-    from gateway.verify.openapi.openapi import DocumentError
+    endpoints = [documented_endpoint(one, version) for one in api.endpoints]
+    return OperationList(api.schemas[version], key[1], endpoints)
 
-    location, bound = api.schemas[version], SERVING if source.serves else None
-    try:
-        description = asyncio.run(fetch([location], source.folder, bound))[location]
-    except DocumentError:
+
+def operations_of(result: JobResult) -> Documented:
+    """Return the result of an OperationList."""
+    if not result.done:
         return None
-    endpoints = {endpoint.template.text: endpoint for endpoint in api.endpoints}
     return frozenset(
         DocumentedOperation(
-            located.operation.method,
-            located.operation.path,
-            text,
-            _public(endpoints[text], captures),
+            method, path, endpoint, None if public is None else parse_template(public)
         )
-        for located in locate(api.endpoints, version, description)
-        for text, captures in located.captures.items()
+        for method, path, endpoint, public in result.operations
     )
-
-
-def _public(endpoint: Endpoint, captures: Mapping[str, str]) -> Template | None:
-    """Return the paths of requests for an operation; None if they cannot be written.
-
-    Args:
-        captures: what the captures of the endpoint match, with `{}` for each parameter.
-    """
-    number = count()
-    try:
-        filled = endpoint.template.fill({"version": "{}", **captures})
-        return parse_template(re.sub(r"\{\}", lambda _: f"{{p{next(number)}}}", filled))
-    except (KeyError, ValueError):  # such as two parameters in one segment
-        return None

@@ -1,7 +1,6 @@
 """Functions that load OpenAPI documents from files and URLs."""
 
 import asyncio
-import errno
 import json
 import math
 import os
@@ -10,14 +9,13 @@ import ssl
 from collections.abc import Iterable
 from itertools import accumulate
 from pathlib import Path
-from typing import NamedTuple
 
 import aiohttp
 import msgspec
 import yaml
 
 from gateway.base.files import MAX_BYTES, read_regular
-from gateway.verify.openapi.openapi import Description, DocumentError, TooLargeError
+from gateway.verify.openapi.openapi import Description, DocumentError
 from gateway.verify.schema_files import is_utf_16
 
 # The maximum number of values. A value takes up to 300 bytes, and aliases in YAML can multiply
@@ -33,38 +31,17 @@ _UNCODED = {"Accept-Encoding": "identity"}
 _TIMEOUT = aiohttp.ClientTimeout(total=10)
 
 
-class DocumentBound(NamedTuple):
-    """The maximum size of a document: bytes of JSON, and bytes of YAML."""
-
-    json: int
-    yaml: int
-
-
-SERVING = DocumentBound(2**20, 2**17)
-"""The bound in a process that serves requests. Requests pause while a document is parsed. The
-measured pauses at this size are 25 ms for JSON and 45 ms for YAML. The document and its schemas
-take 15 MB."""
-
-
-async def fetch(
-    locations: Iterable[str], folder: Path, bound: DocumentBound | None = None
-) -> dict[str, Description]:
+async def fetch(locations: Iterable[str], folder: Path) -> dict[str, Description]:
     """Load OpenAPI documents, and return them by location.
-
-    Args:
-        bound: the maximum size of each document; None for the maximum sizes of commands.
 
     Raises:
         DocumentError: a document cannot be loaded, or is not an OpenAPI 3 document.
-        TooLargeError: a document exceeds the bound.
     """
-    texts = await fetch_texts(locations, folder, bound)
-    return {location: read(text, location, bound) for location, text in texts.items()}
+    texts = await fetch_texts(locations, folder)
+    return {location: read(text, location) for location, text in texts.items()}
 
 
-async def fetch_texts(
-    locations: Iterable[str], folder: Path, bound: DocumentBound | None = None
-) -> dict[str, bytes]:
+async def fetch_texts(locations: Iterable[str], folder: Path) -> dict[str, bytes]:
     """Load documents without parsing them; raises DocumentError, as `fetch` does."""
     once = tuple(dict.fromkeys(locations))
     # A new context, since aiohttp creates its default context without certificate authorities.
@@ -72,33 +49,25 @@ async def fetch_texts(
     async with aiohttp.ClientSession(
         connector=connector, timeout=_TIMEOUT, auto_decompress=False
     ) as session:
-        texts = await asyncio.gather(
-            *(_text(session, location, folder, bound) for location in once)
-        )
+        texts = await asyncio.gather(*(_text(session, location, folder) for location in once))
     return dict(zip(once, texts, strict=True))
 
 
-def read(text: bytes, source: str, bound: DocumentBound | None = None) -> Description:
+def read(text: bytes, source: str) -> Description:
     """Parse an OpenAPI document in JSON or YAML; `source` names it in reports.
 
     Raises:
         DocumentError: the content is neither JSON nor YAML, or it is not an OpenAPI 3 document.
-        TooLargeError: the document exceeds the bound.
     """
-    return Description(parse(text, source, bound), source)
+    return Description(parse(text, source), source)
 
 
-def parse(text: bytes, source: str, bound: DocumentBound | None = None) -> object:
+def parse(text: bytes, source: str) -> object:
     """Parse a document in JSON or YAML; raises DocumentError, as `read` does."""
     if is_utf_16(text):
         raise DocumentError(f"{source}: in UTF-16; save it as UTF-8")
-    if bound is not None and len(text) > bound.json:
-        raise _too_large(source, bound)
     try:
-        is_json = _is_json(text)
-        if bound is not None and not is_json and len(text) > bound.yaml:
-            raise TooLargeError(source, f"more than {bound.yaml // 1024} KiB of YAML")
-        return _read_json(text) if is_json else _read_yaml(text)
+        return _read_json(text) if _is_json(text) else _read_yaml(text)
     except _RepeatedKeyError as error:
         raise DocumentError(f"{source}: the same key twice{_line(error)}") from None
     except RecursionError:
@@ -237,20 +206,11 @@ _Loader.add_implicit_resolver(
 )
 
 
-def _too_large(source: str, bound: DocumentBound) -> TooLargeError:
-    return TooLargeError(source, f"more than {bound.json // 1024:,} KiB")
-
-
-async def _text(
-    session: aiohttp.ClientSession, location: str, folder: Path, bound: DocumentBound | None
-) -> bytes:
-    most = MAX_BYTES if bound is None else bound.json
+async def _text(session: aiohttp.ClientSession, location: str, folder: Path) -> bytes:
     if not location.startswith(("http://", "https://")):
         try:
-            return await asyncio.to_thread(read_regular, folder / location, most)
+            return await asyncio.to_thread(read_regular, folder / location)
         except OSError as error:
-            if bound is not None and error.errno == errno.EFBIG:
-                raise _too_large(location, bound) from None
             raise DocumentError(
                 f"{location}: cannot be read: {error.strerror}; is the path right?"
             ) from None
@@ -264,9 +224,7 @@ async def _text(
             content = bytearray()
             async for piece in response.content.iter_any():
                 content += piece
-                if len(content) > most:
-                    if bound is not None:
-                        raise _too_large(location, bound)
+                if len(content) > MAX_BYTES:
                     raise DocumentError(
                         f"{location}: larger than {MAX_BYTES // 2**20} MiB; is this"
                         " the right location?"

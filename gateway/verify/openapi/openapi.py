@@ -30,16 +30,6 @@ class DocumentError(Exception):
     """A document that cannot be used. The message contains its name, the mistake and the remedy."""
 
 
-class TooLargeError(DocumentError):
-    def __init__(self, source: str, what: str) -> None:
-        super().__init__(
-            f"{source}: {what}, which is too large for a running gateway; nothing is"
-            " validated against it. Remove the operations that clients do not call,"
-            " or name a smaller document:"
-            " schema: FILE"
-        )
-
-
 @dataclass(frozen=True, slots=True)
 class ApiParameter:
     """A parameter of an operation. Its `place` is query, header, path or cookie."""

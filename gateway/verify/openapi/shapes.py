@@ -6,9 +6,6 @@ itself. An object is closed if its schema has properties: the keyword `additiona
 it. An object without any properties is a map, and an object with `patternProperties` as well.
 """
 
-import asyncio
-import os
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -27,7 +24,7 @@ from gateway.conversion.additional import (
 )
 from gateway.conversion.formats.body_format import BodyFormat, format_of
 from gateway.verify.openapi.document_source import fetch_texts, parse
-from gateway.verify.openapi.openapi import DocumentError, OpenApiDocument
+from gateway.verify.openapi.openapi import OpenApiDocument
 
 # The maximum number of shapes. Stripe's document of 2026 has 8,000.
 _MOST = 200_000
@@ -331,21 +328,7 @@ def _is_form(media_type: str) -> bool:
 _JSON_FORMATS = (BodyFormat.JSON, BodyFormat.MERGE_PATCH)
 
 
-def main() -> None:
-    """Write the shapes of the documents at the given locations to the standard output, as JSON.
-
-    For a document that cannot be compiled, the reason is written instead. The first argument is the
-    folder to which files are relative.
-    """
-    os.nice(10)
-    folder, *locations = sys.argv[1:]
-    found = {location: _compiled(location, Path(folder)) for location in locations}
-    sys.stdout.buffer.write(msgspec.json.encode(found))
-
-
-def _compiled(location: str, folder: Path) -> DocumentShapes | str:
-    try:
-        text = asyncio.run(fetch_texts([location], folder))[location]
-        return ShapeCompiler(parse(text, location), location).compile()
-    except DocumentError as error:
-        return str(error)
+async def compile_document(location: str, folder: Path) -> bytes:
+    """Return the shapes of a document, as JSON; raises DocumentError."""
+    text = (await fetch_texts([location], folder))[location]
+    return msgspec.json.encode(ShapeCompiler(parse(text, location), location).compile())

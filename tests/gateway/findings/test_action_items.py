@@ -132,6 +132,10 @@ CASES = {
         situation(certificates={"api.pem": NOW}),
         *("now", "Certificate expired", "It has been expired since"),
     ),
+    "a document": (
+        situation(documents={"v1.json": "v1.json: cannot be read: is the path right?"}),
+        *("soon", "Document unusable", "It cannot be used: v1.json: cannot be read: is the path"),
+    ),
     "a service": (
         situation(services=[failing(1)]),
         *(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.gateway.kit import StartGateway, wait_for
+from tests.gateway.kit import Program, StartGateway, wait_for
 from tests.gateway.live.bounds import metric
 from tests.gateway.live.conftest import House
 from tests.gateway.live.raw import answer, ask, get
@@ -69,10 +69,17 @@ def rules(house: House, document: Path, additional: str, more: str = "") -> str:
     )
 
 
+def loaded(reloaded: StartGateway, configuration: str) -> Program:
+    """Reload, and wait until the document process has compiled the document."""
+    program = reloaded(configuration)
+    wait_for(lambda: program.log("document_loaded"))
+    return program
+
+
 def test_additional_parts_of_messages_are_dropped_and_counted(
     reloaded: StartGateway, house: House, document: Path
 ) -> None:
-    program = reloaded(rules(house, document, "drop"))
+    program = loaded(reloaded, rules(house, document, "drop"))
     sent = {"id": 1, "state": "a", "new": 1, "lines": [{"sku": 1, "tax": 2}, {"sku": 3}]}
     house.service.answer = answer(json.dumps([sent]).encode())
     got = get(program, "/orders?v=1&limit=3&page=2")
@@ -100,7 +107,7 @@ def test_additional_parts_of_messages_are_dropped_and_counted(
 def test_documented_errors_are_filtered_and_undocumented_statuses_pass(
     reloaded: StartGateway, house: House, document: Path
 ) -> None:
-    program = reloaded(rules(house, document, "drop"))
+    program = loaded(reloaded, rules(house, document, "drop"))
     for status, body in (("422 Unprocessable Content", b'{"error":1}'), ("500 Error", None)):
         sent = b'{"error":1,"hint":2}'
         house.service.answer = answer(sent, status=status)
@@ -112,7 +119,7 @@ def test_documented_errors_are_filtered_and_undocumented_statuses_pass(
 def test_operations_pass_with_drop_and_the_newest_version_is_not_filtered(
     reloaded: StartGateway, house: House, document: Path
 ) -> None:
-    program = reloaded(rules(house, document, "drop"))
+    program = loaded(reloaded, rules(house, document, "drop"))
     house.service.answer = answer(b'{"new":1}')
     assert get(program, "/customers?v=1&limit=3").body == b'{"new":1}'
     assert house.service.last.line == b"GET /customers?v=2&limit=3 HTTP/1.1"
@@ -123,7 +130,7 @@ def test_operations_pass_with_drop_and_the_newest_version_is_not_filtered(
 def test_additional_parts_of_a_request_are_refused_in_the_format_of_the_version(
     reloaded: StartGateway, house: House, document: Path
 ) -> None:
-    program = reloaded(rules(house, document, "{ requests: refuse, responses: drop }"))
+    program = loaded(reloaded, rules(house, document, "{ requests: refuse, responses: drop }"))
     body = b'{"vatId":1,"lines":[{"sku":1},{"tax":2}]}'
     got = ask(program, "POST", "/orders?v=1", JSON, body=body)
     assert (got.status, got.json) == (
@@ -143,7 +150,7 @@ def test_additional_parts_of_a_request_are_refused_in_the_format_of_the_version(
 def test_an_additional_field_of_a_response_is_refused(
     reloaded: StartGateway, house: House, document: Path
 ) -> None:
-    program = reloaded(rules(house, document, "{ responses: refuse }"))
+    program = loaded(reloaded, rules(house, document, "{ responses: refuse }"))
     house.service.answer = answer(b'[{"id":1},{"new":1}]')
     got = get(program, "/orders?v=1&limit=3")
     assert house.service.last.line == b"GET /orders?v=2&limit=3 HTTP/1.1"
@@ -158,7 +165,7 @@ def test_the_last_conversion_that_applies_decides(
     more = """
       - { between: ["1", "2"], methods: [POST], additional: pass }
 """
-    program = reloaded(rules(house, document, "drop", more))
+    program = loaded(reloaded, rules(house, document, "drop", more))
     house.service.answer = answer(b'{"new":1}', status="201 Created")
     got = ask(program, "POST", "/orders?v=1", JSON, body=b'{"vatId":1}')
     assert (house.service.last.body, got.body) == (b'{"vatId":1}', b'{"new":1}')
@@ -174,7 +181,7 @@ def test_a_declared_operation_has_its_own_path_in_the_document(
         operations: [ { older: "POST /orders", newer: "PUT /carts" } ]
         changes: [ { default: { field: channel, value: web } } ]
 """
-    program = reloaded(rules(house, document, "drop", more))
+    program = loaded(reloaded, rules(house, document, "drop", more))
     house.service.answer = answer(b'{"new":1,"channel":"app","id":3}', status="201 Created")
     got = ask(program, "POST", "/orders?v=1&limit=2", JSON, body=b'{"status":"a","vatId":1}')
     last: Any = house.service.last
@@ -202,7 +209,7 @@ apis:
 def test_the_document_of_a_version_in_between_filters_its_form_of_the_message(
     reloaded: StartGateway, house: House, document: Path
 ) -> None:
-    program = reloaded(CHAIN.format(port=house.service.port, document=document))
+    program = loaded(reloaded, CHAIN.format(port=house.service.port, document=document))
     house.service.answer = answer(b'{"phase":"a","new":1}', status="201 Created")
     got = ask(program, "POST", "/v1/orders", JSON, body=b'{"state":"a"}')
     assert (house.service.last.body, got.body) == (b'{"phase":"a"}', b'{"state":"a"}')

@@ -29,6 +29,7 @@ from gateway.process.serving import Serving
 from gateway.routing.endpoint import ApiParts, EndpointModel
 from gateway.routing.snapshot import Endpoint
 from gateway.rules.load import load
+from gateway.verify.live.document_jobs import JobQueue
 from tests.gateway.kit import Program, Scripted, StartUpstream, rules
 from tests.gateway.talk import OK, Client, Reader, Writer, ask, connect, reset, soon
 
@@ -117,7 +118,15 @@ async def serving(folder: Path, port: int) -> AsyncIterator[Program]:
     reloader, tasks = Reloader(path, {}, None), Tasks(lambda _: None)
     buckets = TokenBuckets(shared_memory())
     served = Serving(
-        reloader, NO_OVERRIDES, lambda _: None, lambda _: True, tasks, 1.0, lambda _: None, buckets
+        reloader,
+        NO_OVERRIDES,
+        lambda _: None,
+        lambda _: True,
+        tasks,
+        1.0,
+        lambda _: None,
+        buckets,
+        JobQueue(),
     )
     task = asyncio.create_task(served.serve([Listening("", listener)], stop, 1.0, ready.set))
     await ready.wait()

@@ -18,6 +18,8 @@ from gateway.process.listening import Listening
 from gateway.process.reloader import Loaded
 from gateway.process.running import Tasks
 from gateway.process.supervisor import Supervisor
+from gateway.verify.live.document_process import DocumentProcess
+from tests.gateway.documents import ignore
 
 
 async def test_a_worker_that_hangs_while_it_loads_is_killed(
@@ -43,6 +45,7 @@ async def test_a_worker_that_hangs_while_it_loads_is_killed(
             tasks,
             deliver,
             deliver,
+            DocumentProcess(tmp_path, ignore),
             Loaded(b"", {}),
             NO_OVERRIDES,
             None,
@@ -80,7 +83,10 @@ async def test_a_worker_that_keeps_dying_young_is_restarted_after_growing_waits(
     monkeypatch.setattr(Supervisor, "_run", run)
     tasks, deliver = Tasks(lambda _: None), list[object]().append
     rules = Loaded(b"", {})
-    supervised = Supervisor([], os.environ, tasks, deliver, deliver, rules, NO_OVERRIDES, None, 0)
+    documents = DocumentProcess(Path(), ignore)
+    supervised = Supervisor(
+        [], os.environ, tasks, deliver, deliver, documents, rules, NO_OVERRIDES, None, 0
+    )
     await supervised._fill(0, asyncio.Event())
     assert waits == [0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 10, 10, 0.1, 0.2, 0.4]
     assert set(events) == {"worker_died"}

@@ -192,20 +192,22 @@ ADMIN = {
     "admin": 1,
     "curves": 1,
     "cutovers": 1,
+    "document_files": 1,
+    "documents": 1,
     "notify": 1,
     "reload": 1,
     "spans": 1,
     "state": 1,
 }
 LONG_LIVED = {
-    "alone": {**ADMIN, "health_check": 2, "sampling": 1, "targets": 1},
+    "alone": {**ADMIN, "health_check": 2, "targets": 1},
     "supervisor": {**ADMIN, "worker": 2},
     "worker": {
         "alive": 1,
         "channel": 1,
         "health_check": 2,
         "reload": 1,
-        "sampling": 1,
+        "documents": 1,
         "targets": 1,
     },
 }

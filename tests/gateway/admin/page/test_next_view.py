@@ -10,6 +10,7 @@ from gateway.process.reloader import Reloader
 from gateway.store.local import LocalState
 from gateway.store.state import Membership
 from gateway.verify.live.documented_operations import DocumentedOperations
+from tests.gateway.documents import LocalDocuments
 
 APIS, VERSIONS = 20, 10
 VERSION = """
@@ -35,7 +36,7 @@ async def test_the_next_view_shows_twenty_brownouts_and_collapses_the_rest(tmp_p
     (tmp_path / "gateway.yaml").write_text(rules())
     reloader = Reloader(tmp_path / "gateway.yaml", {})
     state = LocalState(Membership("a", lambda: reloader.latest, lambda: "hash"))
-    documented = DocumentedOperations(tmp_path)
+    documented = DocumentedOperations(LocalDocuments(tmp_path))
     page = Page(Operator(state, reloader, lambda: 1, lambda: None, documented))
 
     answer = await page.next(make_mocked_request("GET", "/"))

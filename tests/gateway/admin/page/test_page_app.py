@@ -45,6 +45,7 @@ from gateway.store.state import DataGap, Membership, StateUnreachableError, Stat
 from gateway.usage.delta import Delta, TrafficDelta, UsageDelta
 from gateway.verify.live.documented_operations import DocumentedOperations
 from tests.gateway.admin.totals import KEY, NOTHING
+from tests.gateway.documents import LocalDocuments
 from tests.gateway.operating import PARTS, admin_of
 from tests.gateway.rules.rules import RULES, edited, loaded
 from tests.gateway.rules.test_draft import versions_at_endpoints
@@ -75,7 +76,8 @@ def made(folder: Path, rules: str) -> Operator:
     path.write_text(rules)
     reloader = Reloader(path, {})
     state = LocalState(Membership("a", lambda: reloader.latest, lambda: "hash"))
-    return Operator(state, reloader, lambda: 1, lambda: None, DocumentedOperations(folder))
+    documented = DocumentedOperations(LocalDocuments(folder))
+    return Operator(state, reloader, lambda: 1, lambda: None, documented)
 
 
 @pytest.fixture
@@ -626,7 +628,7 @@ async def acting(tmp_path: Path) -> AsyncIterator[TestClient]:  # type: ignore[t
     path.write_text(ADMIN + edited("{ service: old }", ACTING))
     reloader = Reloader(path, {})
     state = LocalState(Membership("a", lambda: reloader.latest, lambda: "hash"))
-    documented = DocumentedOperations(tmp_path)
+    documented = DocumentedOperations(LocalDocuments(tmp_path))
     operator = Operator(state, reloader, lambda: 1, lambda: None, documented)
     async with TestClient(TestServer(admin_of(operator))) as client:
         yield client

@@ -18,6 +18,8 @@ class Comparisons:
         over: Ends all comparisons that have begun.
     """
 
+    validates = False
+
     def __init__(self) -> None:
         self.ended = time.monotonic()
         self.turn = 0

@@ -619,22 +619,6 @@ def test_an_unusable_document_causes_a_warning(tmp_path: Path) -> None:
     assert issue.text.startswith("warning: the fields of changes are not checked: v1.json: ")
 
 
-def test_a_document_too_large_for_validation_causes_a_warning(
-    tmp_path: Path,
-) -> None:
-    path, _ = written(tmp_path, document(loans="get"), document(loans="get"))
-    for name in ("v1.json", "v2.json"):  # nothing is validated by the second document
-        (tmp_path / name).write_text((tmp_path / name).read_text() + " " * 2**20)
-    rules = path.read_text()
-    checked = rules.replace("schema: v1.json", "schema: v1.json, check: { percent: 1 }", 1)
-    assert rules != checked
-    assert check_conversions(path, {}, load_file(path, {})) == []
-    path.write_text(checked)
-    (issue,) = check_conversions(path, {}, load_file(path, {}))
-    assert issue.place == "apis.loans.versions.1.schema"
-    assert issue.text.startswith("warning: v1.json: more than 1,024 KiB, which is too large for")
-
-
 def test_the_command_check_reports_an_undeclared_field_with_its_position(tmp_path: Path) -> None:
     change = "{ default: { field: x, value: 1 } }"
     written(tmp_path, document(loans="get"), document(lendings="get"), change)

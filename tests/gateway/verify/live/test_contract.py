@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from gateway.base.path_templates import parse_template
-from gateway.proxy.record import ResponseCopy
-from gateway.proxy.replay import TrialRequest
-from gateway.verify.live.answer_sample import AnswerSample
+from gateway.routing.snapshot import Endpoint
 from gateway.verify.live.contract import Contract
+from gateway.verify.live.document_jobs import MessageCheck, documented_endpoint
 from gateway.verify.openapi.openapi import Description
 from gateway.versions.version import Version
 from tests.gateway.verify.loans import document, written
@@ -34,10 +33,24 @@ def violations(
     _, snapshot = written(folder, older, document(lendings="get"))
     found = next(one for one in snapshot.apis[0].endpoints if one.template.text == endpoint)
     contract = Contract(Description(older, "v1.json"))
-    answer = ResponseCopy([*(fields or [JSON])], body, converted=True)
-    sample = AnswerSample(found, found.routes[Version(1, "1")], "GET", target, status, answer)
-    assert contract.violations(sample) == contract.violations(sample)
-    return contract.violations(sample)
+    sample = response(found, target, body, *(fields or [JSON]), status=status)
+    violations = contract.violations(sample)
+    assert violations == contract.violations(sample)
+    return None if violations is None else [(field, keyword) for field, keyword, _ in violations]
+
+
+def response(
+    endpoint: Endpoint, target: str, body: bytes, *fields: tuple[bytes, bytes], status: int = 200
+) -> MessageCheck:
+    place = documented_endpoint(endpoint, Version(1, "1"))
+    return MessageCheck("v1.json", place, "1", "GET", target, [*fields], body, status)
+
+
+def request(
+    endpoint: Endpoint, method: str, target: str, body: bytes | None, *fields: tuple[bytes, bytes]
+) -> MessageCheck:
+    place = documented_endpoint(endpoint, Version(2, "2"))
+    return MessageCheck("v2.json", place, "2", method, target, [*fields], body)
 
 
 @pytest.mark.parametrize(
@@ -104,8 +117,7 @@ def test_an_invalid_schema_is_reported_once(tmp_path: Path) -> None:
     older["paths"]["/lendings"]["get"]["responses"]["200"]["content"] = content
     _, snapshot = written(tmp_path, older, document(lendings="get"))
     found = snapshot.apis[0].endpoints[0]
-    answer = ResponseCopy([JSON], LOAN, converted=True)
-    sample = AnswerSample(found, found.routes[Version(1, "1")], "GET", "/lendings", 200, answer)
+    sample = response(found, "/lendings", LOAN, JSON)
     contract = Contract(Description(older, "v1.json"))
     with pytest.raises(ValueError, match="not a valid schema"):
         contract.violations(sample)
@@ -159,18 +171,14 @@ def refusals(
         "delete": {"responses": {}},
     }
     _, snapshot = written(folder, document(lendings="get"), newer)
-    request = TrialRequest(
-        "v2.json",
-        snapshot.apis[0].endpoints[0],
-        Version(2, "2"),
-        method,
-        f"/lendings{query}",
-        [*([] if FORM in fields else [JSON]), *fields],
-        body,
+    media = [] if FORM in fields else [JSON]
+    asked = request(
+        snapshot.apis[0].endpoints[0], method, f"/lendings{query}", body, *media, *fields
     )
-    found = Contract(Description(newer, "v2.json")).refusals(request)
-    assert all(each.reason for each in found)
-    return [(each.field, each.rule) for each in found]
+    found = Contract(Description(newer, "v2.json")).violations(asked)
+    assert found is not None
+    assert all(reason for _, _, reason in found)
+    return [(field, rule) for field, rule, _ in found]
 
 
 def test_a_valid_request_is_not_refused(tmp_path: Path) -> None:
@@ -252,8 +260,8 @@ def test_an_operation_at_an_endpoint_with_a_tail_capture_applies_only_to_its_own
     endpoint = replace(snapshot.apis[0].endpoints[0], template=parse_template("/{rest*}"))
     contract = Contract(Description(newer, "v2.json"))
     for target, found in (("/lendings", ["/title", "query notify"]), ("/other", ["operation"])):
-        request = TrialRequest("v2.json", endpoint, Version(2, "2"), "POST", target, [JSON], b"{}")
-        assert sorted(each.field for each in contract.refusals(request)) == found
+        refused = contract.violations(request(endpoint, "POST", target, b"{}", JSON))
+        assert sorted(field for field, _, _ in refused or ()) == found
 
 
 @pytest.mark.parametrize(
@@ -274,6 +282,6 @@ def test_invalid_path_parameters_are_refused(
     newer["paths"]["/lendings/{id}"]["get"] |= {"parameters": [{**parameter, "required": True}]}
     _, snapshot = written(tmp_path, document(loans="get"), newer)
     endpoint = snapshot.apis[0].endpoints[2]
-    request = TrialRequest("v2.json", endpoint, Version(2, "2"), "GET", target, [], None)
-    refused = Contract(Description(newer, "v2.json")).refusals(request)
-    assert [(each.field, each.rule) for each in refused] == found
+    asked = request(endpoint, "GET", target, None)
+    refused = Contract(Description(newer, "v2.json")).violations(asked)
+    assert [(field, rule) for field, rule, _ in refused or ()] == found

@@ -11,10 +11,10 @@ from gateway.rollout.cutover import CutoverRoute
 from gateway.routing.plan import Plan, plan
 from gateway.rules.load import load
 from gateway.usage.delta import OperationName
-from gateway.verify.live.contracts import Contracts
+from gateway.verify.live.document_jobs import JobQueue, MessageCheck
 from gateway.verify.live.sampling import Sampling
+from tests.gateway.documents import LocalDocuments
 from tests.gateway.proxy import wires
-from tests.gateway.talk import soon
 from tests.gateway.world import head
 
 RULES = """
@@ -69,13 +69,13 @@ def answered(body: bytes) -> Exchange:
 
 def sampling(folder: Path, tally: Tally, draw: float = 0.0) -> Sampling:
     (folder / "v1.json").write_text(json.dumps(DOCUMENT))
-    return Sampling(Contracts(folder), tally, draw=lambda: draw)
+    return Sampling(LocalDocuments(folder), tally, draw=lambda: draw)
 
 
-async def counted(samples: Sampling, tally: Tally, many: int) -> None:
-    running = asyncio.create_task(samples.run())
-    await soon(lambda: len(tally.violations) >= many)
-    running.cancel()
+async def settled() -> None:
+    """Return after the callbacks of all results."""
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
 
 
 async def test_violations_are_counted_by_field(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ async def test_violations_are_counted_by_field(tmp_path: Path) -> None:
     samples = sampling(tmp_path, tally)
     for body in (b'{"a":1}', b'{"a":""}', rb'{"a":"\ud800"}', b'{"a":[]}'):
         samples.record(answered(body))
-    await counted(samples, tally, 2)
+    await settled()
     assert tally.violations == [("person", "1", "/a")] * 2
     assert tally.checked == 4
 
@@ -95,7 +95,7 @@ async def test_the_random_draw_decides_whether_a_response_is_sampled(tmp_path: P
     samples.draw = lambda: next(drawn)
     for _ in range(3):
         samples.record(answered(b'{"a":1}'))
-    await counted(samples, tally, 1)
+    await settled()
     assert len(tally.violations) == 1
 
 
@@ -124,9 +124,7 @@ async def test_gates_receive_validated_samples_of_both_routes(tmp_path: Path) ->
     for route in CutoverRoute:
         samples.record(moving(route))
         samples.record(moving(route, body=b'{"a":""}'))
-    running = asyncio.create_task(samples.run())
-    await soon(lambda: len(tally.gated) == 4)
-    running.cancel()
+    await settled()
     field = ["GET /v{version}/person /a"]
     assert [(place[2], fields) for place, _, fields in tally.gated] == [
         *(("old", field), ("old", []), ("new", field), ("new", [])),
@@ -137,17 +135,15 @@ async def test_gates_receive_validated_samples_of_both_routes(tmp_path: Path) ->
 
 
 async def test_both_routes_of_a_cutover_share_a_sample_budget(tmp_path: Path) -> None:
-    """Writes have their own budget and are validated first.
-
-    Large bodies exhaust the budget of bytes.
-    """
+    """Writes have their own budget. Large bodies exhaust the budget of bytes."""
     samples, now = sampling(tmp_path, Tally()), [10.0]
     samples.clock = lambda: now[0]
+    documents = samples.documents
+    assert isinstance(documents, LocalDocuments)
 
     def taken() -> list[str]:
-        found = [sample.method for sample in samples._waiting]
-        samples._waiting.clear()
-        samples._size = 0
+        found = [job.method for job in documents.asked if isinstance(job, MessageCheck)]
+        documents.asked.clear()
         return found
 
     for _ in range(49):
@@ -161,12 +157,11 @@ async def test_both_routes_of_a_cutover_share_a_sample_budget(tmp_path: Path) ->
     samples.record(moving(CutoverRoute.NEW))
     samples.record(moving(CutoverRoute.OLD))
     samples.record(moving(CutoverRoute.OLD, "POST"))
-    assert taken() == ["POST", "GET"]
+    assert taken() == ["GET", "POST"]
     now[0] += 60
     for _ in range(9):
         samples.record(moving(CutoverRoute.OLD, body=b" " * 150_000))
     assert len(taken()) == 6
-    assert samples.shed == 0
 
 
 async def test_a_request_without_a_cutover_route_is_not_sampled(tmp_path: Path) -> None:
@@ -174,29 +169,34 @@ async def test_a_request_without_a_cutover_route_is_not_sampled(tmp_path: Path) 
     exchange = moving(CutoverRoute.NEW)
     exchange.cutover_route = None
     samples.record(exchange)
-    assert not samples._waiting
+    assert isinstance(samples.documents, LocalDocuments)
+    assert samples.documents.asked == []
 
 
-async def test_samples_that_do_not_fit_in_the_queue_are_dropped(tmp_path: Path) -> None:
-    tally = Tally()
-    samples = sampling(tmp_path, tally)
+async def test_samples_that_do_not_fit_in_the_queue_are_counted_as_unchecked(
+    tmp_path: Path,
+) -> None:
+    tally, queue = Tally(), JobQueue()
+    samples = Sampling(queue, tally, draw=lambda: 0.0)
     for _ in range(100):
         samples.record(answered(b'{"a":1}'))
-    assert samples.shed == 36
-    await counted(samples, tally, 64)
-    samples.record(answered(b'{"a":1}'))
-    assert samples.shed == 36
+    samples.record(answered(b" " * (256 * 1024 + 1)))
+    await settled()
+    assert tally.unchecked == 37
+    await queue.next()
+    for _ in range(2):
+        samples.record(answered(b'{"a":1}'))
+    await settled()
+    assert tally.unchecked == 38
 
 
-async def test_samples_beyond_the_maximum_bytes_are_dropped(tmp_path: Path) -> None:
+async def test_a_sample_without_a_usable_document_is_counted_as_unchecked(tmp_path: Path) -> None:
     tally = Tally()
     samples = sampling(tmp_path, tally)
-    samples.record(answered(b" " * (256 * 1024 + 1)))
-    assert samples.shed == 1
-    assert tally.unchecked == 1
-    for _ in range(5):
-        samples.record(answered(b" " * 256 * 1024))
-    assert samples.shed == 2
+    (tmp_path / "v1.json").unlink()
+    samples.record(answered(b'{"a":1}'))
+    await settled()
+    assert (tally.checked, tally.unchecked) == (0, 1)
 
 
 async def test_a_body_that_is_not_json_does_not_stop_sampling(tmp_path: Path) -> None:
@@ -204,7 +204,7 @@ async def test_a_body_that_is_not_json_does_not_stop_sampling(tmp_path: Path) ->
     samples = sampling(tmp_path, tally)
     for body in (b"{", b'{"a":1}'):
         samples.record(answered(body))
-    await counted(samples, tally, 2)
+    await settled()
     assert [field for *_, field in tally.violations] == ["body", "/a"]
 
 
@@ -213,4 +213,5 @@ async def test_aborted_responses_are_not_sampled(tmp_path: Path) -> None:
     exchange.aborted = True
     samples = sampling(tmp_path, Tally())
     samples.record(exchange)
-    assert not samples._waiting
+    assert isinstance(samples.documents, LocalDocuments)
+    assert samples.documents.asked == []

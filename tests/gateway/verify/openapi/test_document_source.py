@@ -8,8 +8,8 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from gateway.verify.openapi.document_source import SERVING, fetch, read
-from gateway.verify.openapi.openapi import DocumentError, TooLargeError
+from gateway.verify.openapi.document_source import fetch, read
+from gateway.verify.openapi.openapi import DocumentError
 
 TAB = "found character that cannot start any token"
 MANY = "v1: its aliases (*name) make more than 1,000,000 values of it; is this right?"
@@ -23,48 +23,6 @@ DEEP = "v1: nested too deep; is this the right location?"
 
 JSON = b'{"openapi": "3.1.0", "paths": {"/a": {"get": {}}}}'
 YAML = b"openapi: 3.0.3\npaths:\n  /a: { get: { description: 2026-12-31 } }\n"
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        (JSON + b" " * 2**20, "more than 1,024 KiB"),
-        (YAML + b"#" * 2**17, "more than 128 KiB of YAML"),
-    ],
-    ids=["json", "yaml"],
-)
-async def test_a_process_that_serves_requests_refuses_large_documents(
-    text: bytes, said: str, tmp_path: Path
-) -> None:
-    (tmp_path / "v1").write_bytes(text)
-    assert (await fetch(["v1"], tmp_path))["v1"].operations
-    with pytest.raises(TooLargeError) as caught:
-        await fetch(["v1"], tmp_path, SERVING)
-    assert str(caught.value) == (
-        f"v1: {said}, which is too large for a running gateway; nothing is validated against it."
-        " Remove the operations that clients do not call, or name a smaller document: schema: FILE"
-    )
-
-
-async def test_a_process_that_serves_requests_refuses_large_documents_at_urls() -> None:
-    async def publish(_: web.Request) -> web.Response:
-        return web.Response(body=JSON + b" " * 2**20)
-
-    app = web.Application()
-    app.router.add_get("/v1", publish)
-    async with TestServer(app) as server:
-        location = str(server.make_url("/v1"))
-        assert (await fetch([location], Path()))[location].operations
-        with pytest.raises(TooLargeError, match="more than 1,024 KiB"):
-            await fetch([location], Path(), SERVING)
-
-
-@pytest.mark.parametrize("text", [JSON, YAML], ids=["json", "yaml"])
-async def test_a_process_that_serves_requests_loads_smaller_documents(
-    text: bytes, tmp_path: Path
-) -> None:
-    (tmp_path / "v1").write_bytes(text)
-    assert (await fetch(["v1"], tmp_path, SERVING))["v1"].operations
 
 
 @pytest.mark.parametrize("text", [JSON, YAML])

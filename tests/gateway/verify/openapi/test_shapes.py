@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.base.path_templates import Router
 from gateway.conversion.additional import (
     Additional,
     AdditionalPolicy,
-    DocumentedVersion,
     DocumentShapes,
+    LoadedDocument,
     MessageFilter,
 )
 from gateway.conversion.chain import BodyConversion
@@ -80,8 +81,7 @@ def compiled(schema: object, parameters: object = ()) -> DocumentShapes:
 def message_filter(
     shapes: DocumentShapes, policy: AdditionalPolicy, *, response: bool = True
 ) -> MessageFilter:
-    document = DocumentedVersion(V1)
-    document.shapes = shapes.shapes
+    document = LoadedDocument(V1, shapes.shapes, Router([]), frozenset())
     (operation,) = shapes.operations
     shape = operation.response(200) if response else None
     return MessageFilter(document, operation, policy, shape)
