@@ -796,7 +796,7 @@ OTHERS: Mapping[str, Sequence[Bound]] = {
             "{count verify.live.document_jobs:_MOST}; {size verify.live.document_jobs:_MOST_BYTES};"
             " a response {size verify.live.sampling:_LARGEST}, a request"
             " {size verify.live.document_jobs:_LARGEST}",
-            "a write replaces a read; not validated",
+            "a write replaces a read if more reads wait; not validated",
             "`gateway_unchecked_total`; for shadows `gateway_shed_total`",
         ),
         Bound(

@@ -110,12 +110,17 @@ Waiting = tuple[Job, "asyncio.Future[JobResult]"]
 
 
 class JobQueue:
-    """A bounded queue of jobs. Writes are rarer than reads, so they are validated first."""
+    """A bounded queue of jobs.
+
+    Writes are rarer than reads, so they are urgent. Urgent jobs and others alternate, so that many
+    writes do not prevent the validation of reads.
+    """
 
     def __init__(self) -> None:
         self._urgent: deque[Waiting] = deque()
         self._others: deque[Waiting] = deque()
         self._messages = self._bytes = 0
+        self._took_urgent = False
         self._arrived = asyncio.Event()
 
     def ask(self, job: Job, *, urgent: bool = False) -> "asyncio.Future[JobResult]":
@@ -123,7 +128,7 @@ class JobQueue:
         future: asyncio.Future[JobResult] = asyncio.get_running_loop().create_future()
         if isinstance(job, MessageCheck):
             size = _size(job)
-            while urgent and self._others and self._is_full(size):
+            while urgent and len(self._others) > len(self._urgent) and self._is_full(size):
                 self._dropped(self._others.pop())
             if size > _LARGEST or self._is_full(size):
                 future.set_result(NOT_DONE)
@@ -135,10 +140,11 @@ class JobQueue:
         return future
 
     async def next(self) -> Waiting:
-        while not (waiting := self._urgent or self._others):
+        while not (self._urgent or self._others):
             self._arrived.clear()
             await self._arrived.wait()
-        job, future = waiting.popleft()
+        self._took_urgent = bool(self._urgent) and not (self._others and self._took_urgent)
+        job, future = (self._urgent if self._took_urgent else self._others).popleft()
         self._taken(job)
         return job, future
 

@@ -5,7 +5,7 @@ queue of that process is full, samples are dropped.
 
 For the gates of a cutover, the responses on both routes share one budget. With separate budgets, a
 burst of one kind of request would have a larger share in the samples of the busier route. Responses
-to writes are rarer, so they have their own budget and are validated first.
+to writes are rarer, so they have their own budget and are urgent jobs.
 """
 
 import random

@@ -118,16 +118,18 @@ async def test_a_problem_is_logged_once_without_the_password_of_a_url(
     assert "secret" not in str((lines, [*documents.problems.values()]))
 
 
-async def test_writes_replace_reads_in_a_full_queue() -> None:
+async def test_writes_and_reads_share_a_full_queue_and_take_turns() -> None:
     queue = JobQueue()
     reads = [queue.ask(message()) for _ in range(64)]
     assert not any(each.done() for each in reads)
     assert queue.ask(message()).done()
-    writes = [queue.ask(message(method="PUT"), urgent=True) for _ in range(64)]
-    assert all(each.done() and not each.result().done for each in reads)
-    assert queue.ask(message(), urgent=True).done()
-    queue.ask(FileCheck("v1.json"))  # not a message of a client
-    assert (await queue.next())[1] is writes[0]
+    writes = [queue.ask(message(method="PUT"), urgent=True) for _ in range(40)]
+    assert [each.done() for each in reads] == [False] * 32 + [True] * 32
+    assert [each.done() for each in writes] == [False] * 32 + [True] * 8
+    check = queue.ask(FileCheck("v1.json"))  # not a message of a client
+    taken = [(await queue.next())[1] for _ in range(65)]
+    turns = [one for both in zip(writes, reads, strict=False) for one in both if not one.done()]
+    assert taken == [*turns, check]
 
 
 async def test_the_bytes_in_a_queue_are_bounded() -> None:
