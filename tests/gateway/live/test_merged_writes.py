@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 
 from gateway.conversion.patches import apply_json_patch, apply_merge_patch
 from tests.clients.stand_in import Request, Response, StandIn, route
-from tests.gateway.kit import Program, start_program
+from tests.gateway.kit import Program, start_program, wait_for
 
 RULES = """
 services: { orders: { targets: ["${SERVICE}"] } }
@@ -91,7 +92,9 @@ def started(stack: ExitStack, folder: Path, orders: Orders, replicas: int = 1) -
         home.mkdir()
         (home / "gateway.yaml").write_text(RULES)
         (home / "orders.json").write_text(json.dumps(DOCUMENT))
-        programs.append(start_program(stack, home, "gateway", SERVICE=base))
+        program = start_program(stack, home, "gateway", SERVICE=base)
+        wait_for(partial(program.log, "document_loaded"))
+        programs.append(program)
     return programs
 
 
