@@ -12,6 +12,7 @@ import pytest
 
 from tests.gateway.kit import DEADLINE, Program, StartGateway, StartUpstream, wait_for
 from tests.gateway.live.bounds import metric
+from tests.gateway.live.shifting import admin
 from tests.gateway.talk import ask, connect, get, soon
 
 SCHEMA = {"type": "object", "properties": {"name": {"type": "string", "maxLength": 3}}}
@@ -57,6 +58,10 @@ def page(program: Program) -> str:
         return str(answer.read(), "utf-8")
 
 
+def operations(program: Program) -> set[str]:
+    return {row["operation"] for row in admin(program, "GET", "/usage")[1]["usage"]}
+
+
 async def test_one_process_serves_all_workers_and_is_replaced_after_its_death(
     gateway: StartGateway, upstream: StartUpstream, schema: Path
 ) -> None:
@@ -74,6 +79,9 @@ async def test_one_process_serves_all_workers_and_is_replaced_after_its_death(
     await asyncio.to_thread(wait_for, lambda: metric(program, CHECKED) == 21, 5 * DEADLINE)
     (ended,) = program.log("document_process_ended")
     assert ended["reason"] == f"{schema}: the document process ended by signal 9"
+    async with asyncio.timeout(DEADLINE):
+        while "GET /item" not in operations(program):  # which a worker gets from the process
+            await get(program, ITEM_1)
     (process,) = document_processes(program)
     os.kill(program.process.pid, signal.SIGKILL)
     await soon(lambda: not process.is_running())
