@@ -181,7 +181,8 @@ class DocumentProcess(JobQueue):
                 return _decode(await process.stdout.readexactly(length))
         except TimeoutError:
             raise _EndedError(f"takes longer than {_LONGEST_WAIT_FOR_RESULT:g} s") from None
-        except (ConnectionError, asyncio.IncompleteReadError):
+        # RuntimeError: uvloop has noticed the end of the process, and refuses to write.
+        except (ConnectionError, RuntimeError, asyncio.IncompleteReadError):
             raise _ended(await process.wait()) from None
 
     async def _start(self) -> asyncio.subprocess.Process:
