@@ -14,7 +14,7 @@ def test_a_strict_check_lists_only_intended_losses(
 ) -> None:
     monkeypatch.setenv("SERVICE", "http://127.0.0.1:8080")
     path = Path(__file__).with_name(name)
-    assert check.run(Namespace(file=path, strict=True, env=None)) == 0
+    assert check.run(Namespace(file=path, strict=True, env=None, json=False)) == 0
     *losses, _ = capsys.readouterr().out.splitlines()
     assert losses
     assert all(" allowed: " in line for line in losses)
