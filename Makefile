@@ -192,7 +192,7 @@ $(VENV)/fuzz.stamp: $(VENV)/test.stamp requirements/fuzz.txt
 	@$(INSTALL) --requirement requirements/fuzz.txt
 	@touch $@
 
-$(VENV)/helm:
+$(abspath $(VENV))/helm:
 	@GOBIN=$(abspath $(VENV)) go install helm.sh/helm/v3/cmd/helm@v3.22.0
 
 # The clients have an environment of their own: what they need must not replace what the gateway needs.
