@@ -97,7 +97,7 @@ def test_callers_are_downloaded_as_csv(tabs: Tabs) -> None:
         page.get_by_role("link", name="CSV").click()
     path = download.value.path()
     assert download.value.suggested_filename == "callers-person-1.csv"
-    assert Path(path).read_text().startswith("client,api,version,endpoint,count")
+    assert Path(path).read_text().startswith("client,api,version,operation,count")
 
 
 def test_callers_are_shown_in_pages(tabs: Tabs) -> None:
