@@ -124,9 +124,10 @@ def _limit_memory() -> None:
 
 def _watch(parent: int) -> None:
     """Exit if the gateway has ended during a long job, or if this process is too large."""
-    unit = 1 if sys.platform == "darwin" else 1024  # of ru_maxrss
     while os.getppid() == parent:
-        if resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit > MOST_MEMORY:
+        # On Linux, the memory of the gateway would count too, since a new program inherits it.
+        is_measured = sys.platform == "darwin"
+        if is_measured and resource.getrusage(resource.RUSAGE_SELF).ru_maxrss > MOST_MEMORY:
             os._exit(OUT_OF_MEMORY)
         time.sleep(1)
     os._exit(0)
