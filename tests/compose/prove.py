@@ -168,7 +168,7 @@ def test_the_commands_of_the_docs_start_a_gateway_with_a_read_only_file_system(
         assert container.answer("/v2/person") == V2
         wait_for(lambda: container.health == "healthy")
         usage = container.run("exec", container.name, "version-gateway", "usage").splitlines()
-        assert [line.split()[4] for line in usage[1:3]] == ["1", "1"]
+        assert [line.split()[5] for line in usage[1:3]] == ["1", "1"]
         container.run("stop", container.name)
         assert container.run("inspect", "--format", "{{.State.ExitCode}}", container.name) == "0\n"
 
