@@ -93,7 +93,7 @@ class EvidenceRow(msgspec.Struct, array_like=True):
             self.counts[measure] = self.counts.get(measure, 0) + count
 
     def total(self, measure: str) -> int:
-        """Return the total of which the measure is a share, at least its count."""
+        """Return the number of requests or responses that can count for a measure."""
         found = self.requests
         if measure == "answers":
             found = self.checked

@@ -221,7 +221,7 @@ def _only(place: Tokens) -> bytes:
 
 
 def _named(links: Iterable[VersionLink]) -> Iterator[str]:
-    """Yield the names in changes, some of which convert only certain values of a field."""
+    """Yield the names of fields and query parameters that the changes of links use."""
     for link in links:
         for change in link.changes:
             yield from _names(change, _DEEP)

@@ -10,9 +10,9 @@ from typing import NamedTuple
 from gateway.verify.initial.comparison import Comparison, Difference, Part, Use, flow, joined
 from gateway.verify.initial.outline import (
     Data,
-    DocumentedOperation,
-    DocumentedVersion,
     Outline,
+    OutlinedOperation,
+    OutlinedVersion,
     followed,
     shape,
 )
@@ -126,7 +126,7 @@ class _Changes:
     """The differences between two neighbouring versions, as groups and conversions."""
 
     def __init__(
-        self, older: DocumentedVersion, newer: DocumentedVersion, suffix: str, mechanism: str
+        self, older: OutlinedVersion, newer: OutlinedVersion, suffix: str, mechanism: str
     ) -> None:
         self._older, self._newer, self._mechanism = older, newer, mechanism
         self._comparison = Comparison(older.given.data, newer.given.data)
@@ -266,10 +266,10 @@ class _Changes:
                 found.setdefault(_Entry(part, "errors", tuple(statuses)), []).append(new.name)
         return found
 
-    def _request(self, one: DocumentedOperation, side: int) -> object:
+    def _request(self, one: OutlinedOperation, side: int) -> object:
         return _body(self._data(side), one.declared.get("requestBody"))
 
-    def _responses(self, one: DocumentedOperation, side: int) -> Mapping[str, object]:
+    def _responses(self, one: OutlinedOperation, side: int) -> Mapping[str, object]:
         data = self._data(side)
         bodies = (
             (str(status), _body(data, response))
@@ -326,7 +326,7 @@ class _Changes:
             yield from (f"      {line}" for line in shared)
 
 
-def _parameters(data: Data, operation: DocumentedOperation, place: str) -> dict[str, Data]:
+def _parameters(data: Data, operation: OutlinedOperation, place: str) -> dict[str, Data]:
     raw: list[object] = []
     for source in (operation.item, operation.declared):
         raw += source.get("parameters") or ()

@@ -46,7 +46,7 @@ class Mechanism(NamedTuple):
         return bool(self.segment) and self.position is None
 
 
-class DocumentedOperation(NamedTuple):
+class OutlinedOperation(NamedTuple):
     method: str
     path: str
     declared: Data
@@ -62,13 +62,13 @@ class DocumentedOperation(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class DocumentedVersion:
+class OutlinedVersion:
     """A version of an API. `target` is the address of the document's server, if it has one."""
 
     given: Given
     label: str = ""
     target: str | None = None
-    operations: Mapping[tuple[str, str], DocumentedOperation] = field(default_factory=dict)
+    operations: Mapping[tuple[str, str], OutlinedOperation] = field(default_factory=dict)
     unusable: tuple[str, ...] = ()
 
 
@@ -77,7 +77,7 @@ class Outline:
     """An API: its versions, the oldest first. `guessed`: no document names the mechanism."""
 
     name: str
-    versions: tuple[DocumentedVersion, ...]
+    versions: tuple[OutlinedVersion, ...]
     mechanism: Mechanism | None
     guessed: bool = False
 
@@ -223,7 +223,7 @@ def _in_parameter(some: Sequence[Given]) -> Mechanism | None:
 
 
 def _version_parameters(
-    given: Given, operation: DocumentedOperation, place: str
+    given: Given, operation: OutlinedOperation, place: str
 ) -> Iterator[tuple[str, Data]]:
     raw = [*_list(operation.item.get("parameters")), *_list(operation.declared.get("parameters"))]
     for one in (followed(given.data, each) for each in raw):
@@ -330,17 +330,17 @@ def _server(data: Data) -> tuple[str | None, str]:
     return None, ""
 
 
-def _version(given: Given, label: str, mechanism: Mechanism | None) -> DocumentedVersion:
+def _version(given: Given, label: str, mechanism: Mechanism | None) -> OutlinedVersion:
     operations, unusable = _operations(given, mechanism, label)
-    known: dict[tuple[str, str], DocumentedOperation] = {}
+    known: dict[tuple[str, str], OutlinedOperation] = {}
     for one in operations:
         known.setdefault(one.key, one)
-    return DocumentedVersion(given, label, _server(given.data)[0], known, tuple(unusable))
+    return OutlinedVersion(given, label, _server(given.data)[0], known, tuple(unusable))
 
 
 def _operations(
     given: Given, mechanism: Mechanism | None, label: str = ""
-) -> tuple[list[DocumentedOperation], list[str]]:
+) -> tuple[list[OutlinedOperation], list[str]]:
     """Return the operations with the paths of endpoints, and the paths that cannot be endpoints."""
     base, found, unusable = _server(given.data)[1], [], []
     for path, raw in _mapping(given.data.get("paths")).items():
@@ -354,7 +354,7 @@ def _operations(
             unusable.append(f"{path}: {error}")
             continue
         found += [
-            DocumentedOperation(method.upper(), public, item[method], item)
+            OutlinedOperation(method.upper(), public, item[method], item)
             for method in _METHODS
             if isinstance(item.get(method), Mapping)
         ]

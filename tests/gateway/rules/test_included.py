@@ -1,4 +1,4 @@
-"""`include`: a configuration in several files, each of which may belong to another team."""
+"""`include`: each team edits its own file of a configuration."""
 
 from pathlib import Path
 
