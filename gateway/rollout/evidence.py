@@ -49,7 +49,8 @@ _MEMORY = 2000.0
 _SUPPOSED = {"5xx": 40.0, "conversion": 40.0, "overdue": 40.0}
 _SUPPOSED_BAD = 0.5
 # Clients that are always refused are common. If a client has fewer units on the old route, refusals
-# are no evidence against the new route after this number of units that are mostly refused.
+# are no evidence against the new route after this number of units that are mostly refused, unless
+# most of its units are not.
 _REFUSALS = frozenset({"401", "403", "404", "429", "other 4xx"})
 _FEW = 3
 # In a block in which the share on the old route exceeds its usual share by this many times the
@@ -177,9 +178,12 @@ class CutoverEvidence:
         self.values: dict[Subject, float] = {}
         self.sums: dict[str, dict[Group, EvidenceRow]] = {}
         self._clients: set[str] = set()
+        self._served_by: dict[str, set[str]] = {}
         self._refused: Counter[tuple[Group, str]] = Counter()
-        # The history of clients during the step would hide an outage of both routes, since only
-        # clients on the old route have one.
+        # The units of clients on the new route since their first refusal.
+        self._units: Counter[Group] = Counter()
+        # The history of clients during the step would hide an outage of both routes if only clients
+        # on the old route had one. So it counts only for clients that both routes serve.
         self._failed_before = deepcopy(self._failing)
         # The clients whose units differ from those of other clients, by group and measure.
         self._special: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
@@ -201,6 +205,8 @@ class CutoverEvidence:
         sums = self.sums.setdefault(route, {})
         for row in rows:
             client, operation = self._known_client(row.client), row.operation
+            if route != SHADOW:
+                self._served_by.setdefault(client, set()).add(route)
             access = READS if operation.startswith(("GET ", "HEAD ")) else WRITES
             names = [ALL, access]
             if operation in groups or len(groups) < MAX_OPERATIONS:
@@ -370,12 +376,9 @@ class CutoverEvidence:
         if row is None or not row.total(measure):
             return [], []
         others = old + new
-        bad, usual, size = self._unit(subject, client, row, elapsed)
-        others[bad, usual, size] -= 1
-        # If the requests of a client are divided between the routes, those on the old route show
-        # its usual rate.
-        usual = self._usual_of(subject.group, measure, usual, self._failing)
-        return [Units(1, bad, usual, size)], _units(others)
+        own = self._unit(subject, client, row, elapsed)
+        others[own] -= 1
+        return [Units(1, *own)], _units(others)
 
     def _tally(
         self,
@@ -433,22 +436,19 @@ class CutoverEvidence:
         usual = self._usual_of(Group(name, client), measure, self.usual(subject))
         return bad, usual, _rounded(size) if subject.any else 1
 
-    def _usual_of(
-        self,
-        group: Group,
-        measure: str,
-        usual: float,
-        histories: Mapping[Group, _History] | None = None,
-    ) -> float:
+    def _usual_of(self, group: Group, measure: str, usual: float) -> float:
         if measure == DIFFERS:
             return 1e-6
-        known = (self._failed_before if histories is None else histories).get(group)
+        is_divided = len(self._served_by.get(group.client, ())) > 1 and measure != SLOW
+        known = (self._failing if is_divided else self._failed_before).get(group)
         if known is None or measure not in known.bad:
             return usual
-        # An estimate that is too low would become false evidence in a long step.
         bad, units = known.bad[measure], known.units
-        likely = bad + 2 * sqrt(bad * max(units - bad, 0.0) / units)
-        return min(max(usual, likely / units), 1.0)
+        error = 2 * sqrt(bad * max(units - bad, 0.0) / units)
+        if is_divided and (bad - error) / units < usual:
+            return usual  # the client is not known to be worse than others
+        # An estimate that is too low would become false evidence in a long step.
+        return min(max(usual, (bad + error) / units), 1.0)
 
     def _penalties(self, subject: Subject) -> Sequence[float]:
         if subject.measure == DIFFERS:
@@ -458,18 +458,26 @@ class CutoverEvidence:
         return penalties(units, known.usual(subject.measure))
 
     def _is_refused(self, subject: Subject, client: str) -> bool:
-        refused = self._refused.get((Group(subject.group.name, client), subject.measure), 0)
-        return refused >= _FEW and self._served[client] < _FEW
+        group = Group(subject.group.name, client)
+        refused = self._refused.get((group, subject.measure), 0)
+        return refused >= max(_FEW, self._units[group] / 2) and self._served[client] < _FEW
 
     def _measure(self, margins: Mapping[str, float]) -> None:
         """Add the counts of a complete block to `excess`."""
         new, old = (self._block.get(route, {}) for route in ("new", "old"))
         for name, clients in new.items():
             for client, row in clients.items():
-                for measure in _REFUSALS & row.counts.keys():
-                    if row.counts[measure] * 2 >= row.requests:
-                        self._refused[Group(name, client), measure] += 1
-                        self._special[name, measure].add(client)
+                group = Group(name, client)
+                refused = [
+                    measure
+                    for measure in _REFUSALS & row.counts.keys()
+                    if row.counts[measure] * 2 >= row.requests
+                ]
+                for measure in refused:
+                    self._refused[group, measure] += 1
+                    self._special[name, measure].add(client)
+                if refused or group in self._units:
+                    self._units[group] += 1
         for measure, margin in margins.items():
             usual = self._history.get(ALL, _UNKNOWN).usual(measure)
             count, total, expected = self._expected(new, measure)
@@ -508,6 +516,8 @@ class CutoverEvidence:
                 if row.timed:
                     known.times.append(row.log_seconds / row.timed)
                 group = Group(name, client)
+                for measure in row.counts:
+                    self._special[name, measure].add(client)
                 if group in self._failing:
                     self._failing[group].add(row)
                 elif row.counts and client and len(self._failing) < MAX_CLIENTS:
