@@ -54,7 +54,7 @@ class ConfigFiles:
     """
 
     def __init__(self, folder: Path = Path(), given: Mapping[str, bytes] | None = None) -> None:
-        self._folder = folder
+        self.folder = folder
         self._given = given or {}
         self.stamps: dict[Path, Stamp] = {}
         self.contents: dict[str, bytes] = {}
@@ -66,7 +66,7 @@ class ConfigFiles:
 
         `name` says what the file contains, for the error message.
         """
-        path = self._folder / written
+        path = self.folder / written
         known = self._given.get(str(path), self.contents.get(str(path)))
         if known is None:
             self.stamps[path] = stamp(path)

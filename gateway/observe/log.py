@@ -1,4 +1,6 @@
-"""The log on standard output: JSON lines, one line per request; writing never blocks.
+"""The log: JSON lines, one line per request; writing never blocks.
+
+Events go to standard output; requests as well, or to a file.
 
 A write to a pipe blocks the whole process if the reader is missing or too slow. Therefore the pipe
 is opened a second time in non-blocking mode. Lines that cannot be written yet are buffered in
@@ -20,6 +22,7 @@ from collections import Counter, deque
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache, lru_cache
+from pathlib import Path
 from select import PIPE_BUF
 from typing import Final
 
@@ -185,6 +188,39 @@ class LogOutput:
         self._dropped.clear()
 
 
+class LogFile(LogOutput):
+    """Appends the lines of requests to a file; raises OSError if it cannot be opened.
+
+    If the file is renamed or removed, a new one is begun within a second, without losing a line.
+    """
+
+    def __init__(self, path: str) -> None:
+        super().__init__(_open(path))
+        self._path = Path(path)
+        self._looked = time.monotonic()
+
+    def flush(self) -> None:
+        if self._regular and not self._waiting and time.monotonic() > self._looked + _INTERVAL:
+            self._looked = time.monotonic()
+            with suppress(OSError):  # without a new file, the renamed one stays in use
+                self._follow()
+        super().flush()
+
+    def _follow(self) -> None:
+        with suppress(FileNotFoundError):
+            if os.path.samestat(self._path.stat(), os.fstat(self._descriptor)):
+                return
+        fresh = _open(str(self._path))
+        os.dup2(fresh, self._descriptor, inheritable=False)
+        os.close(fresh)
+
+
+def _open(path: str) -> int:
+    # Without O_NONBLOCK, opening a FIFO waits for a process that reads it.
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+    return os.open(path, flags, 0o640)
+
+
 def _nowhere(_: Counter[str]) -> None:
     pass
 
@@ -251,8 +287,33 @@ def count_dropped(deliver: Deliver) -> None:
     output().report = report
 
 
+def flush() -> None:
+    for one in (output(), *_files.values()):
+        one.flush()
+
+
 def finish() -> None:
-    output().finish()
+    for one in (output(), *_files.values()):
+        one.finish()
+
+
+_files: dict[str, LogFile] = {}
+
+
+def request_output(path: str) -> LogOutput:
+    """Return where the lines of requests go: a file, or standard output without a path.
+
+    They also go to standard output if the file cannot be opened, which is logged.
+    """
+    if path and path not in _files:
+        try:
+            _files[path] = LogFile(path)
+        except OSError as error:
+            reason = f"{error.strerror}; requests are logged on standard output until a reload"
+            event("access_log_unopened", "error", file=path, reason=reason)
+            return output()
+        _files[path].report = output().report
+    return _files[path] if path else output()
 
 
 @cache

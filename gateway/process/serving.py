@@ -158,7 +158,7 @@ class Serving:
         self._shadows.close()
         self._pool.close()
         self._recorder.record_added()
-        log.output().flush()
+        log.flush()
         self._recorder.flush()
 
     async def stand_in(self, numbers: Iterable[int]) -> None:

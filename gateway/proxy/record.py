@@ -6,13 +6,14 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
-from random import getrandbits
+from random import getrandbits, random
 from time import perf_counter, time
 from typing import Final, NamedTuple
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from gateway.base.access_log import AccessLog
 from gateway.base.addresses import Network
 from gateway.base.client_names import ANONYMOUS, NOBODY, Identity
 from gateway.base.errors import Blame, FaultCode
@@ -24,7 +25,7 @@ from gateway.http.client.message import (
 )
 from gateway.http.client.public_origin import public_origin
 from gateway.http.limits import Limits
-from gateway.observe.log import now, output
+from gateway.observe.log import now, request_output
 from gateway.proxy.cutover_counts import CutoverCounts, CutoverPlace
 from gateway.rollout.cutover import CutoverRoute
 from gateway.routing.cors import is_preflight
@@ -351,6 +352,7 @@ class Recorder:
         self._deliver = deliver
         self._observe = observe
         self._ended: list[Exchange] = []
+        self._logging: Snapshot | None = None
         self._due: asyncio.TimerHandle | None = None
         self._cutovers = CutoverCounts()
         self._clear()
@@ -387,12 +389,17 @@ class Recorder:
         ended, self._ended = self._ended, []
         if not ended:
             return
-        time_text, write = now(), output().write_soon
+        if ended[0].snapshot is not self._logging:
+            self._logging = ended[0].snapshot
+            self._access_log = self._logging.access_log
+            self._write = request_output(self._access_log.file).write_soon
+        time_text, write, access_log = now(), self._write, self._access_log
         observed: list[Exchange] = []
         for exchange in ended:
             try:
                 self.record(exchange)
-                write(request_line(exchange, time_text))
+                if access_log.is_whole or _is_logged(exchange, access_log):
+                    write(request_line(exchange, time_text))
             except Exception:  # the response has been sent even if it cannot be recorded
                 _log.exception("request %s could not be recorded", exchange.request_id)
             else:
@@ -654,6 +661,11 @@ class _RequestLine(msgspec.Struct):
     unmapped_link: str | UnsetType = UNSET
     unfit: str | UnsetType = UNSET
     aborted: bool | UnsetType = UNSET
+
+
+def _is_logged(exchange: Exchange, access_log: AccessLog) -> bool:
+    is_error = exchange.status >= 400 or exchange.aborted
+    return (is_error and access_log.errors) or random() < access_log.ratio  # noqa: S311  # a sample
 
 
 def request_line(exchange: Exchange, time: str) -> _RequestLine:

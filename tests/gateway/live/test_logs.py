@@ -343,3 +343,71 @@ async def test_a_log_without_a_reader_delays_no_response(
     finally:
         process.kill()
         await process.wait()
+
+
+async def test_requests_go_to_a_file_which_may_be_renamed_and_events_do_not(
+    gateway: StartGateway, upstream: StartUpstream, tmp_path: Path
+) -> None:
+    path = tmp_path / "access.log"
+    port = (await upstream(OK)).port
+    text = f"access_log: {{ file: {path} }}\n{rules(port)}"
+    program = gateway(text, GATEWAY_WORKERS="2")
+    sent = []
+
+    async def send_until(begun: Path) -> None:
+        while not os.path.exists(begun):  # noqa: PTH110, ASYNC240  # takes microseconds
+            sent.append((await get(program))["x-request-id"])
+            await asyncio.sleep(0.02)
+
+    await send_until(path)
+    for number in (1, 2):
+        path.rename(tmp_path / f"old{number}.log")
+        await send_until(path)
+    program.reload(rules(port), workers=2)
+    on_output = (await get(program))["x-request-id"]
+    assert (await logged(program, on_output))["status"] == 200
+    assert len(program.log("request")) == 1
+
+    def lines() -> list[str]:
+        files = tmp_path.glob("*.log")
+        text = "".join(file.read_text() for file in files)
+        return [json.loads(line)["request_id"] for line in text.splitlines()]
+
+    await soon(lambda: len(lines()) >= len(sent))
+    assert sorted(lines()) == sorted(sent)
+
+
+@pytest.mark.parametrize(
+    ("keys", "statuses"),
+    [
+        ("ratio: 0", {404}),
+        ("ratio: 0, errors: false", set()),
+        ("ratio: 1, errors: false", {200, 404}),
+        ("ratio: 0.5, errors: true", {200, 404}),
+    ],
+)
+async def test_the_log_has_the_share_of_successful_requests_and_the_failed_ones(
+    keys: str, statuses: set[int], gateway: StartGateway, upstream: StartUpstream
+) -> None:
+    program = gateway(f"access_log: {{ {keys} }}\n{rules((await upstream(OK)).port)}")
+    async with connect(program) as client:
+        client.send((ask() + ask("GET /nowhere")) * 40)
+        answers = [await client.answer() for _ in range(80)]
+    program.process.terminate()
+    await asyncio.to_thread(program.process.wait)
+    found = [line["status"] for line in program.log("request")]
+    assert [answer.status for answer in answers] == [200, 404] * 40
+    assert set(found) == statuses
+    if keys == "ratio: 0.5, errors: true":
+        assert found.count(404) == 40
+        assert 4 < found.count(200) < 36  # beyond in one of ten million runs
+
+
+async def test_requests_are_logged_on_the_output_if_their_file_cannot_be_opened(
+    gateway: StartGateway, upstream: StartUpstream, tmp_path: Path
+) -> None:
+    file = tmp_path / "none" / "access.log"
+    program = gateway(f"access_log: {{ file: {file} }}\n{rules((await upstream(OK)).port)}")
+    assert (await logged(program, (await get(program))["x-request-id"]))["status"] == 200
+    (line,) = program.log("access_log_unopened")
+    assert (line["file"], "No such file" in line["reason"]) == (str(file), True)

@@ -1,0 +1,51 @@
+"""The key `access_log`: which requests have a line in the log, and where these lines go."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
+
+from gateway.base.files import ConfigFiles
+from gateway.base.mistakes import Mistakes
+from gateway.base.model import NonEmptyText, NumberText, SectionModel
+
+
+@dataclass(frozen=True, slots=True)
+class AccessLog:
+    """The compiled key `access_log`. `file` is the path of a file; empty for standard output."""
+
+    file: str = ""
+    ratio: float = 1.0
+    errors: bool = True
+
+    @property
+    def is_whole(self) -> bool:
+        return self.ratio == 1 and self.errors
+
+
+WHOLE_LOG = AccessLog()
+
+
+class AccessLogModel(SectionModel):
+    """Which requests have a line in the log, and where these lines go."""
+
+    file: NonEmptyText | None = None
+    """The file to which the lines of requests are appended, as a path relative to gateway.yaml. If
+    it is renamed or removed, for example by logrotate, a new file is begun. Without `file`, the
+    lines go to standard output, as events always do."""
+    ratio: Annotated[float, Field(ge=0, le=1), NumberText] = 1.0
+    """The share of successful requests to log, from 0 to 1. The default is 1."""
+    errors: bool = True
+    """Whether every request is logged that has a status from 400 or whose response ended early,
+    whatever the `ratio`. The default is true."""
+
+    def compile(self, files: ConfigFiles, mistakes: Mistakes) -> AccessLog:
+        path = ""
+        if self.file is not None:
+            whole = files.folder / self.file
+            path = str(whole)
+            if whole.is_dir():
+                mistakes.add("is a folder; name a file in it", "file")
+            elif not whole.parent.is_dir():
+                mistakes.warn(f"warning: the folder {whole.parent} does not exist here", "file")
+        return AccessLog(path, self.ratio, self.errors)
