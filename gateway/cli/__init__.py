@@ -37,14 +37,22 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
 def parse(words: Sequence[str]) -> Callable[[], int]:
     """Return a function that runs the command and returns its exit status; raises SystemExit."""
-    wanted = [words[0]] if words and words[0] in COMMANDS else COMMANDS
-    arguments = parsers(wanted).parse_args(words)
+    known = bool(words) and words[0] in COMMANDS
+    parser = parsers([words[0]] if known else COMMANDS)
+    if not known:
+        _add_completion(parser)
+    try:
+        arguments = parser.parse_args(words)
+    except BrokenPipeError:  # the reader of a completion, such as `head`, has closed the pipe
+        _discard_output()
+        sys.exit()
     return partial(_run, command_named(arguments.command or "serve"), arguments)
 
 
 def parsers(names: Iterable[str] = COMMANDS) -> CommandParser:
+    is_module = Path(sys.argv[0]).name == "__main__.py" and "--print-completion" not in sys.argv
     parser = CommandParser(
-        prog="python -m gateway" if Path(sys.argv[0]).name == "__main__.py" else _NAME,
+        prog="python -m gateway" if is_module else _NAME,
         description="The version gateway. Without a command, it serves.",
         epilog="The environment sets where to listen and which configuration to load: GATEWAY_HOST,"
         " GATEWAY_PORT, GATEWAY_ADMIN_HOST, GATEWAY_ADMIN_PORT,"
@@ -69,6 +77,26 @@ def parsers(names: Iterable[str] = COMMANDS) -> CommandParser:
             )
         command.add_arguments(own)
     return parser
+
+
+def _add_completion(parser: CommandParser) -> None:
+    # shtab derives completions for bash, zsh and tcsh from the parser. Commands do not need it.
+    import shtab
+
+    shtab.add_argument_to(
+        parser,
+        "--print-completion",
+        help="print a script for bash, zsh, tcsh, fish or powershell that completes words",
+    )
+    unseen: list[argparse.ArgumentParser] = [parser]
+    while unseen:
+        for action in unseen.pop()._actions:  # noqa: SLF001  # argparse has no public list
+            if action.type is Path:
+                action.complete = shtab.FILE  # type: ignore[attr-defined]
+            if action.dest == "print_completion":
+                action.metavar = "SHELL"  # all shells would be too long in the usage
+            if isinstance(action.choices, dict):
+                unseen += action.choices.values()
 
 
 def command_named(name: str) -> Command:

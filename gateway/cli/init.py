@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from gateway.base.mistakes import ConfigError
-from gateway.cli.shared.arguments import CommandError
+from gateway.cli.shared.arguments import CommandError, print_json
 from gateway.rules.load import check_file
 
 HELP = "write a first gateway.yaml from OpenAPI documents"
@@ -37,6 +37,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="FILE",
         help="the file to write, which must not exist; default: gateway.yaml",
     )
+    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(arguments: Namespace) -> int:
@@ -77,17 +78,29 @@ def run(arguments: Namespace) -> int:
         raise CommandError(
             f"{out}: {(error.strerror or str(error)).lower()}; name another file with --out"
         ) from None
+    summary, mistakes = "", ""
+    try:
+        summary = check_file(out, os.environ)[0].summary
+    except ConfigError as error:
+        mistakes = str(error)
+    differences = count_differences(lines)
+    if arguments.json:
+        apis = {
+            one.name: {
+                "versions": [each.label for each in one.versions],
+                "mechanism": None if one.mechanism is None else one.mechanism.written,
+            }
+            for one in found
+        }
+        written = {"file": str(out), "apis": apis, "differences": differences}
+        print_json(written | {"mistakes": mistakes.splitlines()})
+        return 1 if mistakes else 0
     for outline in found:
         place = "no version" if outline.mechanism is None else outline.mechanism.written
         labels = ", ".join(one.label for one in outline.versions if one.label)
         print(f"{outline.name}: {labels and f'versions {labels}; '}{place}")
-    try:
-        snapshot, _ = check_file(out, os.environ)
-    except ConfigError as error:
-        print(error)
-        return 1
-    print(f"{out}: {snapshot.summary}, {count_differences(lines)} TODO")
-    return 0
+    print(mistakes or f"{out}: {summary}, {differences} TODO")
+    return 1 if mistakes else 0
 
 
 def _label_and_location(text: str) -> tuple[str | None, str]:

@@ -160,6 +160,28 @@ def test_the_version_option_shows_that_modules_are_compiled(
     assert capsys.readouterr().out == f"version-gateway {__version__} (compiled)\n"
 
 
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [
+        ("cut", ["cutover"]),
+        ("cutover s", ["set", "show"]),
+        ("usage --ret", ["--retire"]),
+        ("check ./gateway.y", ["./gateway.yaml"]),
+    ],
+)
+def test_bash_completes_commands_actions_options_and_files(
+    words: str, completed: list[str]
+) -> None:
+    script = f"""source /dev/stdin
+        COMP_WORDS=(version-gateway {words})
+        COMP_CWORD=$(( ${{#COMP_WORDS[@]}} - 1 ))
+        _shtab_version_gateway && printf '%s\n' "${{COMPREPLY[@]}}" """
+    _, completion, _ = typed("python -m gateway --print-completion bash", ROOT)
+    shell = ["bash", "--norc", "-c", script]
+    found = subprocess.run(shell, input=completion, cwd=ROOT, capture_output=True, text=True)
+    assert (sorted(found.stdout.split()), found.returncode) == (completed, 0), found.stderr
+
+
 def test_every_module_of_the_package_is_a_command_with_a_line_of_help() -> None:
     assert sorted(path.stem for path in (ROOT / "gateway/cli").glob("[a-z]*.py")) == cli.COMMANDS
     shown = cli.parsers().format_help()
