@@ -5,6 +5,8 @@ import os
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
+import yaml
+
 from gateway.base.mistakes import ConfigError
 from gateway.cli.shared.arguments import CommandError, print_json
 from gateway.rules.load import check_file
@@ -88,7 +90,7 @@ def run(arguments: Namespace) -> int:
         apis = {
             one.name: {
                 "versions": [each.label for each in one.versions],
-                "mechanism": None if one.mechanism is None else one.mechanism.written,
+                "version": one.mechanism and yaml.safe_load(one.mechanism.written),
             }
             for one in found
         }

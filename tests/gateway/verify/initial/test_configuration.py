@@ -320,6 +320,25 @@ def test_unusual_paths_and_names_are_accepted(tmp_path: Path) -> None:
     uncommented(tmp_path)
 
 
+def test_init_lists_as_json_what_it_has_written(tmp_path: Path) -> None:
+    old, new = document({"/pets": get(OLD)}, "1"), document({"/pets": get(NEW)}, "2")
+    status, text = init(tmp_path, old, new, options="--json --in header:X-API-Version")
+    assert (status, json.loads(text)) == (
+        0,
+        {
+            "file": "gateway.yaml",
+            "apis": {
+                "pets": {
+                    "versions": ["1", "2"],
+                    "version": {"in": "header", "name": "X-API-Version"},
+                }
+            },
+            "differences": 1,
+            "mistakes": [],
+        },
+    )
+
+
 def test_an_existing_file_is_never_overwritten(tmp_path: Path) -> None:
     (tmp_path / "gateway.yaml").write_text("mine")
 
