@@ -14,29 +14,34 @@ must not be lost (the laws of lenses: put-get and get-put).
 stays; elsewhere, the result for `written` replaces it.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable
 from enum import Enum
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.document import MISSING, Document
-from gateway.conversion.field_path import Keys, Tokens
+from gateway.conversion.field_path import Tokens
 from gateway.conversion.patches import (
+    ELEMENT,
+    NO_IDENTITY,
+    ListKeys,
     apply_json_patch,
     apply_merge_patch,
+    apply_strategic_patch,
+    identity,
+    in_order,
     json_patch,
     merge_patch,
+    refuse,
     same,
 )
 
 # Deeper documents are refused: each level compares all values below it, so the time grows.
 _DEEPEST = 64
-_ELEMENT = 0
-ListKeys = Mapping[Tokens, tuple[Keys, ...]]
-"""The fields that identify the elements of each list, by its location.
-
-In a location, 0 stands for any element of a list."""
+_UNSEEN = object()
+OTHER_READ = "the client would read something else here than it has written"
 DocumentConversion = Callable[[Document], Document]
+NO_KEY = "elements of this list have data that the client cannot see; declare their key in `writes`"
 
 
 class WriteForm(Enum):
@@ -46,10 +51,6 @@ class WriteForm(Enum):
     MERGE_PATCH = "merge patch"
     STRATEGIC_PATCH = "strategic merge patch"
     JSON_PATCH = "JSON Patch"
-
-
-class MergeError(ConversionError):
-    """A write cannot be merged; the location is in the document of the client or the service."""
 
 
 class BaseDocumentError(ConversionError):
@@ -70,7 +71,7 @@ class Merge(NamedTuple):
             return self.merged
         if form is WriteForm.JSON_PATCH:
             return json_patch(self.base, self.merged)
-        return merge_patch(self.base, self.merged, _refuse)
+        return merge_patch(self.base, self.merged)
 
 
 def merge(
@@ -89,6 +90,8 @@ def merge(
             client would read another document than it has written.
         ConversionError: The written document does not fit the client's version.
     """
+    _check_depth(base)
+    _check_depth(sent)
     try:
         read = to_client(base)
         returned = to_service(read)
@@ -96,40 +99,34 @@ def merge(
         raise BaseDocumentError(error.reason, error.place, error.cause) from None
     written = sent
     if form is WriteForm.JSON_PATCH:
-        written = apply_json_patch(read, sent, _refuse)
-    elif form is not WriteForm.DOCUMENT:
-        _refuse_strategies(sent if form is WriteForm.STRATEGIC_PATCH else None)
+        written = apply_json_patch(read, sent)
+        _check_depth(written)
+    elif form is WriteForm.STRATEGIC_PATCH:
+        written = apply_strategic_patch(read, sent, keys)
+    elif form is WriteForm.MERGE_PATCH:
         written = apply_merge_patch(read, sent)
     if same(read, written, digits=True):
         return Merge(base, read, written, base)
     wanted = to_service(written)
     merged = _merged(base, returned, wanted, keys, ())
-    seen = _seen(to_client, merged)
-    if not same(seen, written):
+    try:
+        seen = to_client(merged)
         # The conversions themselves may alter what was written, such as by rounding.
-        expected = _seen(to_client, wanted)
-        if expected is MISSING or not same(seen, expected):
-            reason = "the client would read something else here than it has written"
-            _refuse(reason, _first_difference(seen, written))
+        agrees = same(seen, written) or same(seen, to_client(wanted))
+    except ConversionError:
+        seen, agrees = MISSING, False
+    if not agrees:
+        refuse(OTHER_READ, _first_difference(seen, written))
     return Merge(base, read, written, merged)
 
 
-def _refuse_strategies(patch: Document) -> None:
-    """Refuse lists and directives, in which a strategic merge patch differs from a merge patch.
-
-    https://github.com/kubernetes/community/blob/main/contributors/devel/sig-api-machinery/strategic-merge-patch.md
-    """
-    for name, value in patch.items() if isinstance(patch, dict) else ():
-        if name.startswith("$") or isinstance(value, list):
-            _refuse("a list or directive of a strategic merge patch; use a merge patch", (name,))
-        _refuse_strategies(value)
-
-
-def _seen(to_client: DocumentConversion, document: Document) -> Document:
-    try:
-        return to_client(document)
-    except ConversionError:
-        return MISSING
+def _check_depth(document: Document) -> None:
+    level: list[Any] = [[document]]
+    for _ in range(_DEEPEST + 1):
+        inner = (one.values() if isinstance(one, dict) else one for one in level)
+        level = [value for values in inner for value in values if isinstance(value, dict | list)]
+    if level:
+        refuse(f"nested more than {_DEEPEST} levels deep", ())
 
 
 def _first_difference(one: Document, other: Document) -> Tokens:
@@ -142,118 +139,42 @@ def _first_difference(one: Document, other: Document) -> Tokens:
 
 def _merged(base: Any, read: Any, written: Any, keys: ListKeys, at: Tokens) -> Document:
     """Merge documents of the service's version; `read` and `written` are converted for it."""
-    if len(at) > _DEEPEST:
-        _refuse(f"nested more than {_DEEPEST} levels deep", ())
-    old = {} if read is MISSING else read
-    if all(isinstance(one, dict) for one in (base, old, written)):
-        made: dict[str, Document] = {}
-        names = [*base]
-        for name in _in_order(names, [name in old for name in names], [*written]):
-            key: Any = names[name] if isinstance(name, int) else name[0]
-            mine, seen, new = (one.get(key, MISSING) for one in (base, old, written))
-            value = _merged(mine, seen, new, keys, (*at, key))
-            if value is not MISSING:
-                made[key] = value
-        return made
-    if same(read, written, digits=True):
-        return base
-    if not same(base, read) and all(isinstance(one, list) for one in (base, read, written)):
-        return _merged_list(base, read, written, keys, at)
-    return written
+    documents: Any = (base, {} if read is MISSING else read, written)
+    is_object = all(isinstance(one, dict) for one in documents)
+    if not is_object:
+        if same(read, written, digits=True):
+            return base
+        if same(base, read) or not all(isinstance(one, list) for one in documents):
+            return written
+        documents = _by_identity(base, read, written, keys, at)
+    mine, seen, new = documents
+    made: dict[Any, Document] = {}
+    for name in in_order([*mine], seen, [*new]):
+        own, old, now = (one.get(name, MISSING) for one in documents)
+        value = _merged(own, old, now, keys, (*at, name if is_object else ELEMENT))
+        if value is not MISSING:
+            made[name] = value
+    return made if is_object else [*made.values()]
 
 
-def _merged_list(
+def _by_identity(
     base: list[Any], read: list[Any], written: list[Any], keys: ListKeys, at: Tokens
-) -> Document:
-    key = keys.get(tuple(one if isinstance(one, str) else _ELEMENT for one in at), ())
-    names = [[_identity(each, key) for each in some] for some in (base, read, written)]
-    if key and not _identifies(*names):
-        _refuse("the key in `writes` does not identify each element", at)
-    if not _identifies(*names):
-        if not len(base) == len(read) == len(written):
-            _refuse(_NO_KEY, at)
-        for mine, old, new in zip(base, read, written, strict=True):
-            if not (same(old, new, digits=True) or same(mine, old)):
-                _refuse(_NO_KEY, at)
-        inner = (*at, _ELEMENT)
-        each = zip(base, read, written, strict=True)
-        return [_merged(mine, old, new, keys, inner) for mine, old, new in each]
-    of_base, of_read, of_written = (
-        dict(zip(some, values, strict=True))
-        for some, values in zip(names, (base, read, written), strict=True)
-    )
-    made = []
-    for name in _in_order(names[0], [name in of_read for name in names[0]], names[2]):
-        if isinstance(name, int):
-            made.append(base[name])
-        elif name[0] in of_read:
-            mine, old, new = (some[name[0]] for some in (of_base, of_read, of_written))
-            made.append(_merged(mine, old, new, keys, (*at, _ELEMENT)))
-        elif name[0] in of_base and key:
-            _refuse("an element has the key of one that the client cannot see", at)
-        else:
-            made.append(of_written[name[0]])
-    return made
-
-
-def _in_order(
-    base: Sequence[object], visible: Sequence[bool], written: Sequence[object]
-) -> Iterator[int | tuple[object]]:
-    """Yield the names that were written, and the indexes of hidden names of the base.
-
-    A hidden name stays after the name that precedes it, or moves to the end if that name is gone.
-    """
-    left = set(written)
-    hidden: dict[object, list[int]] = {}
-    before: object = _FIRST
-    for index, name in enumerate(base):
-        if name in left:
-            before = name
-        elif not visible[index]:
-            hidden.setdefault(before, []).append(index)
-        elif before is _FIRST:
-            before = _LAST
-    yield from hidden.get(_FIRST, ())
-    for name in written:
-        yield (name,)
-        yield from hidden.get(name, ())
-    yield from hidden.get(_LAST, ())
-
-
-_FIRST, _LAST = object(), object()
-_NO_KEY = (
-    "elements of this list have data that the client cannot see; declare their key in `writes`"
-)
-
-
-def _identity(element: Any, key: tuple[Keys, ...]) -> object:
-    """Return the identity of an element: a scalar itself, or the key of an object; or None."""
-    if not isinstance(element, dict):
-        return None if isinstance(element, list) else _comparable(element)
-    parts: list[object] = []
-    for keys in key:
-        value: Any = element
-        for name in keys:
-            value = value.get(name) if isinstance(value, dict) else None
-        parts.append(_comparable(value))
-    return None if all(part is None for part in parts) else tuple(parts)
-
-
-def _comparable(value: object) -> object:
-    # In Python, True equals 1 and has the same hash.
-    if isinstance(value, dict | list):
-        return None
-    return value if isinstance(value, str | None) else (isinstance(value, bool), value)
-
-
-def _identifies(base: Sequence[object], read: Sequence[object], written: Sequence[object]) -> bool:
-    """Return whether the names identify each element that was read or written."""
-    known, seen = set(read), set(written)
-    if None in known or None in seen or len(known) < len(read) or len(seen) < len(written):
-        return False
-    found = [name for name in base if name in known]
-    return len(found) == len(known) == len(set(found))
-
-
-def _refuse(reason: str, at: Tokens) -> NoReturn:
-    raise MergeError(reason, at)
+) -> tuple[dict[Any, Any], ...]:
+    """Return the elements of each list by their identity, or by their position without one."""
+    key, lists = keys.get(at, ()), (base, read, written)
+    mine, seen, new = names = [[identity(each, key) for each in some] for some in lists]
+    known = set(seen)
+    shown = [name for name in mine if name in known]
+    unique = all(len(set(some)) == len(some) for some in (shown, seen, new))
+    if None in (*seen, *new) or len(shown) < len(seen) or not unique:
+        if key or not len(base) == len(read) == len(written):
+            refuse(NO_IDENTITY if key else NO_KEY, at)
+        for own, old, now in zip(*lists, strict=True):
+            if not (same(old, now, digits=True) or same(own, old)):
+                refuse(NO_KEY, at)
+        names = [[*range(len(base))]] * 3
+    elif key and not known.issuperset({*mine} & {*new}):
+        refuse("an element has the key of one that the client cannot see", at)
+    else:
+        names[0] = [name if name in known else (_UNSEEN, n) for n, name in enumerate(mine)]
+    return tuple(dict(zip(*each, strict=True)) for each in zip(names, lists, strict=True))

@@ -10,8 +10,8 @@ from urllib.parse import quote, unquote, unquote_plus
 
 from gateway.base.path_templates import Router, Template, has_dot_segment, parse_template
 from gateway.conversion.conversion_error import Beside, ConversionError
-from gateway.conversion.merging import ListKeys
 from gateway.conversion.parameter_change import QUERY, ParameterLine, ParameterLines
+from gateway.conversion.patches import ListKeys
 from gateway.http.upstream.service import Service
 from gateway.versions.version import Version
 

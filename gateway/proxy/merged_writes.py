@@ -8,7 +8,6 @@ the document. If the document has changed in between, both are repeated once.
 import asyncio
 import re
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
 from math import inf
@@ -26,8 +25,9 @@ from gateway.conversion.document import Document
 from gateway.conversion.formats import json_body
 from gateway.conversion.formats.body_format import MAYBE_JSON, BodyFormat, described
 from gateway.conversion.formats.large_json import encode
-from gateway.conversion.merging import BaseDocumentError, Merge, MergeError, WriteForm, merge
+from gateway.conversion.merging import BaseDocumentError, Merge, WriteForm, merge
 from gateway.conversion.message import Message
+from gateway.conversion.patches import MergeError
 from gateway.conversion.version_step import Direction
 from gateway.http import content_coding
 from gateway.http.content_coding import ContentCodingError, DecodedTooLargeError
@@ -44,19 +44,19 @@ from gateway.routing.plan import MergedWrite, Plan
 _STRATEGIC = b"application/strategic-merge-patch+json"
 _PATCH_TYPE = (b"Content-Type", b"application/merge-patch+json")
 _JSON_TYPE = (b"Content-Type", b"application/json")
-_IF_MATCH, _IF_NONE_MATCH, _UNMODIFIED = b"if-match", b"if-none-match", b"if-unmodified-since"
+_IF_MATCH, _IF_NONE_MATCH = b"if-match", b"if-none-match"
+# Further conditions of a client that the service can respond 412 to.
+_CONDITIONS = frozenset({_IF_NONE_MATCH, b"if-unmodified-since"})
 _KEY = b"idempotency-key"
 _TYPE = frozenset({b"content-type"})
 _OF_BODY = headers.BYTE_FIELDS | {b"expect"}
 # Header fields of the write that the read omits.
 _OF_WRITE = frozenset(
-    {_IF_MATCH, _IF_NONE_MATCH, _UNMODIFIED, _KEY, b"if-modified-since", b"if-range"}
-    | {b"range", b"prefer", b"cache-control", b"accept-encoding"}
-).union(_OF_BODY, _TYPE, headers.METHOD_OVERRIDES)
+    {_IF_MATCH, _KEY, b"if-modified-since", b"if-range", b"range", b"prefer", b"cache-control"}
+    | {b"accept-encoding"}
+).union(_CONDITIONS, _OF_BODY, _TYPE, headers.METHOD_OVERRIDES)
 _NO_CACHE = ((b"Cache-Control", b"no-cache"), (b"Accept-Encoding", b"identity"))
 _STRONG_TAG = re.compile(rb'"[!#-~\x80-\xff]*"')
-# The share of the remaining `timeouts.whole` that the read may take.
-_SHARE = 0.5
 _UNCHANGING = BodyConversion((), Direction.UP)
 _CONFLICT = (
     "Another client changed the document while this write was merged, twice in a row."
@@ -70,41 +70,39 @@ _Messages = tuple[Callable[[BodyConversion], Message | None], ...]
 
 
 class _Read(NamedTuple):
-    """The service's document; `tag` is its strong entity tag, or empty."""
+    """The decoded document of the service; `tag` is its strong entity tag, or empty."""
 
     body: bytes
-    codings: list[bytes]
     fields: HeaderFields
     tag: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class _Write:
+class _Write(NamedTuple):
     """A write to be merged.
 
     Attributes:
         request: The request for the service, with the body as the client sent it.
+        given: Its header fields, by their names in lower case.
         text: The decoded body.
-        ends: The end of `timeouts.whole`, in monotonic seconds.
     """
 
     exchange: Exchange
     plan: Plan
     rule: MergedWrite
     request: UpstreamRequest
+    given: dict[bytes, bytes]
     text: bytes
     form: WriteForm
     maybe_json: bool
     room: ConversionShare
-    ends: float
 
     @property
     def is_patch(self) -> bool:
         return self.request.method == "PATCH"
 
-    def limit(self, share: float = 1.0) -> asyncio.Timeout:
-        left = (self.ends - perf_counter()) * share
-        return asyncio.timeout(None if left == inf else max(0.0, left))
+    @property
+    def matched(self) -> bytes:
+        return self.given.get(_IF_MATCH, b"*")
 
 
 class MergedWrites:
@@ -126,29 +124,22 @@ class MergedWrites:
             request: The request for the service, whose body is not converted yet.
             body: The body as the client sent it.
         """
-        outcome = "refused"
-        exchange.sent = 0.0
+        outcome, exchange.sent = "refused", 0.0
+        whole = plan.route.service.timeouts.whole
         try:
-            write = await _begun(exchange, plan, request, body, room)
-            if write is None:
-                outcome = "unmerged"
-                return await self._send(exchange, plan, request)
-            for attempt in ("merged", "repeated"):
-                read = await self._read(write)
-                if read is None:
-                    outcome, whole = "unmerged", write.request.body
-                    unmerged = plan._replace(shadow=plan.repeated)
-                    made = await rewrite_request(exchange, unmerged, whole, room)
-                    exchange.converted = made.body is not whole
-                else:
-                    made = await _merged(write, read)
-                    exchange.converted = True
-                async with write.limit():
+            async with asyncio.timeout(None if whole == inf else whole) as limit:
+                write = await _begun(exchange, plan, request, body, room)
+                if write is None:
+                    outcome = "unmerged"
+                    return await self._send(exchange, plan, request)
+                for attempt in ("merged", "repeated"):
+                    read = await self._read(write, limit.when())
+                    made = await (_unmerged(write) if read is None else _merged(write, read))
                     response = await self._send(exchange, plan, made)
-                if response.status != 412 or read is None or not _is_own(write, read):
-                    outcome = outcome if read is None else attempt
-                    return response
-                response.abandon()
+                    if read is None or response.status != 412 or not _is_own(write, read):
+                        outcome = "unmerged" if read is None else attempt
+                        return response
+                    response.abandon()
             outcome = "conflict"
             raise FaultError(Fault(FaultCode.WRITE_CONFLICT, _CONFLICT))
         except TimeoutError:
@@ -166,11 +157,14 @@ class MergedWrites:
             return await self._upstream.send(plan.route.service, request)
         return await self._shadows.send(exchange, plan, request)
 
-    async def _read(self, write: _Write) -> _Read | None:
-        """Return the document, or None if there is none (404); raises FaultError."""
-        began, span = perf_counter(), write.exchange.span
+    async def _read(self, write: _Write, ends: float | None) -> _Read | None:
+        """Return the document, or None if there is none (404); raises FaultError.
+
+        `ends` is the end of `timeouts.whole`; the read may take half of the remaining time.
+        """
+        began, now, span = perf_counter(), asyncio.get_running_loop().time(), write.exchange.span
         try:
-            async with write.limit(_SHARE):
+            async with asyncio.timeout(None if ends is None else (ends - now) / 2):
                 return await self._document(write)
         except TimeoutError:
             raise _unread("it did not arrive in time") from None
@@ -215,7 +209,11 @@ class MergedWrites:
         strong = len(tags) == 1 and _STRONG_TAG.fullmatch(tags[0]) is not None
         if not (strong or write.rule.rule.accepts_untagged):
             raise _unread("the service sends no strong ETag, and without_tag: accept is not set")
-        return _Read(bytes(body), codings, fields, tags[0] if strong else b"")
+        try:
+            text = await _decoded(bytes(body), codings, write.room)
+        except ContentCodingError as error:
+            raise _unread(f"Content-Encoding: {error}") from None
+        return _Read(text, fields, tags[0] if strong else b"")
 
 
 async def _begun(
@@ -226,29 +224,40 @@ async def _begun(
     room: ConversionShare,
 ) -> _Write | None:
     """Return the write to be merged; None if conversions do not read bodies of its format."""
-    rule, ends = plan.shadow, perf_counter() + plan.route.service.timeouts.whole
-    assert isinstance(rule, MergedWrite)  # the caller has checked it
+    assert isinstance(plan.shadow, MergedWrite)  # the caller has checked it
     kind, codings, encoding = described(request.fields, plan.endpoint.media_types)
     if not body or kind in (BodyFormat.PASSED, BodyFormat.OTHER):
         return None
     form = form_of_write(exchange.method, kind, request.fields)
     if form is None or encoding is not None:
         raise FaultError(Fault(FaultCode.UNSUPPORTED_MEDIA_TYPE, _FORMATS))
+    given: dict[bytes, bytes] = {}
+    for name, value in request.fields:
+        lines = (given.get(name.lower()), value.strip(b" \t"))
+        given[name.lower()] = b", ".join(line for line in lines if line is not None)
     if isinstance(body, AsyncIterator):
-        if any(name.lower() == b"expect" for name, _ in request.fields):
+        if b"expect" in given:
             exchange.inform(100, [])
         body = await room.gather(body, exchange.length or 0)
-    text, applied = body, content_coding.codings(codings)
     try:
-        if applied:
-            text = await asyncio.to_thread(content_coding.decode, body, applied, room.limit)
+        text = await _decoded(body, codings, room)
+    except DecodedTooLargeError as error:
+        raise FaultError(Fault(FaultCode.BODY_TOO_LARGE, f"{error}.")) from None
     except ContentCodingError as error:
         fault = Fault(FaultCode.UNSUPPORTED_MEDIA_TYPE, f"Content-Encoding: {error}.")
         raise FaultError(fault) from None
-    if len(text) > room.limit:
-        raise _too_large(f"a body to be merged may have at most {room.limit} bytes")
-    request = replace(request, body=body)
-    return _Write(exchange, plan, rule, request, text, form, kind in MAYBE_JSON, room, ends)
+    request, is_json = replace(request, body=body), kind in MAYBE_JSON
+    return _Write(exchange, plan, plan.shadow, request, given, text, form, is_json, room)
+
+
+async def _decoded(body: bytes, values: list[bytes], room: ConversionShare) -> bytes:
+    """Decode a body; raises ContentCodingError, also for a decoded body over the limit."""
+    codings = content_coding.codings(values)
+    if codings:
+        body = await asyncio.to_thread(content_coding.decode, body, codings, room.limit)
+    if len(body) > room.limit:
+        raise DecodedTooLargeError(f"A body to be merged may have at most {room.limit} bytes")
+    return body
 
 
 def form_of_write(method: str, kind: BodyFormat, fields: HeaderFields) -> WriteForm | None:
@@ -265,40 +274,44 @@ def form_of_write(method: str, kind: BodyFormat, fields: HeaderFields) -> WriteF
     return WriteForm.MERGE_PATCH if method == "PATCH" else WriteForm.DOCUMENT
 
 
+async def _unmerged(write: _Write) -> UpstreamRequest:
+    exchange, plan, body = write.exchange, write.plan, write.request.body
+    plan = plan._replace(shadow=plan.repeated)
+    made = await rewrite_request(exchange, plan, body, write.room)
+    exchange.converted = made.body is not body
+    return made
+
+
 async def _merged(write: _Write, read: _Read) -> UpstreamRequest:
     """Return the request with the merged body; raises FaultError."""
-    request, form = write.request, write.form
-    given = {name.lower(): value.strip(b" \t") for name, value in request.fields}
-    matched = given.get(_IF_MATCH, b"*")
+    request, form, given = write.request, write.form, write.given
     # If-Match is compared strongly (RFC 9110, section 13.1.1).
-    tags = [tag.strip(b" \t") for tag in matched.split(b",")]
-    if matched != b"*" and (not read.tag or read.tag not in tags):
+    tags = [tag.strip(b" \t") for tag in write.matched.split(b",")]
+    if write.matched != b"*" and (not read.tag or read.tag not in tags):
         raise FaultError(Fault(FaultCode.PRECONDITION_FAILED, _NO_MATCH))
     if given.get(_IF_NONE_MATCH) == b"*":
         raise FaultError(Fault(FaultCode.PRECONDITION_FAILED, _EXISTS))
     body = await _merged_body(write, read)
+    write.exchange.converted = True
     write.exchange.count_digests(name for name in given if name in headers.DIGESTS)
-    fields = headers.end_to_end(request.fields, _OF_BODY | {_IF_MATCH})
+    fields = headers.end_to_end(request.fields, _OF_BODY | {_IF_MATCH, _KEY})
     if form is WriteForm.STRATEGIC_PATCH and write.is_patch:
         fields = [*headers.end_to_end(fields, _TYPE), _PATCH_TYPE]
     elif form is not WriteForm.DOCUMENT and not write.is_patch:
         fields = [*headers.end_to_end(fields, _TYPE), _JSON_TYPE]
     if read.tag:
         fields.append((b"If-Match", read.tag))
-    # A second attempt may have another merged body, and a service must not get one key with two
-    # bodies.
-    mark = b"-" + blake2b(body, digest_size=8).hexdigest().encode()
-    fields = [
-        (name, re.sub(rb'("?)\Z', mark + rb"\1", value, count=1) if name.lower() == _KEY else value)
-        for name, value in fields
-    ]
+    if _KEY in given:
+        # A second attempt may have another merged body, and a service must not get one key with
+        # two bodies.
+        mark = b"-" + blake2b(body, digest_size=8).hexdigest().encode()
+        fields.append((b"Idempotency-Key", re.sub(rb'("?)\Z', mark + rb"\1", given[_KEY], count=1)))
     return replace(request, fields=fields, body=body, length=None)
 
 
 def _is_own(write: _Write, read: _Read) -> bool:
     """Return whether a 412 can only be caused by the If-Match of the gateway."""
-    given = {name.lower(): value.strip(b" \t") for name, value in write.request.fields}
-    return bool(read.tag) and given.get(_IF_MATCH, b"*") == b"*" and _UNMODIFIED not in given
+    return bool(read.tag) and write.matched == b"*" and write.given.keys().isdisjoint(_CONDITIONS)
 
 
 async def _merged_body(write: _Write, read: _Read) -> bytes:
@@ -308,19 +321,17 @@ async def _merged_body(write: _Write, read: _Read) -> bytes:
     of_read = partial(context.message, fields=read.fields, status=200)
     of_write = partial(context.message, fields=write.request.fields, status=None)
 
-    def convert(base: bytes, _: BodyConversion, __: Message | None, step: Step) -> bytes:
-        given = base, write.text, write.form, (of_read, of_write)
+    def convert(_: bytes, __: BodyConversion, ___: Message | None, step: Step) -> bytes:
+        given = read.body, write.text, write.form, (of_read, of_write)
         made = merge_bodies(plan, write.rule, write.request.method, ways, *given, step)
         return encode(made.body(write.form, is_patch=write.is_patch), step)
 
     slowest = max(ways, key=lambda each: each.timeout or 0)
-    given = convert, BodyFormat.JSON, read.body, read.codings, slowest
+    larger = max(read.body, write.text, key=len)  # determines where the merge runs
     try:
-        made = await run_conversion(*given, room, None)
+        made = await run_conversion(convert, BodyFormat.JSON, larger, (), slowest, room, None)
     except DecodedTooLargeError as error:
-        raise _too_large(str(error)) from None
-    except ContentCodingError as error:
-        raise _unread(f"Content-Encoding: {error}") from None
+        raise FaultError(Fault(FaultCode.BODY_TOO_LARGE, f"{str(error).capitalize()}.")) from None
     except ConversionError as error:
         raise merge_fault(error, maybe_json=write.maybe_json) from None
     await room.grow(len(write.text) + len(read.body) + len(made))
@@ -399,7 +410,3 @@ def _unread(
 ) -> FaultError:
     detail = f"The document to merge the write into cannot be read: {why.removesuffix('.')}."
     return FaultError(Fault(FaultCode.WRITE_UNREAD, detail, None, fields, status), cause)
-
-
-def _too_large(what: str) -> FaultError:
-    return FaultError(Fault(FaultCode.BODY_TOO_LARGE, f"{what.capitalize()}."))

@@ -4,6 +4,7 @@ get-put: writing back what was read changes nothing. put-get: what was written i
 """
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -15,14 +16,17 @@ from gateway.conversion.change import Change
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.document import PLAIN, Document
 from gateway.conversion.merging import (
+    NO_KEY,
+    OTHER_READ,
     BaseDocumentError,
-    ListKeys,
     Merge,
-    MergeError,
     WriteForm,
     merge,
 )
 from gateway.conversion.patches import (
+    NO_IDENTITY,
+    ListKeys,
+    MergeError,
     apply_json_patch,
     apply_merge_patch,
     json_patch,
@@ -41,10 +45,6 @@ PATCHES: list[tuple[WriteForm, Document]] = [
     (WriteForm.MERGE_PATCH, {}),
     (WriteForm.JSON_PATCH, []),
 ]
-
-
-def refuse(reason: str, at: object) -> Any:
-    raise MergeError(reason)
 
 
 class Chain:
@@ -74,54 +74,89 @@ class Chain:
         return merge(base, sent, form, keys or {}, self.down, self.up)
 
 
-def check_laws(chain: Chain, base: Document, sent: Document, *, loses: bool) -> None:
-    try:
-        read = chain.down(base)
-        chain.up(read)
-    except ConversionError:
-        with pytest.raises((BaseDocumentError, ConversionError)):
-            chain.merged(base, sent)
-        return
-    assert same(chain.merged(base, read).merged, base, digits=True)
-    for form, nothing in PATCHES:
-        kept = chain.merged(base, nothing, form)
-        assert kept.body(form, is_patch=True) == nothing
-    try:
-        made = chain.merged(base, sent)
-    except ConversionError:
-        return  # nothing is written
-    # Numbers in texts are compared by value, as in the laws of changes: "7" is read as "7.00".
-    assert loses or comparable(chain.down(made.merged)) == comparable(sent)
+CAUSES = {NO_IDENTITY, NO_KEY, OTHER_READ}
+
+
+class Writes:
+    """Checks the laws for writes over documents, and counts the writes that fit their version."""
+
+    def __init__(self) -> None:
+        self.merged = 0
+        self.refused: list[MergeError] = []
+
+    def check(self, chain: Chain, base: Document, sent: Document, *, loses: bool) -> None:
+        try:
+            read = chain.down(base)
+            chain.up(read)
+        except ConversionError:
+            with pytest.raises(BaseDocumentError):
+                chain.merged(base, sent)
+            return
+        assert same(chain.merged(base, read).merged, base, digits=True)
+        for form, nothing in PATCHES:
+            kept = chain.merged(base, nothing, form)
+            assert kept.body(form, is_patch=True) == nothing
+        try:
+            chain.up(sent)
+        except ConversionError as error:
+            with pytest.raises(ConversionError, match=re.escape(str(error))):
+                chain.merged(base, sent)
+            return
+        try:
+            made = chain.merged(base, sent)
+        except MergeError as error:
+            self.refused.append(error)
+            return
+        self.merged += 1
+        # Numbers in texts are compared by value, as in the laws of changes: "7" is read as "7.00".
+        assert loses or comparable(chain.down(made.merged)) == comparable(sent)
+
+    def check_share(self) -> None:
+        """Only lists without a key may cause refusals here, and they are in few documents."""
+        assert self.merged >= 3 * len(self.refused)
+        assert {error.reason for error in self.refused} <= CAUSES
+        assert all(error.place for error in self.refused)
 
 
 @EACH
-@FEW
-@given(st.data())
 def test_every_change_holds_both_laws_unless_it_declares_a_loss(
-    written: str, newer: str, older: str, data: st.DataObject
+    written: str, newer: str, older: str
 ) -> None:
-    base, sent = data.draw(like(json.loads(newer))), data.draw(like(json.loads(older)))
+    chain, writes = Chain(change_of(written)), Writes()
     loses = any(loss.newer for loss in section(written).losses())
-    check_laws(Chain(change_of(written)), base, sent, loses=loses)
+
+    @FEW
+    @given(like(json.loads(newer)), like(json.loads(older)))
+    def check(base: Document, sent: Document) -> None:
+        writes.check(chain, base, sent, loses=loses)
+
+    check()
+    if not loses:
+        writes.check_share()
 
 
 CHANGED = [row for row in BODIES if row[1].startswith("{")]
 
 
-@FEW
-@given(st.lists(st.sampled_from(CHANGED), min_size=2, max_size=4), st.data())
-def test_random_chains_of_versions_hold_both_laws(
-    rows: list[tuple[str, str, str]], data: st.DataObject
-) -> None:
+def test_random_chains_of_versions_hold_both_laws() -> None:
     """The base and the write have the fields of all examples, and hidden ones."""
-    base: dict[str, Any] = {"hidden": {"a": [1]}}
-    sent: dict[str, Any] = {}
-    for _, newer, older in rows:
-        base |= data.draw(like(json.loads(newer)))
-        sent |= data.draw(like(json.loads(older)))
-    changes = [change_of(written) for written, *_ in rows]
-    loses = any(loss.newer for written, *_ in rows for loss in section(written).losses())
-    check_laws(Chain(*changes, default_at("hidden", {})), base, sent, loses=loses)
+    writes = Writes()
+
+    @settings(LAW, max_examples=40)
+    @given(st.lists(st.sampled_from(CHANGED), min_size=2, max_size=4), st.data())
+    def check(rows: list[tuple[str, str, str]], data: st.DataObject) -> None:
+        base: dict[str, Any] = {"hidden": {"a": [1]}}
+        sent: dict[str, Any] = {}
+        for _, newer, older in rows:
+            base |= data.draw(like(json.loads(newer)))
+            sent |= data.draw(like(json.loads(older)))
+        changes = [change_of(written) for written, *_ in rows]
+        loses = any(loss.newer for written, *_ in rows for loss in section(written).losses())
+        chain = Chain(*changes, default_at("hidden", {}))
+        (Writes() if loses else writes).check(chain, base, sent, loses=loses)
+
+    check()
+    writes.check_share()
 
 
 # `flatten` takes all fields of an object, and would also take those that the test adds.
@@ -209,21 +244,99 @@ def test_an_element_with_the_key_of_an_unseen_one_is_refused() -> None:
         merge(base, sent, WriteForm.DOCUMENT, BY_ID, only_seen, lambda document: document)
 
 
-def test_a_strategic_merge_patch_is_merged_unless_it_has_lists_or_directives() -> None:
-    form = WriteForm.STRATEGIC_PATCH
-    made = LINES.merged({"n": {"a": 1}, "lines": [A]}, {"n": {"b": 2}}, form)
-    assert made.merged == {"n": {"a": 1, "b": 2}, "lines": [A]}
-    for refused in ({"lines": [{"id": "b"}]}, {"n": {"$patch": "delete"}}):
-        with pytest.raises(MergeError, match="a list or directive"):
-            LINES.merged({"lines": [A, B]}, refused, form)
+# What `kubectl apply` and `kubectl patch --type=strategic` send for a Deployment: containers are
+# merged by name, finalizers are merged texts, and args are replaced.
+WEB = {"name": "web", "image": "a:1", "args": ["-v"], "env": [{"name": "A", "value": "1"}]}
+LOG = {"name": "log", "image": "b:1"}
+POD = {"containers": [WEB, LOG], "finalizers": ["x", "y"], "strategy": {"type": "R", "max": 1}}
+POD_KEYS: ListKeys = {
+    ("containers",): (("name",),),
+    ("containers", 0, "env"): (("name",),),
+    ("containers", 0, "args"): (),
+}
+
+
+@pytest.mark.parametrize(
+    ("patch", "changed"),
+    [
+        ({"strategy": {"max": 2}}, {"strategy": {"type": "R", "max": 2}}),
+        ({"strategy": {"max": None}}, {"strategy": {"type": "R"}}),
+        ({"strategy": {"$retainKeys": ["type"], "type": "S"}}, {"strategy": {"type": "S"}}),
+        ({"strategy": {"$patch": "replace", "max": 3}}, {"strategy": {"max": 3}}),
+        ({"strategy": {"$patch": "delete"}}, {"strategy": {}}),
+        (
+            {
+                "$setElementOrder/containers": [{"name": "web"}, {"name": "log"}],
+                "containers": [{"name": "web", "image": "a:2"}],
+            },
+            {"containers": [{**WEB, "image": "a:2"}, LOG]},
+        ),
+        (
+            {"containers": [{"name": "web", "args": ["-q"], "env": [{"name": "B"}]}]},
+            {
+                "containers": [
+                    {**WEB, "args": ["-q"], "env": [{"name": "A", "value": "1"}, {"name": "B"}]},
+                    LOG,
+                ]
+            },
+        ),
+        (
+            {
+                "$setElementOrder/containers": [{"name": "log"}, {"name": "new"}],
+                "containers": [{"name": "new"}, {"$patch": "delete", "name": "web"}],
+            },
+            {"containers": [LOG, {"name": "new"}]},
+        ),
+        (
+            {"containers": [{"$patch": "replace"}, {"name": "new"}]},
+            {"containers": [{"name": "new"}]},
+        ),
+        (
+            {"$setElementOrder/containers": [{"name": "log"}, {"name": "web"}]},
+            {"containers": [LOG, WEB]},
+        ),
+        ({"$deleteFromPrimitiveList/finalizers": ["x", "z"]}, {"finalizers": ["y"]}),
+        (
+            {"$setElementOrder/finalizers": ["z", "x"], "finalizers": ["z"]},
+            {"finalizers": ["z", "x", "y"]},
+        ),
+        ({"finalizers": [{"$patch": "replace"}, "z"]}, {"finalizers": ["z"]}),
+        ({"volumes": [{"name": "v"}]}, {"volumes": [{"name": "v"}]}),
+        ({"finalizers": ["z"]}, "/finalizers: the key of this list is unknown"),
+        ({"containers": [{"image": "a:2"}]}, "/containers: the key in `writes` does not identify"),
+        ({"containers": [{"name": "web", "$patch": "merge"}]}, "neither delete nor replace"),
+        ({"$setElementOrder/containers": {"name": "web"}}, "not a list"),
+        ({"strategy": {"$retainKeys": "type"}}, "not a list"),
+    ],
+    ids=str,
+)
+def test_a_strategic_merge_patch_is_merged_as_kubernetes_does_or_refused_with_the_location(
+    patch: Document, changed: dict[str, Any] | str
+) -> None:
+    """Neither a client of the older version nor its patch has the image's digest."""
+    chain = Chain(default_at("containers[].digest", "?"))
+    hidden = {"web": {"digest": "1"}, "log": {"digest": "2"}, "new": {"digest": "?"}}
+
+    def digested(document: Any) -> Any:
+        found = [{**one, **hidden[one["name"]]} for one in document["containers"]]
+        return {**document, "containers": found}
+
+    base, form = digested(POD), WriteForm.STRATEGIC_PATCH
+    if isinstance(changed, str):
+        with pytest.raises(MergeError, match=changed):
+            chain.merged(base, patch, form, POD_KEYS)
+        return
+    made = chain.merged(base, patch, form, POD_KEYS)
+    assert made.merged == digested({**POD, **changed})
+    assert same(apply_merge_patch(base, made.body(form, is_patch=True)), made.merged)
 
 
 @FEW
 @given(jsons, jsons)
 def test_a_generated_patch_changes_one_document_to_the_other(before: Any, after: Any) -> None:
-    assert same(apply_json_patch(before, json_patch(before, after), refuse), after)
+    assert same(apply_json_patch(before, json_patch(before, after)), after)
     try:
-        patch = merge_patch(before, after, refuse)
+        patch = merge_patch(before, after)
     except MergeError:
         assert "null" in json.dumps(after)
         return
@@ -258,7 +371,7 @@ DOCUMENT = {"a": [1, 2], "b": {"c": 3}}
 def test_a_json_patch_is_applied_as_rfc_6902_says(patch: Any, result: Any) -> None:
     if result is None:
         with pytest.raises(MergeError):
-            apply_json_patch(DOCUMENT, patch, refuse)
+            apply_json_patch(DOCUMENT, patch)
     else:
-        assert same(apply_json_patch(DOCUMENT, patch, refuse), result)
+        assert same(apply_json_patch(DOCUMENT, patch), result)
     assert DOCUMENT == {"a": [1, 2], "b": {"c": 3}}
