@@ -42,7 +42,6 @@ class Orders:
     tagged: bool = True
     asked: list[tuple[str, dict[str, str], str]] = field(default_factory=list)
     before_write: Callable[[], None] = lambda: None
-    read: bytes | None = None
 
     @property
     def methods(self) -> list[str]:
@@ -55,8 +54,6 @@ class Orders:
         method = line.split()[0]
         self.asked.append((method, fields, body.decode()))
         if method == "GET":
-            if self.read is not None:
-                return self.read
             return response(404, None) if self.order is None else self._shown()
         self.before_write()
         if fields.get("if-match", self._tag) != self._tag:
@@ -168,34 +165,6 @@ def test_the_read_has_the_credentials_but_neither_body_nor_conditions_of_the_wri
     assert {*dropped} <= write.keys()
 
 
-@pytest.mark.parametrize(
-    ("read", "status", "code"),
-    [
-        (response(401, {}, "WWW-Authenticate: Basic"), 401, "write_denied"),
-        (response(403, {}), 403, "write_denied"),
-        (response(405, {}), 502, "write_unread"),
-        (response(500, {}), 502, "write_unread"),
-        (response(206, ORDER, 'ETag: "1"'), 502, "write_unread"),
-        (response(200, ORDER), 502, "write_unread"),
-        (response(200, ORDER, 'ETag: W/"1"'), 502, "write_unread"),
-        (response(200, ORDER, 'ETag: "1"', "Content-Encoding: zip"), 502, "write_unread"),
-        (response(200, {"status": "x" * 1_100_000}, 'ETag: "1"'), 502, "write_unread"),
-        (response(200, ORDER, 'ETag: "1"').replace(b"{", b"[", 1), 502, "write_unread"),
-        (response(200, ORDER, 'ETag: "1"').replace(b"/json", b"/pdf"), 502, "write_unread"),
-        (b"HTTP/1.1 200 OK\r\nContent-Le\r\n\r\n", 502, "write_unread"),
-    ],
-)
-def test_a_write_is_refused_and_not_sent_if_the_document_cannot_be_read(
-    read: bytes, status: int, code: str
-) -> None:
-    orders = Orders(read=read)
-    rules = MERGE + "limits: { convert: 1000000 }\n"
-    found, gateway = exchanged(orders, request("PUT", {"state": "paid"}), rules=rules)
-    assert (found[0][0], found[0][1]["code"]) == (status, code)
-    assert orders.methods == ["GET"]
-    assert ("merged_writes", "orders", "1", "refused") in gateway.counted
-
-
 @pytest.mark.parametrize("lines", [(), ("If-Match: *",)])
 def test_a_concurrent_write_causes_one_new_attempt(lines: tuple[str, ...]) -> None:
     orders = Orders()
@@ -266,10 +235,48 @@ def test_a_412_to_the_condition_of_the_client_is_returned_without_a_retry() -> N
     assert orders.methods == ["GET", "GET", "PATCH"]
 
 
-def test_if_none_match_of_a_creating_put_is_refused_if_the_document_exists() -> None:
+@pytest.mark.parametrize(
+    "lines", [('If-Match: "0", {tag}',), ('If-Match: "0"', "If-Match: {tag}"), ("If-Match: *",)]
+)
+def test_one_tag_of_several_or_an_asterisk_matches_the_document(lines: tuple[str, ...]) -> None:
     orders = Orders()
-    found, _ = exchanged(orders, request("PUT", {"state": "a"}, "If-None-Match: *"))
-    assert (found[0][0], orders.methods) == (412, ["GET"])
+    tag = get(orders)
+    sent = request("PATCH", {"state": "a"}, *(line.format(tag=tag) for line in lines))
+    found, _ = exchanged(orders, sent)
+    assert (found[0][0], orders.order["status"]) == (200, "a")
+    assert orders.asked[-1][1]["if-match"] == '"1"'
+
+
+@pytest.mark.parametrize(
+    ("order", "line", "status", "methods"),
+    [
+        (ORDER, "If-None-Match: *", 412, ["GET"]),
+        (None, "If-None-Match: *", 200, ["GET", "PUT"]),
+        (None, "If-Match: *", 412, ["GET", "PUT"]),
+        (None, 'If-Match: "1"', 412, ["GET", "PUT"]),
+    ],
+)
+def test_conditions_on_the_existence_of_the_document_hold(
+    order: Any, line: str, status: int, methods: list[str]
+) -> None:
+    orders = Orders(order)
+    found, _ = exchanged(orders, request("PUT", {"state": "a", "lines": []}, line))
+    assert (found[0][0], orders.methods) == (status, methods)
+    if methods[1:]:
+        assert line.partition(":")[0].lower() in orders.asked[1][1]
+
+
+@pytest.mark.parametrize("line", ["If-None-Match: {tag}", "If-Unmodified-Since: x"])
+def test_a_412_that_another_condition_may_cause_is_returned_without_a_retry(line: str) -> None:
+    orders = Orders()
+
+    def write() -> None:
+        orders.revision += 1
+
+    tag = get(orders)
+    orders.before_write = write
+    found, _ = exchanged(orders, request("PATCH", {"state": "a"}, line.format(tag=tag)))
+    assert (found[0][0], orders.methods) == (412, ["GET", "GET", "PATCH"])
 
 
 def test_an_idempotency_key_is_not_reused_with_another_body() -> None:
@@ -311,9 +318,10 @@ def test_a_write_that_cannot_be_merged_is_refused_and_not_sent(
     sent: bytes, status: int, code: str | None
 ) -> None:
     orders = Orders()
-    found, _ = exchanged(orders, sent)
+    found, gateway = exchanged(orders, sent)
     assert found[0][0] == status
     assert found[0][1]["code"] == (code or "unsupported_media_type")
+    assert ("merged_writes", "orders", "1", "refused") in gateway.counted
     assert "GET" not in orders.methods[1:]
     assert orders.order == ORDER
 
