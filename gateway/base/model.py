@@ -100,6 +100,10 @@ OneOrPair = Annotated[
     Annotated[T, Tag("one")] | Annotated[tuple[T, T], Tag("several")],
     Discriminator(_one_or_several),
 ]
+OneOrList = Annotated[
+    Annotated[T, Tag("one")] | Annotated[tuple[T, ...], Tag("several")],
+    Discriminator(_one_or_several),
+]
 U = TypeVar("U")
 OneOrSome = Annotated[
     Annotated[T, Tag("one")] | Annotated[tuple[U, ...], Field(min_length=1), Tag("several")],

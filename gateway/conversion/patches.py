@@ -264,9 +264,7 @@ def _comparable(value: object) -> object:
     return value if isinstance(value, str | None) else (isinstance(value, bool), value)
 
 
-def in_order(
-    base: Sequence[Any], seen: Container[object], written: Sequence[Any]
-) -> list[Any]:
+def in_order(base: Sequence[Any], seen: Container[object], written: Sequence[Any]) -> list[Any]:
     """Return the names that were written, and those of the base that the client has not seen.
 
     An unseen name stays after the name that precedes it in the base, or moves to the end if no

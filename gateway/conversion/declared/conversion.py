@@ -102,9 +102,10 @@ class ExampleConfig(SectionModel):
     response with status 200 if the method is GET, and to the request for any other method."""
 
 
-_MOVES = (
-    "cannot be merged together with changes that read or write header fields or the query; move"
-    " these changes to an entry for other operations, or remove writes"
+NOT_MERGED = (
+    "writes cannot be merged with this change: only bodies are merged, and it reads or writes a"
+    " header field, the query or the path; move it to an entry for other methods or operations, or"
+    " remove writes"
 )
 _STATUSES = r"^[45](?:[0-9][0-9]|xx)$"
 
@@ -318,7 +319,7 @@ class ConversionConfig(SectionModel):
         self._warn(at, mistakes, groups.configs)
         policy, extra = policy_of(self.unfit, ""), self.additional
         query = _parameters(self.query, (*at, "query"), mistakes, policy)
-        used = declared_changes(self.changes, (*at, "changes"), groups.configs, ())
+        used = [*declared_changes(self.changes, (*at, "changes"), groups.configs, ())]
         sections = [change.section for change in used]
         beside = [one for entry in (*self.query, *self.headers) for one in entry.named().values()]
         timeouts = [limit for section in sections if (limit := section.seconds()) is not None]
@@ -330,10 +331,10 @@ class ConversionConfig(SectionModel):
         ]
         accept = _media_ranges(self.accept, (*at, "accept"), mistakes)
         content_type = _media_ranges(self.content_type, (*at, "content_type"), mistakes)
-        merged = (self.writes, *(one.writes for one in operations or ()))
-        needs_message = any(change.needs_message for change in sections)
-        if needs_message and merged != (None,) * len(merged):
-            mistakes.add(_MOVES, *at, "writes")
+        beyond = [change for change in used if change.section.needs_message]
+        if self.writes is not None or any(one.writes is not None for one in operations or ()):
+            for change in beyond:
+                mistakes.add(NOT_MERGED, *(change.used or change.at))
         of_response = self.on in ("responses", "errors")
         media = MediaFilter(accept, None if of_response else content_type)
         return VersionLink(
@@ -361,7 +362,7 @@ class ConversionConfig(SectionModel):
             maps_links=any(change.maps_links for change in sections),
             digest=self._digest(groups.configs, [change.code for change in sections]),
             varies=any(change.varies for change in sections),
-            needs_message=needs_message,
+            needs_message=bool(beyond),
             shows_message=any(change.needs_message for change in beside),
             timeout=sum(timeouts) if timeouts else None,
             forms=None if self.forms is None else self.forms.compile(),

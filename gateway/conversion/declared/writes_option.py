@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Discriminator, Field, Tag
 
 from gateway.base.mistakes import Location, Mistakes
-from gateway.base.model import OneOrSome, SectionModel
+from gateway.base.model import OneOrList, SectionModel
 from gateway.conversion.field_path import Keys, Members, Tokens, keys_of, parse_path
 from gateway.conversion.operation import OperationPattern, WriteRule, parse_operation
 
@@ -17,10 +17,10 @@ _MERGED = frozenset({"PUT", "PATCH"})
 class WritesConfig(SectionModel):
     """How writes are merged into the document of the service."""
 
-    key: Mapping[str, OneOrSome[str, str]] = Field(default_factory=dict)
+    key: Mapping[str, OneOrList[str]] = Field(default_factory=dict)
     """For each list, the fields that identify its elements: `lines: id`, or
     `orders[].lines: [sku, size]`. All names are those of the service's version. Without a key, the
-    elements are matched by their position."""
+    elements are matched by their position. With `[]`, a strategic merge patch replaces the list."""
     read: str | None = None
     """The operation of the service that reads the document, such as `GET /orders/{id}/all`. The
     default is GET with the path of the write."""

@@ -7,10 +7,10 @@ PATCH does not send this data.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from gateway.base.mistakes import Mistakes
+from gateway.base.mistakes import Location, Mistakes
 from gateway.base.path_templates import shared_path
 from gateway.conversion.changes.field_use import FieldUse
-from gateway.conversion.declared.conversion import Part
+from gateway.conversion.declared.conversion import NOT_MERGED, Part
 from gateway.conversion.schema import Schema
 from gateway.conversion.version_step import VersionLink
 from gateway.routing.endpoint import asked_paths
@@ -30,12 +30,17 @@ def warn_of_overwriting(
     described: Mapping[Version, Sequence[LocatedOperation]],
     mistakes: Mistakes,
 ) -> None:
-    """Warn about endpoints where a version's PUT or PATCH loses data of another version."""
+    """Warn about endpoints where a version's PUT or PATCH loses data of another version.
+
+    It is a mistake if a chain that merges writes has a change that reads more than the body.
+    """
+    unmerged: dict[Location, None] = {}
     for index, endpoint in enumerate(api.endpoints):
         for client, service in converted_pairs(endpoint):
             check = _Check(api, endpoint, client, service, parts, described)
             methods_of: dict[tuple[str, str | None, tuple[str, ...]], list[str]] = {}
             for method in _OVERWRITING:
+                unmerged |= check.unmerged(method)
                 for (path, reason), lost in check.losses(method).items():
                     methods_of.setdefault((path, reason, tuple(lost)), []).append(method)
             for (path, reason, losses), methods in methods_of.items():
@@ -52,6 +57,8 @@ def warn_of_overwriting(
                     reason,
                     *("apis", api.name, "endpoints", index),
                 )
+    for at in unmerged:
+        mistakes.add(NOT_MERGED, *at)
 
 
 def converted_pairs(endpoint: Endpoint) -> Iterable[tuple[Version, Version]]:
@@ -95,9 +102,7 @@ class _Check(NamedTuple):
         )
         if client_bodies is not None and not client_bodies:
             return {}
-        between = parts_between(self.parts, self.client, self.service)
-        sent = ((part, self._sent(part.link, method)) for part in between)
-        parts = [(part, by) for part, by in sent if by]
+        parts = self._applied(method)
         if any(self._merges(part.link, method) for part, _ in parts):
             return {}
         if service_bodies is None or any(part.link.operations for part in self.parts):
@@ -111,6 +116,18 @@ class _Check(NamedTuple):
                 if text not in lost:
                     lost.append(text)
         return found
+
+    def unmerged(self, method: str) -> dict[Location, None]:
+        parts = self._applied(method)
+        merges = any(self._merges(part.link, method) for part, _ in parts)
+        changes = [change for part, _ in parts for change in part.changes()] if merges else ()
+        beyond = (change for change in changes if change.section.needs_message)
+        return dict.fromkeys(change.used or change.at for change in beyond)
+
+    def _applied(self, method: str) -> list[tuple[Part, str]]:
+        """Return the parts that apply to a method, with the method of the service's request."""
+        between = parts_between(self.parts, self.client, self.service)
+        return [(part, by) for part in between if (by := self._sent(part.link, method))]
 
     @property
     def _upwards(self) -> bool:

@@ -1,9 +1,13 @@
 """Mistakes in `writes`, and the losses that it allows."""
 
+from contextlib import nullcontext
+from pathlib import Path
+
 import pytest
 
 from gateway.base.mistakes import ConfigError
-from gateway.rules.load import load
+from gateway.rules.checks.conversions import check_conversions
+from gateway.rules.load import load, load_file
 
 RULES = """
 services: { s: { targets: ["http://127.0.0.1:9"] } }
@@ -22,7 +26,7 @@ DEFAULT = "default: { field: channel, value: web }"
         ("writes: none", "writes"),
         ("writes: { key: { 'prices.*.list': id } }", "the wildcard *; name each list"),
         ("writes: { key: { lines: 'a[].id' } }", "is not a field of the element"),
-        ("writes: { key: { lines: [] } }", "key"),
+        ("writes: { key: { lines: { a: b } } }", "key"),
         ("writes: { read: 'POST /all/{id}' }", "not GET and a path"),
         ("writes: { read: 'GET /all/{id}?a=b' }", "not GET and a path"),
         ("writes: { read: 'GET /all/{ix}' }", "no path captures 'ix'"),
@@ -35,14 +39,47 @@ def test_a_mistake_in_writes_is_reported(writes: str, mistake: str) -> None:
         load(text.encode(), "gateway.yaml", {})
 
 
+MOVES = [
+    "to_header: { field: total, header: X-Total }",
+    "from_header: { field: total, header: X-Total }",
+    "to_query: { field: total, parameter: total }",
+    "from_query: { field: total, parameter: total }",
+    "spread: { field: order, into: 'lines[].order', capture: id }",
+]
+
+
 @pytest.mark.parametrize("place", ["writes: merge", "operations: [ OPERATION ]"])
-def test_writes_cannot_be_merged_together_with_changes_of_other_parts(place: str) -> None:
+@pytest.mark.parametrize("change", MOVES)
+def test_a_change_of_more_than_the_body_is_refused_where_writes_are_merged(
+    change: str, place: str
+) -> None:
     path = '"PUT /v{version}/orders/{id}"'
     operation = f"{{ newer: {path}, older: {path}, writes: merge }}"
-    text = RULES.replace("WRITES", place.replace("OPERATION", operation))
-    text = text.replace("CHANGE", "to_header: { field: total, header: X-Total }")
-    with pytest.raises(ConfigError, match="move these changes to an entry for other operations"):
+    text = RULES.replace("WRITES", place.replace("OPERATION", operation)).replace("CHANGE", change)
+    name = change.partition(":")[0]
+    refusal = rf"changes\[0\].{name}: writes cannot be merged with this change: only bodies .* move"
+    with pytest.raises(ConfigError, match=refusal):
         load(text.encode(), "gateway.yaml", {})
+
+
+@pytest.mark.parametrize("change", MOVES)
+def test_a_change_of_more_than_the_body_in_another_entry_is_refused_by_check(
+    change: str, tmp_path: Path
+) -> None:
+    """It is no mistake in an entry that does not apply to the writes and their reads."""
+    entry = f'{{ between: ["1", "2"], METHODS changes: [ {change} ] }}'
+    path = tmp_path / "gateway.yaml"
+    for methods, refused in (("", True), ("methods: [POST],", False)):
+        text = RULES.replace("WRITES", "writes: merge").replace("CHANGE", DEFAULT)
+        text = text.replace(" ] } ]\n", f" ] }}, {entry.replace('METHODS', methods)} ]\n")
+        path.write_text(text)
+        snapshot = load_file(path, {})
+        with (
+            pytest.raises(ConfigError, match=r"conversions\[1\].changes\[0\]")
+            if refused
+            else nullcontext()
+        ):
+            check_conversions(path, {}, snapshot)
 
 
 @pytest.mark.parametrize("key", ["lines", "'lines[]'", "'[]'", "'orders[].lines'"])
