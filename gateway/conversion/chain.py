@@ -259,7 +259,7 @@ class Conversion:
             `of_response`.
         by_request: Whether a plan depends on the operation, the media types or the method of the
             request: operations are declared, links have media types, or writes are merged.
-        writes: The links whose writes are merged.
+        merges: Whether a link or one of its operations merges writes.
     """
 
     __slots__ = (
@@ -267,7 +267,7 @@ class Conversion:
         *("_source", "changes_fields", "changes_query", "filters_requests", "filters_responses"),
         *("changes_status", "direction", "drops_body", "goes_beyond_bodies", "has_operations"),
         *("links", "makes_bodies", "needs_message", "parts", "shows_message", "version_steps"),
-        "writes",
+        "merges",
     )
 
     def __init__(self, links: tuple[VersionLink, ...], direction: Direction) -> None:
@@ -283,8 +283,10 @@ class Conversion:
         self.changes_fields = any(link.headers for link in links)
         self.changes_status = any(link.status for link in links)
         self.filters_requests = any(link.media is not None for link in links)
-        self.writes = tuple(link for link in links if link.writes is not None)
-        self.by_request = self.has_operations or self.filters_requests or bool(self.writes)
+        self.merges = any(
+            link.writes or any(one.writes for one in link.operations or ()) for link in links
+        )
+        self.by_request = self.has_operations or self.filters_requests or self.merges
         self._wholes: dict[str, BodyConversion] = {}
         self.filters_responses = any(link.response_type is not None for link in links)
         self._by_type: dict[tuple[bool, ...], Conversion] = {}
@@ -385,7 +387,7 @@ class Conversion:
             made.goes_beyond_bodies = self.goes_beyond_bodies
             made.filters_requests = self.filters_requests
             made.filters_responses = self.filters_responses
-            made.writes, made.by_request = self.writes, self.by_request
+            made.merges, made.by_request = self.merges, self.by_request
             made._source = self, documented
             made.parts = _FilteredParts(self, documented)
         return made
@@ -411,13 +413,8 @@ class Conversion:
         If several links merge writes, documents without entity tags are accepted only if each link
         accepts them.
         """
-        rules = [
-            link.writes
-            for link in self.writes
-            if link.writes is not None
-            and method in link.writes.methods
-            and (link.methods is None or method in link.methods)
-        ]
+        links = (one for one in self.links if one.methods is None or method in one.methods)
+        rules = [one for link in links if (one := link.writes) and method in one.methods]
         if not rules:
             return None
         keys = {at: key for rule in rules for at, key in rule.keys.items()}

@@ -127,7 +127,7 @@ async def rewrite_request(  # noqa: C901  # one walk in one frame, for speed
         if arrives or method not in SAFE or converting.makes_bodies or converting.needs_message:
             kind, asked = described(fields, plan.endpoint.media_types), plan.method(method)
             conversion = sent_conversion(converting, method, asked, kind, has_body=arrives)
-        if conversion is not None and type(plan.shadow) is not MergedWrite:
+        if conversion is not None and (plan.shadow is None or type(plan.shadow) is not MergedWrite):
             if b"expect" in watched and streamed:
                 exchange.inform(100, [])
             context = LiveContext(method, exchange, plan)
@@ -136,8 +136,11 @@ async def rewrite_request(  # noqa: C901  # one walk in one frame, for speed
             )
         elif converting.changes_fields:
             fields = convert_fields(LiveContext(method, exchange, plan), fields, converting)
-        changed = converting.changes_fields or converting.needs_message
-        if changed or len(target) > snapshot.limits.target:
+        if (
+            converting.changes_fields
+            or converting.needs_message
+            or len(target) > snapshot.limits.target
+        ):
             check_request(target, fields, snapshot.limits)
     if method in BOUNDED_METHODS:
         fields = with_fewer_forwards(fields)

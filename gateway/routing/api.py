@@ -168,7 +168,7 @@ class ApiModel(VersionChoice):
         needed += [
             one.service_version
             for one in ways
-            if one.service_version is not None and one.request is not None and one.request.writes
+            if one.service_version is not None and one.request is not None and one.request.merges
         ]
         return {one: DocumentedVersion(one) for one in needed if one in schemas}
 

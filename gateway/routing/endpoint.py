@@ -59,7 +59,7 @@ class ApiParts(NamedTuple):
         return {one: self.documents[one] for one in older if one in self.documents}
 
     def written_by(self, route: Route) -> DocumentedVersion | None:
-        if route.request is None or not route.request.writes or route.service_version is None:
+        if route.request is None or not route.request.merges or route.service_version is None:
             return None
         return self.documents.get(route.service_version)
 

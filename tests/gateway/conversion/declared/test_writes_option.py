@@ -1,5 +1,6 @@
 """Mistakes in `writes`, and the losses that it allows."""
 
+import json
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -17,6 +18,7 @@ apis:
     versions: { "1": { via: "2" }, "2": { service: s } }
     conversions: [ { between: ["1", "2"], WRITES, changes: [ CHANGE ] } ]
 """
+DOCUMENT = {"openapi": "3.1.0", "paths": {"/v2/orders/{id}": {"put": {"responses": {}}}}}
 DEFAULT = "default: { field: channel, value: web }"
 
 
@@ -92,3 +94,23 @@ def test_lists_are_named_like_the_fields_of_changes(key: str) -> None:
     ((place, keys),) = link.writes.keys.items()
     assert place in ((), ("lines",), ("orders", 0, "lines"))
     assert keys == (("id",), ("detail", "size"))
+
+
+@pytest.mark.parametrize(
+    ("place", "reads"), [("writes: merge", True), ("OPERATION", True), ("", False)]
+)
+def test_the_document_of_the_service_is_used_where_writes_are_merged(
+    place: str, reads: bool, tmp_path: Path
+) -> None:
+    """The gateway removes what this document calls `readOnly` from merged writes."""
+    path = '"PUT /v{version}/orders/{id}"'
+    operation = f"operations: [ {{ newer: {path}, older: {path}, writes: merge }} ]"
+    text = RULES.replace(" WRITES,", f" {place.replace('OPERATION', operation)}," if place else "")
+    text = text.replace("{ service: s }", "{ service: s, schema: orders.json }")
+    (tmp_path / "orders.json").write_text(json.dumps(DOCUMENT))
+    (tmp_path / "gateway.yaml").write_text(text.replace("CHANGE", DEFAULT))
+    (endpoint,) = load_file(tmp_path / "gateway.yaml", {}).apis[0].endpoints
+    written = {
+        str(version): route.written is not None for version, route in endpoint.routes.items()
+    }
+    assert written == {"1": reads, "2": False}
