@@ -1,6 +1,6 @@
 """Chains: the conversion between any two versions, composed of links between adjacent versions."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from operator import is_
@@ -263,11 +263,10 @@ class Conversion:
     """
 
     __slots__ = (
-        *("_along", "_by_type", "_filtered", "_made", "_query_steps", "_wholes", "by_request"),
+        *("_along", "_by_type", "_filtered", "_made", "_query_steps", "by_request", "merges"),
         *("_source", "changes_fields", "changes_query", "filters_requests", "filters_responses"),
         *("changes_status", "direction", "drops_body", "goes_beyond_bodies", "has_operations"),
         *("links", "makes_bodies", "needs_message", "parts", "shows_message", "version_steps"),
-        "merges",
     )
 
     def __init__(self, links: tuple[VersionLink, ...], direction: Direction) -> None:
@@ -287,7 +286,6 @@ class Conversion:
             link.writes or any(one.writes for one in link.operations or ()) for link in links
         )
         self.by_request = self.has_operations or self.filters_requests or self.merges
-        self._wholes: dict[str, BodyConversion] = {}
         self.filters_responses = any(link.response_type is not None for link in links)
         self._by_type: dict[tuple[bool, ...], Conversion] = {}
         self.needs_message = any(link.needs_message for link in links)
@@ -400,12 +398,10 @@ class Conversion:
         part = self.parts[method, None]
         if method != _PATCH or part.body is None:
             return part.body
-        if method not in self._wholes:
-            links = _with_bodies(applying(self.version_steps, method, None)[0], self.needs_message)
-            self._wholes[method] = _request_body(links, self.direction).filtered(
-                tuple(part.filters.values())
-            )
-        return self._wholes[method]
+        links = tuple(applying(self.version_steps, method, None)[0])
+        asking = any(link.tolerates or not link.unfit.refuses for link in links)
+        made = BodyConversion(links, self.direction, asking)
+        return made.filtered(tuple(part.filters.values()))
 
     def write_rule(self, method: str) -> WriteRule | None:
         """Return how writes with a method are merged; None if they are not merged.
@@ -483,9 +479,9 @@ class Conversion:
     def _part(self, method: str, status: int | None, made: _Made) -> _Part:
         links, lost = applying(self.version_steps, method, status)
         kept = links[lost or 0 :]
-        bare = (replace(link, changes=(), forms=None, events={}) for link in links[: lost or 0])
         needs = any(link.needs_message for link in kept)
-        with_bodies = _with_bodies((*bare, *kept), needs)
+        bare = (replace(link, changes=(), forms=None, events={}) for link in links[: lost or 0])
+        with_bodies = tuple(link for link in (*bare, *kept) if link.changes_bodies or needs)
         if method == _PATCH and status is None:
             with_bodies = tuple(link.for_patch() for link in with_bodies)
         # If unfit values are kept or omitted, requests need a separate conversion.
@@ -506,15 +502,6 @@ class Conversion:
         for step in self.version_steps:
             links = (link.query for link in step.links if link.applies(method, None))
             yield QueryStep(step.source, step.target, rewrites(links, self.direction))
-
-
-def _with_bodies(links: Iterable[VersionLink], needs_message: bool) -> tuple[VersionLink, ...]:
-    return tuple(link for link in links if link.changes_bodies or needs_message)
-
-
-def _request_body(links: tuple[VersionLink, ...], direction: Direction) -> BodyConversion:
-    asking = any(link.tolerates or not link.unfit.refuses for link in links)
-    return BodyConversion(links, direction, asking)
 
 
 def compose(

@@ -107,6 +107,8 @@ def merge(
         written = apply_merge_patch(read, sent)
     if same(read, written, digits=True):
         return Merge(base, read, written, base)
+    if isinstance(base, dict) and not isinstance(written, dict):
+        refuse("the document is an object, and the write would replace it by another value", ())
     wanted = to_service(written)
     merged = _merged(base, returned, wanted, keys, ())
     try:
@@ -139,11 +141,11 @@ def _first_difference(one: Document, other: Document) -> Tokens:
 
 def _merged(base: Any, read: Any, written: Any, keys: ListKeys, at: Tokens) -> Document:
     """Merge documents of the service's version; `read` and `written` are converted for it."""
+    if same(read, written, digits=True):
+        return base
     documents: Any = (base, {} if read is MISSING else read, written)
     is_object = all(isinstance(one, dict) for one in documents)
     if not is_object:
-        if same(read, written, digits=True):
-            return base
         if same(base, read) or not all(isinstance(one, list) for one in documents):
             return written
         documents = _by_identity(base, read, written, keys, at)

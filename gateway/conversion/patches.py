@@ -190,12 +190,14 @@ def apply_strategic_patch(
     made = dict(document) if isinstance(document, dict) and directive is None else {}
     retained = _listed(patch, _RETAINED, at)
     if retained is not None:
+        if not all(isinstance(name, str) for name in retained):
+            refuse("not names", (*at, _RETAINED))
         made = {name: value for name, value in made.items() if name in retained}
     of_lists = (name.removeprefix(_ORDER).removeprefix(_DELETED) for name in patch)
     for name in dict.fromkeys(of_lists):
         value, here = patch.get(name, MISSING), (*at, name)
         lists = _listed(patch, _ORDER + name, at), _listed(patch, _DELETED + name, at)
-        if name in (_DIRECTIVE, _RETAINED):
+        if name in (_DIRECTIVE, _RETAINED) or (value is MISSING and name not in made):
             continue
         if value is None:
             made.pop(name, None)
@@ -228,6 +230,8 @@ def _patched_list(
         given = zip(items, directives, strict=True)
         kept = [item for item, directive in given if directive not in ("replace", "delete")]
         return [apply_strategic_patch(MISSING, item, keys, inner) for item in kept]
+    if not isinstance(old, list | None):
+        refuse("not a list", at)
     key = key or ()
     names = [identity(item, key) for item in items]
     made = {identity(element, key): element for element in elements}

@@ -302,6 +302,7 @@ POD_KEYS: ListKeys = {
         ),
         ({"finalizers": [{"$patch": "replace"}, "z"]}, {"finalizers": ["z"]}),
         ({"volumes": [{"name": "v"}]}, {"volumes": [{"name": "v"}]}),
+        ({"$setElementOrder/volumes": [{"name": "v"}]}, {}),
         ({"finalizers": ["z"]}, "/finalizers: the key of this list is unknown"),
         ({"containers": [{"image": "a:2"}]}, "/containers: the key in `writes` does not identify"),
         ({"containers": [{"name": "web", "$patch": "merge"}]}, "neither delete nor replace"),

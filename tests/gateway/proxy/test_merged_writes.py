@@ -31,6 +31,7 @@ MERGE = RULES.replace("WRITES", "merge")
 ORDER = {"status": "new", "channel": "app", "lines": [{"sku": "a", "color": "red"}]}
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC = "application/strategic-merge-patch+json"
 
 
 @dataclass
@@ -324,6 +325,97 @@ def test_a_write_that_cannot_be_merged_is_refused_and_not_sent(
     assert ("merged_writes", "orders", "1", "refused") in gateway.counted
     assert "GET" not in orders.methods[1:]
     assert orders.order == ORDER
+
+
+def nested(levels: int, inner: bytes = b"1") -> bytes:
+    return b'{"a":' * levels + inner + b"}" * levels
+
+
+def patch(*operations: dict[str, Any]) -> bytes:
+    return json.dumps(operations).encode()
+
+
+def adding(path: str, value: Any = 1) -> bytes:
+    return patch({"op": "add", "path": path, "value": value})
+
+
+DEEPENING = [{"op": "add", "path": "/a" * n, "value": {}} for n in range(1, 600)]
+# For each form, hostile bodies and what the service stores; None for a refusal.
+HOSTILE: list[tuple[str, bytes, dict[str, Any] | None]] = [
+    (JSON_PATCH, patch(*[{"op": "test", "path": "", "value": ORDER}] * 9_000), None),
+    (JSON_PATCH, patch(*[{"op": "add", "path": "/lines/0", "value": {}}] * 1_000), None),
+    (JSON_PATCH, patch(*DEEPENING), None),
+    (JSON_PATCH, adding("/x", "x" * 900_000), {"x": "x" * 900_000}),
+    (JSON_PATCH, adding("/a" * 1_000), None),
+    (JSON_PATCH, b'[{"op":"add","path":"/a","value":%b}]' % nested(1_000), None),
+    (JSON_PATCH, b'[{"op":"add","path":"/a","value":%b}]' % nested(90_000), None),
+    (JSON_PATCH, adding("/a~1b~0c"), {"a/b~c": 1}),
+    (JSON_PATCH, adding("/~01"), {"~1": 1}),
+    (JSON_PATCH, adding("/"), {"": 1}),
+    (JSON_PATCH, adding("/\u00fc\u20ac\U0001f600"), {"\u00fc\u20ac\U0001f600": 1}),
+    (JSON_PATCH, adding("/tags/-", "b"), {"tags": ["a", "b"]}),
+    (JSON_PATCH, patch({"op": "remove", "path": "/tags/-"}), None),
+    (JSON_PATCH, patch({"op": "replace", "path": "/tags/-", "value": 1}), None),
+    (JSON_PATCH, adding("/tags/-/x"), None),
+    (JSON_PATCH, adding("/tags/2"), None),
+    (JSON_PATCH, adding("/tags/-1"), None),
+    (JSON_PATCH, adding("/tags/00"), None),
+    (JSON_PATCH, adding("/tags/\u0660"), None),
+    (JSON_PATCH, adding("/tags/" + "9" * 5_000), None),
+    (JSON_PATCH, patch({"op": "move", "from": "/lines", "path": "/lines/0"}), None),
+    (JSON_PATCH, patch({"op": "move", "from": "/tags/0", "path": "/tags/0/x"}), None),
+    (JSON_PATCH, patch({"op": "move", "from": "", "path": "/x"}), None),
+    (JSON_PATCH, patch({"op": "move", "from": "/tags", "path": "/tags"}), {}),
+    (JSON_PATCH, patch({"op": "move", "from": "/tags", "path": "/x"}), {"x": ["a"], "tags": None}),
+    (JSON_PATCH, patch({"op": "test", "path": "/tags", "value": ["b"]}), None),
+    (JSON_PATCH, patch({"op": "test", "path": "/x", "value": None}), None),
+    (JSON_PATCH, patch({"op": "test", "path": "/n", "value": True}), None),
+    (JSON_PATCH, patch({"op": "remove", "path": ""}), None),
+    (JSON_PATCH, patch({"op": "remove", "path": ""}, {"op": "remove", "path": ""}), None),
+    (JSON_PATCH, patch({"op": "remove", "path": "/state/x"}), None),
+    (JSON_PATCH, b'[{"op":"test","op":"remove","path":"/tags","value":["a"]}]', None),
+    (JSON_PATCH, b'[[["op"]],null,1]', None),
+    (JSON_PATCH, b'[{"op":["add"],"path":{},"value":1}]', None),
+    (JSON_PATCH, b'[{"op":"add","path":"/\xff","value":1}]', None),
+    (JSON_PATCH, b'[{"op":"add","path":"/\\ud800","value":1}]', None),
+    (JSON_PATCH, b"{}", None),
+    (MERGE_PATCH, nested(60), {"a": json.loads(nested(59))}),
+    (MERGE_PATCH, nested(1_000), None),
+    (MERGE_PATCH, nested(90_000), None),
+    (MERGE_PATCH, b'{"state":"a","state":"b"}', None),
+    (MERGE_PATCH, b"null", None),
+    (MERGE_PATCH, b"[]", None),
+    (MERGE_PATCH, b'{"n":1e999999999}', None),
+    (MERGE_PATCH, b'{"n":NaN}', None),
+    (MERGE_PATCH, b'{"x":null}', {}),
+    (STRATEGIC, b'{"$patch":"merge"}', None),
+    (STRATEGIC, b'{"$patch":["replace"]}', None),
+    (STRATEGIC, b'{"$retainKeys":[{"a":1}]}', None),
+    (STRATEGIC, b'{"$setElementOrder/tags":[["a"],{"b":1}]}', {}),
+    (STRATEGIC, b'{"$deleteFromPrimitiveList/tags":[["a"],{"b":1},"a"]}', {"tags": []}),
+    (STRATEGIC, b'{"$deleteFromPrimitiveList/state":["new"]}', None),
+    (STRATEGIC, b'{"$other":1}', {"$other": 1}),
+    (STRATEGIC, b'{"lines":[{"$patch":"delete"}]}', None),
+    (STRATEGIC, nested(1_000, b'{"$patch":"delete"}'), None),
+]
+
+
+@pytest.mark.parametrize(
+    ("media", "body", "changed"), HOSTILE, ids=[str(body[:60]) for _, body, _ in HOSTILE]
+)
+def test_a_hostile_write_is_refused_or_has_the_defined_result(
+    media: str, body: bytes, changed: dict[str, Any] | None
+) -> None:
+    order = {**ORDER, "tags": ["a"], "n": 1}
+    orders = Orders(order)
+    head = f"PATCH /v1/orders/7 HTTP/1.1\r\nHost: a.test\r\nContent-Type: {media}\r\n"
+    found, _ = exchanged(orders, f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+    if changed is None:
+        assert found[0][0] in (400, 409)
+        assert orders.methods[1:] == []
+    else:
+        wanted = {name: value for name, value in {**order, **changed}.items() if value is not None}
+        assert (found[0][0], orders.order) == (200, wanted)
 
 
 def test_a_key_identifies_the_elements_of_a_list_of_the_service() -> None:
