@@ -141,12 +141,11 @@ def _merged(
     yield "base", f"{_on_one_line(body.base)} of the service"
     fields, asked = write_fields(messages[1].headers), chosen.method(method)
     form = form_of_write(method, described(fields, chosen.endpoint.media_types)[0], fields)
-    of_each = tuple(lambda _, one=one: one.copied() for one in messages)
     try:
         ways = conversions_of(chosen, write, method, [])
         if form is None:
             raise ConversionError("only JSON, JSON Merge Patch and JSON Patch are merged")
-        given = body.base, body.content, form, of_each
+        given = body.base, body.content, form, messages
         made = merge_bodies(chosen, write, asked, ways, *given)
         sent = made.body(form, is_patch=asked == "PATCH")
     except (ConversionError, FaultError) as error:

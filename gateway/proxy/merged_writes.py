@@ -7,7 +7,7 @@ the document. If the document has changed in between, both are repeated once.
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Sequence
 from functools import partial
 from hashlib import blake2b
 from math import inf
@@ -66,7 +66,6 @@ _NO_MATCH = "If-Match does not match the document."
 _EXISTS = "The document exists, but the write has If-None-Match: *."
 _FORMATS = "This write must be JSON, JSON Merge Patch or JSON Patch, in UTF-8."
 _MORE = "The write cannot be merged: its conversion reads more than the body."
-_Messages = tuple[Callable[[BodyConversion], Message | None], ...]
 
 
 class _Read(NamedTuple):
@@ -318,8 +317,8 @@ async def _merged_body(write: _Write, read: _Read) -> bytes:
     room, exchange, plan = write.room, write.exchange, write.plan
     ways = conversions_of(plan, write.rule, exchange.method, read.fields)
     context = LiveContext(exchange.method, exchange, plan)
-    of_read = partial(context.message, fields=read.fields, status=200)
-    of_write = partial(context.message, fields=write.request.fields, status=None)
+    of_read = context.message(ways[0], read.fields, 200)
+    of_write = context.message(ways[1], write.request.fields, None)
 
     def convert(_: bytes, __: BodyConversion, ___: Message | None, step: Step) -> bytes:
         given = read.body, write.text, write.form, (of_read, of_write)
@@ -362,7 +361,7 @@ def merge_bodies(
     base: bytes,
     sent: bytes,
     form: WriteForm,
-    messages: _Messages,
+    messages: Sequence[Message | None],
     step: Step = no_step,
 ) -> Merge:
     """Merge bodies, and remove the fields that the service's OpenAPI document calls readOnly.
@@ -371,8 +370,7 @@ def merge_bodies(
     """
 
     def convert(way: int, document: Document) -> Document:
-        message = messages[way](ways[way])
-        made = json_body.convert(encode(document, step), ways[way], message, step)
+        made = json_body.convert(encode(document, step), ways[way], messages[way], step)
         return json_body.parse_exactly(made)
 
     try:

@@ -11,6 +11,8 @@ from gateway.base.mistakes import Location, Mistakes
 from gateway.base.path_templates import shared_path
 from gateway.conversion.changes.field_use import FieldUse
 from gateway.conversion.declared.conversion import NOT_MERGED, Part
+from gateway.conversion.declared.writes_option import WritesConfig
+from gateway.conversion.field_path import parse_path
 from gateway.conversion.schema import Schema
 from gateway.conversion.version_step import VersionLink
 from gateway.routing.endpoint import asked_paths
@@ -41,6 +43,8 @@ def warn_of_overwriting(
             methods_of: dict[tuple[str, str | None, tuple[str, ...]], list[str]] = {}
             for method in _OVERWRITING:
                 unmerged |= check.unmerged(method)
+                for at, unknown in check.unknown_keys(method):
+                    mistakes.warn_of_loss(unknown, None, *at)
                 for (path, reason), lost in check.losses(method).items():
                     methods_of.setdefault((path, reason, tuple(lost)), []).append(method)
             for (path, reason, losses), methods in methods_of.items():
@@ -103,7 +107,7 @@ class _Check(NamedTuple):
         if client_bodies is not None and not client_bodies:
             return {}
         parts = self._applied(method)
-        if any(self._merges(part.link, method) for part, _ in parts):
+        if self._merged(method):
             return {}
         if service_bodies is None or any(part.link.operations for part in self.parts):
             service_bodies = [(here.text, None)]
@@ -118,11 +122,33 @@ class _Check(NamedTuple):
         return found
 
     def unmerged(self, method: str) -> dict[Location, None]:
-        parts = self._applied(method)
-        merges = any(self._merges(part.link, method) for part, _ in parts)
-        changes = [change for part, _ in parts for change in part.changes()] if merges else ()
+        changes = (change for part in self._merged(method) for change in part.changes())
         beyond = (change for change in changes if change.section.needs_message)
         return dict.fromkeys(change.used or change.at for change in beyond)
+
+    def unknown_keys(self, method: str) -> Iterator[tuple[Location, str]]:
+        known = [
+            BodyFields(schema)
+            for version in (self.client, self.service)
+            for one in self.described.get(version, ())
+            if self.endpoint.template.text in one.captures
+            for schema in (one.operation.request, *one.operation.responses.values())
+            if schema is not None
+        ]
+        for part in self._merged(method) if known else ():
+            option = part.config.writes
+            for text, fields in option.key.items() if isinstance(option, WritesConfig) else ():
+                for name in (fields,) if isinstance(fields, str) else fields:
+                    path = f"{text.removesuffix('[]')}[].{name}"
+                    if all(one.look_up(parse_path(path)) is not Presence.DECLARED for one in known):
+                        what = f"warning: no body in the OpenAPI documents has '{path}'"
+                        remedy = "; name a list and a field of its elements"
+                        yield (*part.at, "writes", "key", text), what + remedy
+
+    def _merged(self, method: str) -> list[Part]:
+        """Return the parts that apply to a method, if its writes are merged."""
+        parts = [part for part, _ in self._applied(method)]
+        return parts if any(self._merges(part.link, method) for part in parts) else []
 
     def _applied(self, method: str) -> list[tuple[Part, str]]:
         """Return the parts that apply to a method, with the method of the service's request."""

@@ -186,3 +186,40 @@ def test_the_warning_about_a_tail_capture_names_each_path(tmp_path: Path) -> Non
     path.write_text(rules.replace(ORDERS, "/v{version}/{rest*}"))
     found = [issue.text for issue in check_conversions(path, {}, load_file(path, {}))]
     assert found == [warning("PUT", LEFT_OUT, path="/orders/{id}")]
+
+
+LINE = {"type": "object", "properties": {"id": {"readOnly": True}, "color": {"type": "string"}}}
+LINED = {"type": "object", "properties": {"lines": {"type": "array", "items": LINE}}}
+JSON_BODY = {"content": {"application/json": {"schema": LINED}}}
+DESCRIBED = {
+    "openapi": "3.1.0",
+    "paths": {
+        "/v2/orders/{id}": {
+            "get": {"responses": {"200": {"description": "", **JSON_BODY}}},
+            "put": {"requestBody": JSON_BODY, "responses": {}},
+        }
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("key", "unknown"),
+    [
+        ("lines: id", []),
+        ("lines: []", []),
+        ("lines: [id, sku]", ["lines[].sku"]),
+        ("'lines[]': nr", ["lines[].nr"]),
+        ("liens: id", ["liens[].id"]),
+    ],
+)
+def test_a_key_of_a_list_that_no_document_has_causes_a_warning(
+    tmp_path: Path, key: str, unknown: list[str]
+) -> None:
+    (tmp_path / "v2.json").write_text(json.dumps(DESCRIBED))
+    writes = f"writes: {{ key: {{ {key} }} }}\n        changes: [ {DEFAULT} ]"
+    versions = OLD.replace("{ service: v2 }", "{ service: v2, schema: v2.json }")
+    path = tmp_path / "gateway.yaml"
+    path.write_text(RULES.format(endpoint="", versions=versions, conversion=writes))
+    found = [one.text for one in check_conversions(path, {}, load_file(path, {}))]
+    texts = [text for text in found if "in the OpenAPI documents" in text]
+    assert [text.split("'")[1] for text in texts] == unknown
