@@ -16,7 +16,8 @@ from gateway.conversion.field_path import Keys, Tokens, pointer
 ListKeys = Mapping[Tokens, tuple[Keys, ...]]
 """The fields that identify the elements of each list, by its location.
 
-In a location, 0 stands for any element of a list. A list without such fields is always replaced."""
+In a location, 0 stands for any element of a list. A strategic merge patch replaces a list that is
+declared without fields."""
 # The maximum number of operations in a JSON Patch. Each `add` moves the elements after it.
 _MOST_OPERATIONS = 1_000
 _OPERATIONS = ("add", "remove", "replace", "test")
@@ -224,7 +225,7 @@ def _patched_list(
 ) -> list[Document]:
     key, inner, elements = keys.get(at), (*at, ELEMENT), old if isinstance(old, list) else []
     directives = [item.get(_DIRECTIVE) if isinstance(item, dict) else None for item in items]
-    if "replace" in directives or not (key or order or deleted):
+    if "replace" in directives or not (key or order is not None or deleted is not None):
         if elements and key is None and "replace" not in directives:
             refuse(_NO_KEY, at)
         given = zip(items, directives, strict=True)

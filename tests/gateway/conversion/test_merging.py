@@ -303,6 +303,8 @@ POD_KEYS: ListKeys = {
         ({"finalizers": [{"$patch": "replace"}, "z"]}, {"finalizers": ["z"]}),
         ({"volumes": [{"name": "v"}]}, {"volumes": [{"name": "v"}]}),
         ({"$setElementOrder/volumes": [{"name": "v"}]}, {}),
+        ({"$setElementOrder/finalizers": []}, {}),
+        ({"containers": [{"name": "web", "$setElementOrder/args": []}]}, {}),
         ({"finalizers": ["z"]}, "/finalizers: the key of this list is unknown"),
         ({"containers": [{"image": "a:2"}]}, "/containers: the key in `writes` does not identify"),
         ({"containers": [{"name": "web", "$patch": "merge"}]}, "neither delete nor replace"),
