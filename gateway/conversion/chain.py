@@ -263,10 +263,11 @@ class Conversion:
     """
 
     __slots__ = (
-        *("_along", "_by_type", "_filtered", "_made", "_query_steps", "by_request", "merges"),
+        *("_along", "_by_type", "_filtered", "_made", "_query_steps", "_whole", "by_request"),
         *("_source", "changes_fields", "changes_query", "filters_requests", "filters_responses"),
         *("changes_status", "direction", "drops_body", "goes_beyond_bodies", "has_operations"),
         *("links", "makes_bodies", "needs_message", "parts", "shows_message", "version_steps"),
+        "merges",
     )
 
     def __init__(self, links: tuple[VersionLink, ...], direction: Direction) -> None:
@@ -275,6 +276,7 @@ class Conversion:
         self.version_steps = tuple(version_steps_of(links, direction))
         self._along: dict[tuple[tuple[OperationChoice, ...], int], Conversion] = {}
         self._filtered: dict[tuple[OperationShapes, ...], Conversion] = {}
+        self._whole: BodyConversion | None = None
         # The conversion without filters, and the documents for the filters.
         self._source: tuple[Conversion, Documented] | None = None
         self.has_operations = any(step.table is not None for step in self.version_steps)
@@ -398,10 +400,12 @@ class Conversion:
         part = self.parts[method, None]
         if method != _PATCH or part.body is None:
             return part.body
-        links = tuple(applying(self.version_steps, method, None)[0])
-        asking = any(link.tolerates or not link.unfit.refuses for link in links)
-        made = BodyConversion(links, self.direction, asking)
-        return made.filtered(tuple(part.filters.values()))
+        if self._whole is None:
+            links = tuple(applying(self.version_steps, method, None)[0])
+            asking = any(link.tolerates or not link.unfit.refuses for link in links)
+            made = BodyConversion(links, self.direction, asking)
+            self._whole = made.filtered(tuple(part.filters.values()))
+        return self._whole
 
     def write_rule(self, method: str) -> WriteRule | None:
         """Return how writes with a method are merged; None if they are not merged.
