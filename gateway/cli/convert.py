@@ -12,7 +12,7 @@ from typing import TypeVar
 from gateway.admin.explanation import field_lines, parse_fields, parse_request
 from gateway.base.errors import FaultError, unconvertible
 from gateway.base.mistakes import suggest
-from gateway.cli.shared.arguments import rules_file
+from gateway.cli.shared.arguments import add_rules_file, rules_file
 from gateway.cli.shared.offline import read_body
 from gateway.conversion.chain import Conversion, compose
 from gateway.conversion.conversion_error import ConversionError
@@ -42,6 +42,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.epilog = (
         "Exit status: 0; 1 the message does not fit its version, or the file cannot be used."
     )
+    add_rules_file(parser)
     parser.add_argument("api", metavar="API", help="the name of the API")
     parser.add_argument(
         "--from", dest="source", required=True, metavar="VERSION", help="the version of the message"
@@ -67,7 +68,6 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--body", type=Path, default=Path("-"), metavar="FILE", help="without it, the input"
     )
-    parser.add_argument("--file", type=Path, metavar="FILE", help="without it, GATEWAY_CONFIG")
 
 
 def run(arguments: Namespace) -> int:

@@ -20,7 +20,7 @@ from gateway.conversion.changes.change_section import (
     ChangeSection,
     ParameterSection,
 )
-from gateway.conversion.changes.unfit_option import UnfitOption, policy_of
+from gateway.conversion.changes.message_option import UnfitOption, unfit_policy
 from gateway.conversion.changes.when import When
 from gateway.conversion.parameter_change import ParameterChange
 from gateway.conversion.unfit import UnfitPolicy
@@ -118,7 +118,7 @@ class ChangeEntry(SectionModel, Generic[S]):
         return {name: found[name] for name in given if found[name] is not None}
 
     def policy(self, at: Location) -> UnfitPolicy | None:
-        return None if self.unfit is None else policy_of(self.unfit, place(at))
+        return None if self.unfit is None else unfit_policy(self.unfit, place(at))
 
     def only(self, context: BuildContext) -> tuple[S, BuildContext] | None:
         named = self.named()

@@ -31,9 +31,13 @@ from gateway.base.model import (
     matching,
 )
 from gateway.conversion.changes.change_section import BuildContext
+from gateway.conversion.changes.message_option import (
+    AdditionalOption,
+    UnfitOption,
+    additional_policy,
+    unfit_policy,
+)
 from gateway.conversion.changes.registry import ChangeConfig, ParameterConfig
-from gateway.conversion.changes.unfit_option import UnfitOption, policy_of
-from gateway.conversion.declared.additional_option import AdditionalOption, additional_policy
 from gateway.conversion.declared.groups import (
     NO_GROUPS,
     ChangeGroups,
@@ -317,7 +321,7 @@ class ConversionConfig(SectionModel):
         """Compile the conversion to a link for `operations`, or for all operations if None."""
         self._check(at, mistakes)
         self._warn(at, mistakes, groups.configs)
-        policy, extra = policy_of(self.unfit, ""), self.additional
+        policy, extra = unfit_policy(self.unfit, ""), self.additional
         query = _parameters(self.query, (*at, "query"), mistakes, policy)
         used = [*declared_changes(self.changes, (*at, "changes"), groups.configs, ())]
         sections = [change.section for change in used]

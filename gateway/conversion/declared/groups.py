@@ -8,8 +8,8 @@ from gateway.base.mistakes import Location, Mistakes, place
 from gateway.conversion.change import Change
 from gateway.conversion.changes.change_section import BodySection, BuildContext, ChangeSection
 from gateway.conversion.changes.field_use import FieldUse
+from gateway.conversion.changes.message_option import UnfitOption
 from gateway.conversion.changes.registry import ChangeConfig
-from gateway.conversion.changes.unfit_option import UnfitOption
 from gateway.conversion.changes.use import Use
 from gateway.conversion.changes.when import When
 from gateway.conversion.field_path import parse_scopes

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from gateway.base.mistakes import Location, Mistakes
 from gateway.conversion.changes.change_section import BuildContext
-from gateway.conversion.changes.unfit_option import policy_of
+from gateway.conversion.changes.message_option import unfit_policy
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.declared.conversion import Part
 from gateway.conversion.declared.groups import DeclaredChange
@@ -204,7 +204,7 @@ def _names(change: DeclaredChange, *, upwards: bool) -> tuple[str, ...]:
 
 def _omits(part: Part) -> bool:
     unfits = [part.config.unfit, *(change.unfit for change in part.changes())]
-    return any(one and policy_of(one, "").responses is Unfit.OMIT for one in unfits)
+    return any(one and unfit_policy(one, "").responses is Unfit.OMIT for one in unfits)
 
 
 def _check_omissions(
@@ -217,7 +217,7 @@ def _check_omissions(
         for change in reversed(changes) if upwards else changes:
             compiled, place = change.change(part.link)
             unfit = part.config.unfit if change.unfit is None else change.unfit
-            omits = policy_of(unfit, "").responses is Unfit.OMIT
+            omits = unfit_policy(unfit, "").responses is Unfit.OMIT
             if omits and BodyFields({}).apply(compiled, "", upwards=upwards):
                 is_own = change.entry is not None and change.entry.unfit is not None
                 used = change.used and not is_own

@@ -37,8 +37,7 @@ def test_convert_prints_the_output_in_convert_txt(
     number = next(i for i, one in enumerate(stages) if one.startswith(("convert ", "explain ")))
     given = _run(" | ".join(stages[:number]), b"") if number else b""
     name, *words = shlex.split(stages[number])
-    words = [*words, "--file", RULES] if name == "convert" else [RULES, *words]
-    monkeypatch.setattr(sys, "argv", ["gateway", name, *words])
+    monkeypatch.setattr(sys, "argv", ["gateway", name, RULES, *words])
     monkeypatch.setattr(sys, "stdin", Input(given))
     status = main()
     out, error = capfdbinary.readouterr()

@@ -199,7 +199,7 @@ class Commands:
     def convert(self, given: tuple[str, str], line: str, body: bytes, *words: str) -> Shown:
         way = ("--from", given[0], "--to", given[1])
         out, error = self.run(
-            body, "convert", "a", *way, "--file", self.file, "-i", "--request", line, *words
+            body, "convert", self.file, "a", *way, "-i", "--request", line, *words
         )
         if error.startswith("refused with "):
             status, code, detail = error.removeprefix("refused with ").split(" ", 2)

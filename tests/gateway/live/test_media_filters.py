@@ -181,8 +181,8 @@ def test_convert_and_explain_use_the_media_type_of_the_message(
     body.write_text('{"value":1}')
     request = ["PATCH /apis/v1/pods/a", "-H", "Content-Type: application/merge-patch+json"]
     explain = ["explain", str(rules), *request, "--body", str(body)]
-    convert = ["convert", "k8s", "--from", "1", "--to", "2", "--request", *request]
-    for line in (explain, [*convert, "--body", str(body), "--file", str(rules)]):
+    convert = ["convert", str(rules), "k8s", "--from", "1", "--to", "2", "--request", *request]
+    for line in (explain, [*convert, "--body", str(body)]):
         monkeypatch.setattr(sys, "argv", ["gateway", *line])
         assert main() == 0
     printed = capsys.readouterr().out

@@ -1,0 +1,53 @@
+"""`unfit` and `additional`: one choice for all messages, or one for requests and for responses."""
+
+from typing import Annotated, Literal
+
+from pydantic import Discriminator, Tag
+
+from gateway.base.model import SectionModel
+from gateway.conversion.additional import Additional, AdditionalPolicy
+from gateway.conversion.unfit import Unfit, UnfitPolicy
+
+_Unfit = Literal["refuse", "keep", "omit"]
+_Additional = Literal["pass", "drop", "refuse"]
+
+
+class UnfitByMessage(SectionModel):
+    """What happens to unfit values, separately for requests and responses."""
+
+    requests: _Unfit = "refuse"
+    """What happens in requests: `refuse`, `keep` or `omit`. The default is refuse."""
+    responses: _Unfit = "refuse"
+    """What happens in responses: `refuse`, `keep` or `omit`. The default is refuse."""
+
+
+class AdditionalByMessage(SectionModel):
+    """What happens to additional parts, separately for requests and responses."""
+
+    requests: _Additional = "pass"
+    """What happens in requests: `pass`, `drop` or `refuse`. The default is pass."""
+    responses: _Additional = "pass"
+    """What happens in responses: `pass`, `drop` or `refuse`. The default is pass."""
+
+
+_FORM = Discriminator(lambda value: "all" if isinstance(value, str) else "each")
+UnfitOption = Annotated[
+    Annotated[_Unfit, Tag("all")] | Annotated[UnfitByMessage, Tag("each")], _FORM
+]
+AdditionalOption = Annotated[
+    Annotated[_Additional, Tag("all")] | Annotated[AdditionalByMessage, Tag("each")], _FORM
+]
+
+
+def unfit_policy(option: UnfitOption, name: str) -> UnfitPolicy:
+    requests, responses = map(Unfit, _choices(option))
+    return UnfitPolicy(requests, responses, name)
+
+
+def additional_policy(option: AdditionalOption, name: str) -> AdditionalPolicy:
+    requests, responses = map(Additional, _choices(option))
+    return AdditionalPolicy(requests, responses, name)
+
+
+def _choices(option: str | UnfitByMessage | AdditionalByMessage) -> tuple[str, str]:
+    return (option, option) if isinstance(option, str) else (option.requests, option.responses)
