@@ -13,6 +13,7 @@ from gateway.conversion.additional import DocumentedVersion
 from gateway.conversion.changes.registry import ChangeConfig
 from gateway.conversion.declared.conversion import ConversionConfig, Part
 from gateway.conversion.declared.links import DeclaredLinks
+from gateway.conversion.declared.losses import EndpointUse
 from gateway.conversion.version_step import VersionLink
 from gateway.http.upstream.service import Service
 from gateway.lifecycle.lifecycle import compile_lifecycles
@@ -126,11 +127,16 @@ class ApiModel(VersionChoice):
             if endpoint is not None:
                 endpoints[place.at] = endpoint
         if conversions is not None:
-            conversions.check(
+            asked = [
                 (endpoint.template, path)
                 for endpoint in endpoints.values()
                 for path in asked_paths(endpoint)
-            )
+            ]
+            used = [
+                EndpointUse(endpoint.template.text, endpoint.methods, endpoint.converted)
+                for endpoint in endpoints.values()
+            ]
+            conversions.check(asked, used)
         served = {
             route.version: route.service_version
             for route in routes.values()

@@ -204,6 +204,15 @@ class Endpoint:
         """
         return self.client_vary.get(version, self.vary)
 
+    @property
+    def converted(self) -> tuple[tuple[Version, Version], ...]:
+        """The versions of clients and of the services that serve them, where they differ."""
+        routes = list(self.routes.values())
+        routes += [one.cutover.route for one in routes if one.cutover is not None]
+        pairs = [(one.version, one.service_version) for one in routes]
+        given = ((one, other) for one, other in pairs if one is not None and other is not None)
+        return tuple(dict.fromkeys(pair for pair in given if pair[0] != pair[1]))
+
     def allowed(self, methods: Iterable[str]) -> list[str]:
         """Return the methods that the endpoint allows, for Allow (RFC 9110, section 10.2.1).
 

@@ -19,7 +19,7 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from gateway.base.mistakes import LOSSY, Location, Mistakes, place
+from gateway.base.mistakes import Location, Mistakes, place
 from gateway.base.model import (
     Method,
     NonEmptyText,
@@ -44,7 +44,6 @@ from gateway.conversion.declared.groups import (
     DeclaredChange,
     GroupConfigs,
     declared_changes,
-    listed_changes,
 )
 from gateway.conversion.declared.writes_option import WritesOption, write_rule
 from gateway.conversion.media_filter import MediaFilter, MediaRanges, parse_media_ranges
@@ -320,7 +319,6 @@ class ConversionConfig(SectionModel):
     ) -> VersionLink:
         """Compile the conversion to a link for `operations`, or for all operations if None."""
         self._check(at, mistakes)
-        self._warn(at, mistakes, groups.configs)
         policy, extra = unfit_policy(self.unfit, ""), self.additional
         query = _parameters(self.query, (*at, "query"), mistakes, policy)
         used = [*declared_changes(self.changes, (*at, "changes"), groups.configs, ())]
@@ -362,7 +360,7 @@ class ConversionConfig(SectionModel):
             query=query,
             headers=_parameters(self.headers, (*at, "headers"), mistakes, policy),
             operations=operations,
-            status=compile_statuses(self.status, (*at, "status"), mistakes, self.allow_loss),
+            status=compile_statuses(self.status, (*at, "status"), mistakes),
             maps_links=any(change.maps_links for change in sections),
             digest=self._digest(groups.configs, [change.code for change in sections]),
             varies=any(change.varies for change in sections),
@@ -401,22 +399,6 @@ class ConversionConfig(SectionModel):
             ):
                 if getattr(self, key) not in (None, (), "refuse"):
                     mistakes.add(f"{text}; remove it, or remove on: {self.on}", *at, key)
-
-    def _warn(self, at: Location, mistakes: Mistakes, groups: GroupConfigs) -> None:
-        parameters = (
-            DeclaredChange((*at, key, index, name), section, allow_loss=entry.allow_loss)
-            for key, entries in (("query", self.query), ("headers", self.headers))
-            for index, entry in enumerate(entries)
-            for name, section in entry.named().items()
-        )
-        changes = listed_changes(self.changes, (*at, "changes"), groups, (*at[:-2], "groups"))
-        for change in (*changes, *parameters):
-            reason = change.allow_loss or self.allow_loss
-            for loss in change.section.losses():
-                lossy = f"{LOSSY} version {self.between[loss.newer]}: {loss.text}"
-                # A client that cannot see a value does not overwrite it.
-                keeps = None if self.writes is None or loss.newer else "writes are merged"
-                mistakes.warn_of_loss(lossy, reason or keeps, *change.at)
 
     def _digest(self, groups: GroupConfigs, code: list[str]) -> str:
         rules = json.dumps(_written((self, groups)), sort_keys=True, default=str) + "".join(code)
@@ -479,23 +461,18 @@ def _statuses(text: str) -> range:
 
 
 def compile_statuses(
-    configured: StatusConfig | Sequence[StatusConfig] | None,
-    at: Location,
-    mistakes: Mistakes,
-    allow_loss: str | None = None,
+    configured: StatusConfig | Sequence[StatusConfig] | None, at: Location, mistakes: Mistakes
 ) -> dict[int, int]:
     several = configured if isinstance(configured, Sequence) else (configured,)
     pairs = [pair for pair in several if pair is not None]
     statuses = {pair.newer: pair.older for pair in pairs}
     if len(statuses) < len(pairs):
         mistakes.add("a status of the newer version occurs twice; remove one of them", *at)
-    for older in dict.fromkeys(statuses.values()):
-        same = [str(newer) for newer, each in statuses.items() if each == older]
-        if len(same) > 1:
-            mistakes.warn_of_loss(
-                f"{LOSSY} the newer version: status {older} becomes {same[0]},"
-                f" whichever of {', '.join(same)} it was",
-                allow_loss,
-                *at,
-            )
     return statuses
+
+
+def operation_entries(
+    config: ConversionConfig, at: Location
+) -> Iterator[tuple[str | OperationConfig, Location]]:
+    for index, entry in enumerate(config.operations or ()):
+        yield entry, (*at, "operations", index)

@@ -12,8 +12,10 @@ from gateway.conversion.declared.conversion import (
     OperationConfig,
     Part,
     compile_statuses,
+    operation_entries,
 )
 from gateway.conversion.declared.groups import GroupConfigs, compile_groups
+from gateway.conversion.declared.losses import EndpointUse, warn_of_losses
 from gateway.conversion.declared.writes_option import write_rule
 from gateway.conversion.operation import (
     MappedOperation,
@@ -58,11 +60,11 @@ class DeclaredOperations:
         # first declared operation, with the further ones.
         self._further: dict[MappedOperation, list[MappedOperation]] = {}
         for config, at in conversions:
-            for here, entry in _entries(config, at):
+            for entry, here in operation_entries(config, at):
                 if isinstance(entry, OperationConfig):
                     self._declare(entry, config, here)
         for config, at in conversions:
-            for here, entry in _entries(config, at):
+            for entry, here in operation_entries(config, at):
                 if isinstance(entry, str):
                     self._name(entry, config.between, here)
         self._warn_of_narrow_refusals()
@@ -113,7 +115,7 @@ class DeclaredOperations:
         return tuple(
             dict.fromkeys(
                 operation
-                for here, entry in _entries(config, at)
+                for entry, here in operation_entries(config, at)
                 if here in self._built
                 for operation in self._covered(self._built[here], config.between, entry)
             )
@@ -150,9 +152,7 @@ class DeclaredOperations:
             lacking = newer is None or older is None
             self._check_body(None if lacking else sides[config.request_body], at)
         substitute = self._substitute(config, at)
-        statuses = compile_statuses(
-            config.status, (*at, "status"), self._mistakes, conversion.allow_loss
-        )
+        statuses = compile_statuses(config.status, (*at, "status"), self._mistakes)
         body_in_newer = None if config.request_body is None else config.request_body == "newer"
         writes = write_rule(config.writes, (*at, "writes"), self._mistakes, _WRITES)
         operation = MappedOperation(newer, older, statuses, substitute, body_in_newer, writes)
@@ -295,13 +295,6 @@ class DeclaredOperations:
         return None if service is None else Substitute(service)
 
 
-def _entries(
-    config: ConversionConfig, at: Location
-) -> Iterator[tuple[Location, str | OperationConfig]]:
-    for index, entry in enumerate(config.operations or ()):
-        yield (*at, "operations", index), entry
-
-
 def _narrowed(operation: MappedOperation, method: str | None) -> MappedOperation:
     newer, older = (
         None if side is None else side._replace(method=method)
@@ -371,12 +364,13 @@ class DeclaredLinks:
             older: [part.link for part in some] for older, some in self._parts.items()
         }
 
-    def check(self, asked: AskedPaths) -> None:
+    def check(self, asked: AskedPaths, endpoints: Sequence[EndpointUse]) -> None:
         paths = dict.fromkeys(asked)
         self._operations.warn_unreached(path for _, path in paths)
         overlap = LinkOverlap(paths, self.links)
         for part in (part for parts in self._parts.values() for part in parts):
             self._check_captures(part, paths)
+            warn_of_losses(part, endpoints, self._mistakes)
         for parts in self._parts.values():
             for index, part in enumerate(parts):
                 before = [one for one in parts[:index] if overlap.overlap(one.link, part.link)]

@@ -38,7 +38,7 @@ def warn_of_overwriting(
     """
     unmerged: dict[Location, None] = {}
     for index, endpoint in enumerate(api.endpoints):
-        for client, service in converted_pairs(endpoint):
+        for client, service in endpoint.converted:
             check = _Check(api, endpoint, client, service, parts, described)
             methods_of: dict[tuple[str, str | None, tuple[str, ...]], list[str]] = {}
             for method in _OVERWRITING:
@@ -63,15 +63,6 @@ def warn_of_overwriting(
                 )
     for at in unmerged:
         mistakes.add(NOT_MERGED, *at)
-
-
-def converted_pairs(endpoint: Endpoint) -> Iterable[tuple[Version, Version]]:
-    found: dict[tuple[Version, Version], None] = {}
-    for route in endpoint.routes.values():
-        for one in (route, *([] if route.cutover is None else [route.cutover.route])):
-            if one.version is not None and one.service_version is not None:
-                found[one.version, one.service_version] = None
-    return (pair for pair in found if pair[0] != pair[1])
 
 
 def parts_between(parts: Iterable[Part], client: Version, service: Version) -> list[Part]:

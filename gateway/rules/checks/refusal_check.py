@@ -19,7 +19,7 @@ from gateway.conversion.unfit import Unfit
 from gateway.conversion.version_step import MessageKind
 from gateway.routing.snapshot import Api, Endpoint
 from gateway.rules.checks.fields import asked_operations, path_of
-from gateway.rules.checks.overwriting_check import converted_pairs, parts_between
+from gateway.rules.checks.overwriting_check import parts_between
 from gateway.verify.located_operation import LocatedOperation
 from gateway.verify.openapi.body_fields import BodyFields
 from gateway.versions.version import Version
@@ -112,7 +112,7 @@ def _ends(api: Api) -> dict[tuple[Version, bool], dict[Version, list[Endpoint]]]
     """
     found: dict[tuple[Version, bool], dict[Version, list[Endpoint]]] = {}
     for endpoint in api.endpoints:
-        for client, service in converted_pairs(endpoint):
+        for client, service in endpoint.converted:
             ends = found.setdefault((service, client > service), {})
             ends.setdefault(client, []).append(endpoint)
     return found

@@ -132,8 +132,7 @@ def test_statuses_of_conversions_and_operations_are_compiled_separately() -> Non
     assert operation.operations[0].statuses == {201: 200}
     (warning,) = warnings
     assert warning == (
-        "warning: lossy towards the newer version: status 400 becomes 409, whichever of 409, 422"
-        " it was"
+        "warning: lossy towards version 2: status 400 becomes 409, whichever of 409, 422 it was"
     )
 
 
