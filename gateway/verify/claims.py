@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Literal
 
+from gateway.conversion.additional import LoadedDocument, OperationShapes
 from gateway.conversion.chain import BodyConversion, Conversion, compose
 from gateway.conversion.change import Change
 from gateway.conversion.field_path import pointer, pointers
@@ -14,6 +15,7 @@ from gateway.conversion.operation import Substitute
 from gateway.conversion.operation_path import OperationPath
 from gateway.conversion.schema import Schema
 from gateway.routing.snapshot import Api
+from gateway.verify.documented_versions import service_path
 from gateway.verify.located_operation import (
     Counterparts,
     LocatedOperation,
@@ -133,7 +135,7 @@ def claims(api: Api, client: DocumentedVersion, service: DocumentedVersion) -> I
     ladder = tuple(api.versions.values())
     up = compose(ladder, api.links, client[0], service[0]).of_request(JSON_MEDIA)
     down = compose(ladder, api.links, service[0], client[0]).of_request(JSON_MEDIA)
-    down = down.of_response([(b"Content-Type", b"application/json")])
+    ways = up, down.of_response([(b"Content-Type", b"application/json")])
     theirs = locate(api.endpoints, service[0], service[1])
     own_operations = locate(api.endpoints, client[0], client[1])
     counterparts, listed = Counterparts(theirs), set[object]()
@@ -145,16 +147,13 @@ def claims(api: Api, client: DocumentedVersion, service: DocumentedVersion) -> I
             continue
         paired: list[object] = []
         for path in ours.captures:
-            to_service, to_client = up.at(path), down.at(path)
-            operation_path = find_operation(ours, to_service, to_client)
+            operation_path, to_service, to_client = _conversions(api, client[0], ours, path, ways)
             if operation_path is not None and operation_path.substitute is not None:
                 paired.append(path)
                 yield Unproved(
                     "unchecked", *about, ours.name, _substituted(operation_path.substitute)
                 )
                 break
-            if operation_path is not None:
-                to_service, to_client = operation_path.request, operation_path.response
             for other in counterparts.of(ours, path, operation_path):
                 listed.add(id(other))
                 key = (id(other), to_service.links)
@@ -163,7 +162,7 @@ def claims(api: Api, client: DocumentedVersion, service: DocumentedVersion) -> I
                     pair = (*about, _name(ours, other))
                     own, their = _unmoved(ours.operation, other.operation, operation_path)
                     yield from _claims(pair, own, their, to_service, to_client)
-                    reading = _reading(ours, own_operations, (up.at(path), down.at(path)), path)
+                    reading = _reading(api, client[0], ours, own_operations, path, ways)
                     yield from _round_trip(pair, own, their, to_service, reading or to_client)
         if not paired:
             yield Unproved("gap", *about, ours.name, "has no such operation")
@@ -177,19 +176,51 @@ def claims(api: Api, client: DocumentedVersion, service: DocumentedVersion) -> I
             yield Unproved("unchecked", *about, other.name, other.reason)
 
 
+def _conversions(
+    api: Api,
+    client: Version,
+    located: LocatedOperation,
+    path: str,
+    ways: tuple[Conversion, Conversion],
+) -> tuple[OperationPath | None, Conversion, Conversion]:
+    """Return an operation's declared path, and its conversions to the service and to the client."""
+    request, response = (one.at(path) for one in ways)
+    endpoint = next(one for one in api.endpoints if one.template.text == path)
+    texts = {name: text.replace("{}", "0") for name, text in located.captures[path].items()}
+
+    def find(
+        version: Version, method: str, moved: str | None
+    ) -> tuple[LoadedDocument, OperationShapes] | None:
+        known = api.documents.get(version)
+        document = None if known is None else known.loaded
+        if document is None:
+            return None
+        found = document.find(method, moved or service_path(endpoint, version, texts))
+        return None if found is None else (document, found)
+
+    operation_path = find_operation(located, request, response, find)
+    if operation_path is not None:
+        return operation_path, operation_path.request, operation_path.response
+    each = {version: find(version, located.operation.method, None) for version in api.documents}
+    documented = {version: one for version, one in each.items() if one is not None}
+    if not documented:
+        return None, request, response
+    return None, request.filtered(documented), response.filtered(documented)
+
+
 def _reading(
+    api: Api,
+    client: Version,
     writing: LocatedOperation,
     operations: Sequence[LocatedOperation],
-    ways: tuple[Conversion, Conversion],
     path: str,
+    ways: tuple[Conversion, Conversion],
 ) -> Conversion | None:
     for one in operations if writing.operation.method in _OVERWRITING else ():
         same = one.operation.shape == writing.operation.shape and path in one.captures
         if same and one.operation.method == "GET":
-            operation_path = find_operation(one, *ways)
-            if operation_path is None:
-                return ways[1]
-            return None if operation_path.substitute is not None else operation_path.response
+            found, _, reading = _conversions(api, client, one, path, ways)
+            return None if found is not None and found.substitute is not None else reading
     return None
 
 
@@ -215,7 +246,8 @@ def _round_trip(
         return
     is_patch = other.method == "PATCH"
     convert = convert_round_trip(down, up, is_patch=is_patch)
-    parts = [(None, ()) if each is None else without_allowed(each) for each in (down, up)]
+    links = to_service.links
+    parts = [(None, ()) if each is None else without_allowed(each, links) for each in (down, up)]
     allowed = tuple(dict.fromkeys(reason for _, reasons in parts for reason in reasons))
     lossless = convert_round_trip(parts[0][0], parts[1][0], is_patch=is_patch)
     yield Claim(*given, convert, lossless=lossless if allowed else None, allowed=allowed)
@@ -407,11 +439,9 @@ def _answers(
     for key, given in operation.responses.items():
         if given is None:
             continue
-        kinds: dict[object, tuple[int, BodyConversion | None]] = {}
+        kinds: dict[BodyConversion | None, int] = {}
         for status in statuses.of(operation, key):
-            conversion = to_client.for_response(operation.method, status)
-            links = () if conversion is None else tuple(map(id, conversion.links))
-            kinds.setdefault(links, (status, conversion))
-        for status, conversion in kinds.values():
+            kinds.setdefault(to_client.for_response(operation.method, status), status)
+        for conversion, status in kinds.items():
             name = key if len(kinds) == 1 or conversion is None else str(status)
             yield name, status, given, conversion

@@ -8,7 +8,11 @@ from urllib.parse import urlencode
 from gateway.base.path_templates import Router, Segment, Template
 from gateway.conversion.chain import Conversion
 from gateway.conversion.conversion_error import ConversionError
-from gateway.conversion.operation_path import OperationPath, find_operation_path
+from gateway.conversion.operation_path import (
+    FindDocumented,
+    OperationPath,
+    find_operation_path,
+)
 from gateway.conversion.version_step import Direction
 from gateway.routing.snapshot import Endpoint
 from gateway.verify.openapi.openapi import Description, Operation
@@ -82,12 +86,15 @@ def _key(one: LocatedOperation, endpoint: str, names: Iterable[str]) -> object:
 
 
 def find_operation(
-    located: LocatedOperation, request: Conversion, response: Conversion
+    located: LocatedOperation,
+    request: Conversion,
+    response: Conversion,
+    find: FindDocumented | None = None,
 ) -> OperationPath | None:
     if not request.has_operations:
         return None
     for path, query in _samples(located.operation.shape, request):
-        operation_path = _passage(request, response, located.operation.method, path, query)
+        operation_path = _passage(request, response, located.operation.method, path, query, find)
         if operation_path is not None and (
             operation_path.substitute is not None or any(operation_path.operations)
         ):
@@ -96,10 +103,15 @@ def find_operation(
 
 
 def _passage(
-    request: Conversion, response: Conversion, method: str, path: str, query: str | None
+    request: Conversion,
+    response: Conversion,
+    method: str,
+    path: str,
+    query: str | None,
+    find: FindDocumented | None,
 ) -> OperationPath | None:
     try:
-        return find_operation_path(request, response, method, lambda _: path, query)
+        return find_operation_path(request, response, method, lambda _: path, query, find=find)
     except ConversionError:
         return None
 

@@ -31,10 +31,11 @@ from gateway.conversion.schema import (
     with_components,
     without_components,
 )
-from gateway.conversion.version_step import Direction
+from gateway.conversion.version_step import Direction, VersionLink
 from gateway.proxy.timed_conversion import run_now
 from gateway.verify.openapi.body_fields import BodyFields, Presence
 from gateway.verify.openapi.openapi import ApiParameter, Operation
+from gateway.versions.version import Version
 
 _NOTHING = b"{}"
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)\Z", re.ASCII)
@@ -53,6 +54,15 @@ class ConvertedBody:
     """
 
     conversion: BodyConversion
+
+    def decided_by_schemas(self, client: Version) -> bool:
+        """Return whether the conversion only changes bodies.
+
+        The filter of the client's document changes no request that this document describes.
+        """
+        upwards = self.conversion.direction is Direction.UP
+        filters = [one for one in self.conversion.filters if not upwards or one.version != client]
+        return not (filters or self.conversion.needs_message)
 
     def __call__(self, document: object, /) -> object:
         """Return the converted body; raises ConversionError."""
@@ -98,19 +108,29 @@ def _same(document: object) -> object:
     return document
 
 
-def without_allowed(conversion: BodyConversion) -> tuple[BodyConversion, tuple[str, ...]]:
-    """Return a conversion without the changes that may lose data, and the reasons of `allow_loss`.
+def without_allowed(
+    conversion: BodyConversion, declared: Iterable[VersionLink]
+) -> tuple[BodyConversion, tuple[str, ...]]:
+    """Return a conversion without the changes and filters that may lose data, and the reasons.
 
-    Without such changes, the result is the conversion itself.
+    Without any `allow_loss`, the result is the conversion itself. `declared` has all links between
+    the versions.
     """
-    reasons: dict[str, None] = {}
+    allowed = {
+        link.additional.name: link.allow_loss
+        for link in declared
+        if link.additional is not None and link.allow_loss
+    }
+    filters = tuple(one for one in conversion.filters if one.name not in allowed)
+    reasons = {allowed[one.name]: None for one in conversion.filters if one.name in allowed}
     links = tuple(
         replace(link, changes=tuple(_strict(link.changes, reasons, {})))
         for link in conversion.links
     )
     if not reasons:
         return conversion, ()
-    return BodyConversion(links, conversion.direction, conversion.of_request), tuple(reasons)
+    made = BodyConversion(links, conversion.direction, conversion.of_request)
+    return made.filtered(filters) if filters else made, tuple(reasons)
 
 
 def _strict(

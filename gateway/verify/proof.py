@@ -139,7 +139,7 @@ class Prover:
         if not claim.unchanged:
             if claim.part not in _BODIES:
                 return None
-            if isinstance(body, ConvertedBody) and not body.conversion.needs_message:
+            if isinstance(body, ConvertedBody) and body.decided_by_schemas(claim.client):
                 conversion = body.conversion
             elif body is not None:
                 return None
