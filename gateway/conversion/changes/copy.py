@@ -58,7 +58,8 @@ def copy(scopes: tuple[Scope, ...], field: Keys, to: Keys, unequal: Winner = "re
         if holder is not None and field[-1] in holder and unequal != "to":
             known = form.close(holder[field[-1]])
             if unequal == "refuse" and form.parse(known) != form.parse(form.close(repeated)):
-                raise ConversionError(f"differs from '{'.'.join(field)}'", to)
+                reason = "differs from the field that it repeats; send equal values, or one of them"
+                raise ConversionError(reason, to)
             return
         put(fields, field, repeated, form)
 

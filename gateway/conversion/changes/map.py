@@ -23,6 +23,9 @@ from gateway.conversion.scalars import WORDS, Scalar, exact, spelt
 from gateway.conversion.schema import Flat, SchemaImage, listed, union
 from gateway.conversion.steps import ConversionStep
 
+# The maximum number of values that a refusal lists.
+_LISTED = 10
+
 
 class Unknown(Enum):
     """How a value that is not in the map is treated."""
@@ -234,7 +237,9 @@ def _replacing_words(
             elif not isinstance(word, Unknown):
                 holder[key] = word
             elif word is Unknown.REFUSE:
-                raise ConversionError(f"{kind(value)} that is not in the map", field)
+                known = [spelt(one) for one in words if one is not None]
+                named = f"{', '.join(known[:_LISTED])}{' and more' if known[_LISTED:] else ''}"
+                raise ConversionError(f"{kind(value)} other than {named}", field)
 
         return step
 

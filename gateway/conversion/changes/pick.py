@@ -157,11 +157,16 @@ class _Pick:
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
         found = take(fields, self.to, form)
-        if found is MISSING:
-            return
-        self._refuse_places(self.to, form)
         holder = reach(fields, self.field, form)
         given = holder is not None and self.field[-1] in holder
+        if found is MISSING:
+            if given:
+                self._refuse_places(self.field, form)
+            if given and self.in_patch:
+                reason = "also replaces the element that is a field of its own; send both, or a PUT"
+                raise ConversionError(reason, self.field)
+            return
+        self._refuse_places(self.to, form)
         opened = form.open(found)
         if opened is None:
             if self.in_patch and not given:
@@ -187,7 +192,7 @@ class _Pick:
 
     def _refuse_places(self, place: Keys, form: JsonForm) -> None:
         if form.of_places:
-            reason = "is an element in one version, whose position is unknown; send a merge patch"
+            reason = "has elements whose positions differ between the versions; send a merge patch"
             raise ConversionError(reason, place)
 
     def picked(self, flat: Flat, image: SchemaImage) -> object:

@@ -63,7 +63,7 @@ class TestMap:
     def test_a_value_that_is_not_in_the_map_is_refused_by_default(
         self, value: Json, kind: str
     ) -> None:
-        with fails("/m/f", f"{kind} that is not in the map"):
+        with fails("/m/f", f"{kind} other than OPEN, DONE, ODD, YES"):
             down(WORDS, {"m": {"f": value}})
 
     @pytest.mark.parametrize("number", [1, 1.0, Decimal("1.00"), Decimal("10e-1")])
@@ -73,7 +73,7 @@ class TestMap:
     def test_a_boolean_a_number_and_a_string_are_different_map_values(self) -> None:
         assert up(WORDS, {"m": {"f": True}}) == {"m": {"f": "YES"}}
         assert up(WORDS, {"m": {"f": 1}}) == {"m": {"f": "ODD"}}
-        with fails("/m/f", "a string that is not in the map"):
+        with fails("/m/f", "a string other than open, done, 1, true"):
             up(WORDS, {"m": {"f": "1"}})
 
     @pytest.mark.parametrize("value", ["x", 7, 0.10, False, [1], {"a": 1}])
@@ -105,7 +105,7 @@ def test_map_values_match_form_fields_as_strings(newer: str, older: str) -> None
 
 
 def test_an_unmapped_form_value_is_refused() -> None:
-    with pytest.raises(ConversionError, match="/m/f: a string that is not in the map"):
+    with pytest.raises(ConversionError, match="/m/f: a string other than "):
         WORDS.up.step({"m": {"f": "false"}}, TEXTS)
 
 
@@ -116,7 +116,7 @@ def test_a_map_value_may_be_a_number_too_large_for_python(number: str) -> None:
     fields: JsonObject = {"m": {"f": Number(number)}}
     form = replace(PLAIN, open=lambda value: value)
     if number == "7":
-        with pytest.raises(ConversionError, match="a number that is not in the map"):
+        with pytest.raises(ConversionError, match="a number other than "):
             change.up.step(fields, form)
     else:
         change.up.step(fields, form)

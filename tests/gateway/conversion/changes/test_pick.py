@@ -80,8 +80,12 @@ def test_documents_that_do_not_fit_are_refused() -> None:
 
 def test_a_json_patch_of_the_element_is_refused() -> None:
     places = replace(PLAIN, of_places=True)
-    for place, step in (("emails", FIRST.down.step), ("email", FIRST.up.step)):
-        with pytest.raises(ConversionError, match="whose position is unknown") as caught:
+    for place, step in (
+        ("emails", FIRST.down.step),
+        ("email", FIRST.up.step),
+        ("emails", FIRST.up.step),
+    ):
+        with pytest.raises(ConversionError, match="positions differ") as caught:
             step({place: None}, places)
         assert caught.value.pointer == f"/{place}"
 
@@ -92,4 +96,17 @@ def test_a_merge_patch_that_removes_the_element_is_refused() -> None:
     with fails("/email", "null would remove an element of a list that the patch lacks; send a PUT"):
         up(patch, {"email": None})
     assert up(patch, {"email": None, "emails": [1]}) == {"emails": [1]}
+
+
+def test_a_merge_patch_of_the_other_elements_alone_is_refused() -> None:
+    """The service would replace the whole list, which also has the picked element."""
+    patch = FIRST.for_patch()
+    reason = "also replaces the element that is a field of its own; send both, or a PUT"
+    for others in ([], [2], None):
+        with fails("/emails", reason):
+            up(patch, {"emails": others})
+    assert up(patch, {"email": 1, "emails": [2]}) == {"emails": [1, 2]}
+
+
+def test_a_merge_patch_may_remove_a_list_of_one_element() -> None:
     assert up(ALONE.for_patch(), {"email": None}) == {"emails": None}

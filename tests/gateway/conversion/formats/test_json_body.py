@@ -149,7 +149,7 @@ def test_the_next_link_converts_a_created_number_like_a_received_number(
 def test_a_number_with_a_huge_exponent_differs_from_all_numbers_of_a_change() -> None:
     body = b'{"k":1e99999999999999999999}'
     assert converted(body, inverse(omit_null((), FIELD, 15))) == body
-    with pytest.raises(ConversionError, match="a number that is not in the map"):
+    with pytest.raises(ConversionError, match="a number other than "):
         converted(body, inverse(MAPPED))
 
 
@@ -201,7 +201,7 @@ def routed(version: int) -> Route:
     [
         ({"items": [{}, {"cost": 7}]}, "/items/1/cost: expected a string, found a number"),
         ({"kinds": {"a/b": {"cost": "x"}}}, "/kinds/a~1b/cost: expected an amount"),
-        ({"items": [None, {"price": {"unit": "X"}}]}, "/items/1/price/unit: a string that is not"),
+        ({"items": [None, {"price": {"unit": "X"}}]}, "/items/1/price/unit: a string other than"),
         ([{"items": [{"cost": "1", "price": 2}]}], "/0/items/0/price: expected an object"),
         (
             {"items": [{"cost": "1", "price": {"amount": 2}}]},
