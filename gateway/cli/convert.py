@@ -29,7 +29,7 @@ from gateway.proxy.conversion_budget import ConversionShare
 from gateway.proxy.links import map_offline_fields, offline_link
 from gateway.proxy.offline_message import OfflineConversion, OfflineMessage, offline_link_mapper
 from gateway.routing.links import LinkMapper
-from gateway.routing.plan import find_documented
+from gateway.routing.plan import documented_operations, find_documented
 from gateway.routing.snapshot import Api, Endpoint, Snapshot
 from gateway.rules.load import load_file
 from gateway.versions.version import Version
@@ -102,8 +102,7 @@ def run(arguments: Namespace) -> int:
     asked, answered = (conversion, reverse) if status is None else (reverse, conversion)
     find = None if endpoint is None else _documented(api, endpoint, asked, captures)
     if find is not None and not conversion.has_operations:
-        each = {version: find(version, head.method, None) for version in api.documents}
-        found = {version: one for version, one in each.items() if one is not None}
+        found = documented_operations(find, api.documents, head.method)
         asked, answered = asked.filtered(found), answered.filtered(found)
         conversion = asked if status is None else answered
     body = read_body(arguments.body, snapshot.limits)
@@ -207,7 +206,9 @@ def _documented(
     route = endpoint.routes.get(asked.version_steps[0].source)
     if route is None or not api.documents:
         return None
-    return partial(find_documented, endpoint, route, captures, api.documents)
+    return partial(
+        find_documented, route.upstream_path or endpoint.template, captures, api.documents
+    )
 
 
 def _mapper(

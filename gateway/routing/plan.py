@@ -3,7 +3,7 @@
 `plan` is a pure function. Live requests, the `explain` command and the tests all call it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -19,6 +19,7 @@ from gateway.base.errors import (
     unconvertible,
 )
 from gateway.base.headers import BOUNDED_METHODS, FieldLines, is_final_recipient
+from gateway.base.path_templates import Template
 from gateway.base.request import ANONYMOUS_CONTEXT, RequestContext, RequestHead
 from gateway.conversion.additional import (
     Additional,
@@ -26,11 +27,11 @@ from gateway.conversion.additional import (
     LoadedDocument,
     OperationShapes,
 )
-from gateway.conversion.chain import Conversion
+from gateway.conversion.chain import Conversion, Documented
 from gateway.conversion.conversion_error import Beside, ConversionError, ErrorPlace
 from gateway.conversion.message import Message, request_message
 from gateway.conversion.operation import Captures, WriteRule
-from gateway.conversion.operation_path import OperationPath, find_operation_path
+from gateway.conversion.operation_path import FindDocumented, OperationPath, find_operation_path
 from gateway.conversion.parameter_change import QUERY, parse_query, write_query
 from gateway.lifecycle.lifecycle import EndpointLifecycle, Successor
 from gateway.rollout.cutover import CutoverRoute
@@ -459,7 +460,8 @@ def _by_operation(
 
     find = None
     if route.documents is not None:
-        find = partial(find_documented, endpoint, route, captures, route.documents)
+        template = route.upstream_path or endpoint.template
+        find = partial(find_documented, template, captures, route.documents)
     try:
         asked = _asked(endpoint, head, captures) if request.shows_message else None
         meant = None
@@ -489,8 +491,7 @@ def _by_operation(
 
 
 def find_documented(
-    endpoint: Endpoint,
-    route: Route,
+    template: Template,
     captures: Mapping[str, str],
     documents: Mapping[Version, DocumentedVersion],
     version: Version,
@@ -499,17 +500,23 @@ def find_documented(
 ) -> tuple[LoadedDocument, OperationShapes] | None:
     """Return the document of a version with the operation of a request; None if it has none.
 
-    `path` is the path of the request in that version, if its operation has a path of its own.
+    Args:
+        template: The path of requests to services.
+        path: The path of the request in that version, if its operation has a path of its own.
     """
     known = documents.get(version)
     document = None if known is None else known.loaded
     if document is None:
         return None
-    if path is None:
-        template = route.upstream_path or endpoint.template
-        path = template.fill({**captures, "version": str(version)})
-    found = document.find(method, path)
+    found = document.find(method, path or template.fill({**captures, "version": str(version)}))
     return None if found is None else (document, found)
+
+
+def documented_operations(
+    find: FindDocumented, versions: Iterable[Version], method: str
+) -> Documented:
+    each = ((version, find(version, method, None)) for version in versions)
+    return {version: one for version, one in each if one is not None}
 
 
 def _documented(
@@ -518,8 +525,9 @@ def _documented(
     """Return the route with filters for what the documents of older versions lack."""
     assert route.documents is not None  # the caller has checked it
     request, response, known = route.request, route.response, route.documents
-    each = ((one, find_documented(endpoint, route, captures, known, one, method)) for one in known)
-    found = {version: one for version, one in each if one is not None}
+    template = route.upstream_path or endpoint.template
+    find = partial(find_documented, template, captures, known)
+    found = documented_operations(find, known, method)
     if not found or request is None or response is None:
         return route
     key = tuple(operation for _, operation in found.values())

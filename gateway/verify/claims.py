@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import partial
 from typing import Literal
 
-from gateway.conversion.additional import LoadedDocument, OperationShapes
 from gateway.conversion.chain import BodyConversion, Conversion, compose
 from gateway.conversion.change import Change
 from gateway.conversion.field_path import pointer, pointers
@@ -14,8 +14,8 @@ from gateway.conversion.media_filter import JSON_MEDIA
 from gateway.conversion.operation import Substitute
 from gateway.conversion.operation_path import OperationPath
 from gateway.conversion.schema import Schema
+from gateway.routing.plan import documented_operations, find_documented
 from gateway.routing.snapshot import Api
-from gateway.verify.documented_versions import service_path
 from gateway.verify.located_operation import (
     Counterparts,
     LocatedOperation,
@@ -188,24 +188,16 @@ def _conversions(
     endpoint = next(one for one in api.endpoints if one.template.text == path)
     texts = {name: text.replace("{}", "0") for name, text in located.captures[path].items()}
 
-    def find(
-        version: Version, method: str, moved: str | None
-    ) -> tuple[LoadedDocument, OperationShapes] | None:
-        known = api.documents.get(version)
-        document = None if known is None else known.loaded
-        if document is None:
-            return None
-        found = document.find(method, moved or service_path(endpoint, version, texts))
-        return None if found is None else (document, found)
-
+    route = endpoint.routes.get(client)
+    template = (route and route.upstream_path) or endpoint.template
+    find = partial(find_documented, template, texts, api.documents)
     operation_path = find_operation(located, request, response, find)
     if operation_path is not None:
         return operation_path, operation_path.request, operation_path.response
-    each = {version: find(version, located.operation.method, None) for version in api.documents}
-    documented = {version: one for version, one in each.items() if one is not None}
-    if not documented:
-        return None, request, response
-    return None, request.filtered(documented), response.filtered(documented)
+    documented = documented_operations(find, api.documents, located.operation.method)
+    if documented:
+        request, response = request.filtered(documented), response.filtered(documented)
+    return None, request, response
 
 
 def _reading(

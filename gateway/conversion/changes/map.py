@@ -237,8 +237,8 @@ def _replacing_words(
             elif not isinstance(word, Unknown):
                 holder[key] = word
             elif word is Unknown.REFUSE:
-                known = [spelt(one) for one in words if one is not None]
-                named = f"{', '.join(known[:_LISTED])}{' and more' if known[_LISTED:] else ''}"
+                given = [spelt(one) for one in words if one is not None]
+                named = f"{', '.join(given[:_LISTED])}{' and more' if given[_LISTED:] else ''}"
                 raise ConversionError(f"{kind(value)} other than {named}", field)
 
         return step

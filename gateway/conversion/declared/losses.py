@@ -25,15 +25,15 @@ class EndpointUse(NamedTuple):
     methods: Sequence[str] | None
     pairs: Sequence[tuple[Version, Version]]
 
-    def applied(self, link: VersionLink, *, up: bool) -> frozenset[str]:
+    def converted(self, link: VersionLink, *, up: bool) -> frozenset[str]:
         """Return the methods of requests that a link converts to the newer version if `up`."""
-        methods = _METHODS if self.methods is None else frozenset(self.methods)
+        methods = frozenset(self.methods or _METHODS)
         if link.paths is not None and self.path not in link.paths:
             return frozenset()
         if link.operations is None:
-            return methods if link.methods is None else methods & link.methods
-        sides = (one.side(newer=not up) for one in link.operations if one.substitute is None)
-        return frozenset(one for one in methods for side in sides if side and side.takes(one))
+            return methods & (link.methods or methods)
+        sides = [one.side(newer=not up) for one in link.operations if one.substitute is None]
+        return frozenset(one for one in methods if any(side and side.takes(one) for side in sides))
 
 
 def warn_of_losses(part: Part, endpoints: Sequence[EndpointUse], mistakes: Mistakes) -> None:
@@ -49,14 +49,12 @@ def warn_of_losses(part: Part, endpoints: Sequence[EndpointUse], mistakes: Mista
                 mistakes.warn_of_loss(f"{LOSSY} version {version}: {loss.text}", reason, *change.at)
     located = ((config, part.at), *operation_entries(config, part.at))
     for entry, at in located if "status" in taken[True] else ():
-        if isinstance(entry, str):
-            continue
-        statuses = compile_statuses(entry.status, at, Mistakes())
+        statuses = {} if isinstance(entry, str) else compile_statuses(entry.status, at, Mistakes())
         for older in dict.fromkeys(statuses.values()):
             same = [str(newer) for newer, each in statuses.items() if each == older]
-            if len(same) > 1:
-                text = f"status {older} becomes {same[0]}, whichever of {', '.join(same)} it was"
-                text = f"{LOSSY} version {config.between[1]}: {text}"
+            text = f"status {older} becomes {same[0]}, whichever of {', '.join(same)} it was"
+            text = f"{LOSSY} version {config.between[1]}: {text}"
+            if same[1:]:
                 mistakes.warn_of_loss(text, config.allow_loss, *at, "status")
 
 
@@ -83,12 +81,16 @@ def _taken(link: VersionLink, endpoints: Sequence[EndpointUse], *, newer: bool) 
     # Before one of the versions is served through the conversion, both directions are possible.
     found = set[str]()
     for endpoint, up in served or [(one, up) for one in endpoints for up in (True, False)]:
-        methods = endpoint.applied(link, up=up)
+        methods = endpoint.converted(link, up=up)
         if methods and MessageKind.REQUEST in link.on:
-            found |= {"query"}  # of a request, or of a link in a response
-            if up == newer:
-                found |= {"headers"}
-                found |= {"changes"} if methods - _BODILESS or link.needs_message else set()
+            found |= (
+                {"query", "headers"} if up == newer else {"query"}
+            )  # also of links in responses
+            found |= (
+                {"changes"}
+                if up == newer and (methods - _BODILESS or link.needs_message)
+                else set()
+            )
         if methods and up != newer and link.on - {MessageKind.REQUEST}:
             found |= {"changes", "headers", "status"}
     return found
