@@ -18,11 +18,17 @@ from gateway.conversion.changes.change_section import (
     Loss,
     RewriteSection,
 )
-from gateway.conversion.scalars import Type
+from gateway.conversion.scalars import Type, exact
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST = int((datetime(1, 1, 1, tzinfo=UTC) - _EPOCH).total_seconds())
 _LAST = int((datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC) - _EPOCH).total_seconds())
+
+
+def _without_exponent(text: str) -> str:
+    """Return a number such as 1.7E9 as 1700000000; Java writes large fractions with exponents."""
+    number = exact(text) if "e" in text.lower() else None
+    return text if number is None or not -30 < number.adjusted() < 18 else f"{number:f}"
 
 
 class Moment(NamedTuple):
@@ -73,7 +79,7 @@ class UnixTime:
         return inf if self.digits is None else SECONDS + self.places + self.digits
 
     def read(self, text: str) -> Moment:
-        match = _UNIX.match(text)
+        match = _UNIX.match(text) or _UNIX.match(_without_exponent(text))
         if match is None:
             unit = "milliseconds" if self.places else "seconds"
             raise ValueError(f"expected unix time in {unit}, found something else")

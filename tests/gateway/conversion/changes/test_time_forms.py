@@ -85,7 +85,7 @@ def test_a_value_in_another_notation_is_refused() -> None:
     with fails("/f", "expected a time written as 2026-12-31T18:00:00Z, found something else"):
         down(time(RFC, SECONDS), {"f": "2023-11-14_22:13:20Z"})
     with fails("/f", "expected unix time in milliseconds, found something else"):
-        spelt(time(RFC, MILLIS), "1e9", upwards=True)
+        spelt(time(RFC, MILLIS), "1e400", upwards=True)
 
 
 NOTATIONS: dict[str, MomentForm] = {
@@ -148,6 +148,14 @@ def test_a_time_keeps_what_both_notations_have(
 def test_each_writing_of_a_moment_is_the_same_unix_time(text: str) -> None:
     made = down(time(RFC, UnixTime()), {"f": text})
     assert made == {"f": 1704067200}
+
+
+@pytest.mark.parametrize("text", ["1.7E9", "17e8", "1.7e+9", "17000000000E-1"])
+def test_unix_time_may_have_an_exponent(text: str) -> None:
+    assert UnixTime().read(text).second == 1_700_000_000
+    for other in ("1e400", "1e999999999999999999999", "e", "nane", "Infinitye5"):
+        with pytest.raises(ValueError, match="expected unix time in seconds"):
+            UnixTime().read(other)
 
 
 def test_a_moment_that_unix_time_could_not_return_is_refused() -> None:
