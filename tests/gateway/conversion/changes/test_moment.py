@@ -5,7 +5,7 @@ import pytest
 from gateway.conversion.changes.time import SECONDS, Moment, UnixTime
 
 
-@pytest.mark.parametrize("text", ["", "1e9", "+1", "01", "1.", ".5", "12345678901234567890", "٣"])
+@pytest.mark.parametrize("text", ["", "1e99", "+1", "01", "1.", ".5", "12345678901234567890", "٣"])
 def test_an_invalid_unix_time_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"^expected unix time in seconds, found something else$"):
         UnixTime().read(text)
