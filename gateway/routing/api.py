@@ -127,16 +127,11 @@ class ApiModel(VersionChoice):
             if endpoint is not None:
                 endpoints[place.at] = endpoint
         if conversions is not None:
-            asked = [
-                (endpoint.template, path)
-                for endpoint in endpoints.values()
-                for path in asked_paths(endpoint)
-            ]
-            used = [
-                EndpointUse(endpoint.template.text, endpoint.methods, endpoint.converted)
-                for endpoint in endpoints.values()
-            ]
-            conversions.check(asked, used)
+            reached = endpoints.values()
+            conversions.check(
+                [(one.template, path) for one in reached for path in asked_paths(one)],
+                [EndpointUse(one.template.text, one.methods, one.converted) for one in reached],
+            )
         served = {
             route.version: route.service_version
             for route in routes.values()

@@ -19,22 +19,19 @@ from gateway.conversion.additional import (
     OperationShapes,
 )
 from gateway.conversion.chain import BodyConversion, Conversion, compose
-from gateway.conversion.change import Change
 from gateway.conversion.conversion_error import ConversionError
-from gateway.conversion.field_path import Tokens, keys_of, pointer
+from gateway.conversion.field_path import Tokens, pointer
 from gateway.conversion.formats import json_body
 from gateway.conversion.formats.json_patch import nulls
 from gateway.conversion.media_filter import JSON_MEDIA
 from gateway.conversion.parameter_change import LINK, QUERY, parse_query
 from gateway.conversion.version_step import VersionLink
 from gateway.routing.snapshot import Api
+from gateway.verify.claims import places
 from gateway.verify.documented_versions import loaded_document, located_operations, service_path
 from gateway.verify.located_operation import LocatedOperation, find_operation
 from gateway.verify.openapi.openapi import statuses_of
 from gateway.versions.version import Version
-
-# The maximum depth to which recursive groups of changes are followed.
-_DEEP = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,18 +221,9 @@ def _named(links: Iterable[VersionLink]) -> Iterator[str]:
     """Yield the names of fields and query parameters that the changes of links use."""
     for link in links:
         for change in link.changes:
-            yield from _names(change, _DEEP)
+            for place in places(change):
+                yield from (one.replace("~1", "/").replace("~0", "~") for one in place.split("/"))
             if change.carried is not None:
                 yield from change.carried.place.beside.names
         for parameter in link.query:
             yield from (name for pair in parameter.names for name in pair.newer)
-
-
-def _names(change: Change, deep: int) -> Iterator[str]:
-    yield from (key for scope in change.scopes for key in keys_of(scope))
-    if change.group is None:
-        yield from (key for keys in change.touches for key in keys)
-    else:
-        yield from (key for some in change.group.places for scope in some for key in keys_of(scope))
-        for inner in change.group.changes if deep else ():
-            yield from _names(inner, deep - 1)

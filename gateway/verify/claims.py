@@ -402,19 +402,17 @@ def _stream(types: Sequence[str]) -> str | None:
 
 def _named(conversion: BodyConversion) -> frozenset[str]:
     return frozenset(
-        name
-        for link in conversion.links
-        for change in link.changes
-        for name in _places(change, "", _DEEP)
+        name for link in conversion.links for change in link.changes for name in places(change)
     )
 
 
-def _places(change: Change, outer: str, deep: int) -> Iterator[str]:
+def places(change: Change, outer: str = "", deep: int = _DEEP) -> Iterator[str]:
+    """Yield the JSON Pointers of the fields that a change names, with `*` for elements."""
     at = outer + pointers(change.scopes)
     if change.group is not None:
         for place in change.group.places if deep else ():
             for inner in change.group.changes:
-                yield from _places(inner, at + pointers(place), deep - 1)
+                yield from places(inner, at + pointers(place), deep - 1)
     else:
         yield from (at + pointer(*field) for field in change.touches)
 

@@ -56,10 +56,7 @@ class ConvertedBody:
     conversion: BodyConversion
 
     def decided_by_schemas(self, client: Version) -> bool:
-        """Return whether the conversion only changes bodies.
-
-        The filter of the client's document changes no request that this document describes.
-        """
+        # The filter of the client's document changes no request that this document describes.
         upwards = self.conversion.direction is Direction.UP
         filters = [one for one in self.conversion.filters if not upwards or one.version != client]
         return not (filters or self.conversion.needs_message)
