@@ -89,12 +89,11 @@ async def serve(settings: Settings, reloader: Reloader) -> None:
             serving.apply(overrides)
 
         state.follow(apply, serving.set_ahead)
-        unready = partial(_stopping, stop)
         operator = Operator(
             state,
             reloader,
             lambda: 1,
-            unready,
+            lambda: _stopping(stop) or documents.unready(),
             serving.documented,
             failing.copy,
             documents.problems,
@@ -123,7 +122,8 @@ async def supervise(settings: Settings, reloader: Reloader, count: int) -> None:
     on_hangup(reloader.reload)
 
     def unready() -> str | None:
-        return _stopping(stop) or (None if supervisor.ready else "no worker is ready")
+        no_worker = None if supervisor.ready else "no worker is ready"
+        return _stopping(stop) or no_worker or documents.unready()
 
     async def adopt(location: str, document: bytes) -> str:
         problem = await reloader.adopt(location, document)

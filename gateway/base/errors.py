@@ -157,6 +157,11 @@ class FaultCode(StrEnum):
         "keys_unavailable", Blame.GATEWAY, 503, "Token cannot be verified",
         "The keys that verify a token could not be fetched yet; Retry-After is set.",
     )
+    DOCUMENT_UNAVAILABLE = (
+        "document_unavailable", Blame.GATEWAY, 503, "Document not loaded",
+        ("The OpenAPI document of the version is not loaded yet, and the gateway would send fields "
+        "that `additional` hides, or that `writes` removes; Retry-After is set."),
+    )
     VERSION_BROWNOUT = (
         "version_brownout", Blame.GATEWAY, 503, "Version browned out",
         ("A brownout refuses the request; Retry-After covers adjacent windows. The status may be "

@@ -117,15 +117,20 @@ class DocumentedVersion:
     """A version whose document is needed.
 
     Attributes:
-        loaded: The document; None until it is loaded. Messages then pass unchanged. A later version
-            of the document replaces it.
+        loaded: The document; None until it is loaded. A later version of the document replaces it.
+        required: Whether requests that need the document are refused until it is loaded.
     """
 
-    __slots__ = ("loaded", "version")
+    __slots__ = ("loaded", "required", "version")
 
-    def __init__(self, version: Version) -> None:
+    def __init__(self, version: Version, required: bool) -> None:
         self.version = version
+        self.required = required
         self.loaded: LoadedDocument | None = None
+
+    @property
+    def is_missing(self) -> bool:
+        return self.required and self.loaded is None
 
 
 class LoadedDocument:

@@ -289,7 +289,10 @@ def _refuses(window: WindowOccurrence, now: float) -> str:
 def _documents(seen: Situation) -> Iterator[ActionItem]:
     for location, problem in seen.documents.items():
         text = sentence(f"it cannot be used: {problem}")
-        reason = f"{text} Until then, no message is validated against it."
+        reason = (
+            f"{text} Until then, no message is validated against it. After a start, requests whose"
+            " hidden or readOnly fields it lists get 503."
+        )
         yield _item(Finding.DOCUMENT_UNUSABLE, without_secrets(location), reason)
 
 

@@ -189,9 +189,11 @@ class Reloader:
         source, folder = str(self._path), self.folder
         files = None if given is None else given.files
         rules = load(content, source, self.environment, folder, documents=False, files=files)
-        # The documents known so far are used until the document process has read them again.
+        # The documents known so far are used until the document process has read the new ones.
         if given is not None:
             self._documents = given.documents
+        elif self._documents:
+            self._documents = _former_documents(self.latest, rules, self._documents)
         self._wrong = _filled(rules, self._documents)
         if (
             given is None
@@ -314,6 +316,20 @@ def _collect() -> None:
     gc.unfreeze()
     gc.collect()
     gc.freeze()
+
+
+def _former_documents(
+    former: Snapshot, rules: Snapshot, documents: Mapping[str, bytes]
+) -> Mapping[str, bytes]:
+    """Add documents of the same versions for locations that are not read yet."""
+    schemas = {(api.name, one): where for api in former.apis for one, where in api.schemas.items()}
+    moved = {
+        api.schemas[one]: documents[schemas[api.name, one]]
+        for api in rules.apis
+        for one in api.documents
+        if schemas.get((api.name, one)) in documents
+    }
+    return {**moved, **documents}
 
 
 def _filled(rules: Snapshot, documents: Mapping[str, bytes]) -> dict[str, str]:

@@ -22,9 +22,13 @@ from gateway.usage.delta import (
 )
 from gateway.versions.version import Version
 
-# The machine of the gateway lacks resources, or the document for a merged write was not read.
+# The machine of the gateway lacks resources, the document for a merged write was not read, or an
+# OpenAPI document is not loaded yet.
 _NO_EVIDENCE = frozenset(
-    {FaultCode.GATEWAY_EXHAUSTED, FaultCode.WRITE_DENIED, FaultCode.WRITE_UNREAD}
+    {
+        *(FaultCode.GATEWAY_EXHAUSTED, FaultCode.WRITE_DENIED, FaultCode.WRITE_UNREAD),
+        FaultCode.DOCUMENT_UNAVAILABLE,
+    }
 )
 _OVERDUE = GateLimits().overdue
 # The maximum number of rows of evidence in one delta, over all versions and routes. Beyond it,

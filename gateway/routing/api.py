@@ -149,7 +149,7 @@ class ApiModel(VersionChoice):
         routes: Iterable[Route],
         mistakes: Mistakes,
     ) -> dict[Version, DocumentedVersion]:
-        needed = [
+        hiding = [
             link.older
             for some in links.values()
             for link in some
@@ -157,7 +157,7 @@ class ApiModel(VersionChoice):
         ]
         for index, conversion in enumerate(self.conversions):
             older = versions.get(conversion.between[0])
-            if conversion.additional is not None and older in needed and older not in schemas:
+            if conversion.additional is not None and older in hiding and older not in schemas:
                 text = (
                     f"needs the OpenAPI document of version {older}; add schema: FILE or URL to it"
                 )
@@ -166,12 +166,19 @@ class ApiModel(VersionChoice):
         ways = [
             one for each in routes for one in (each, each.cutover and each.cutover.route) if one
         ]
-        needed += [
+        writing = [
             one.service_version
             for one in ways
             if one.service_version is not None and one.request is not None and one.request.merges
         ]
-        return {one: DocumentedVersion(one) for one in needed if one in schemas}
+        # The service of a version without `schema` may publish no document.
+        named = {versions[label] for label, one in (self.versions or {}).items() if one.schema_}
+        required = named.union(hiding)
+        return {
+            one: DocumentedVersion(one, one in required)
+            for one in (*hiding, *writing)
+            if one in schemas
+        }
 
     def parts(self, api: Api) -> list[Part]:
         links = {older: iter(declared) for older, declared in api.links.items()}

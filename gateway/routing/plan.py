@@ -6,7 +6,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from multidict import CIMultiDict
 
@@ -330,6 +330,8 @@ def _beside(
     if mode is None or (mode is VALIDATE and route.service is not beside.route.service):
         return None  # another service serves this operation, so the document does not describe it
     if isinstance(target, Fault):
+        if target.code is FaultCode.DOCUMENT_UNAVAILABLE:
+            return None  # this is no difference between the versions
         return Refusal(endpoint, target, beside.route.version, fields)
     writes = _write_rule(route if operation_path is None else operation_path, head.method)
     if mode is not VALIDATE and writes is not None:
@@ -364,6 +366,9 @@ def _merged(
     if rule is None:
         return planned
     endpoint, route, response = planned.endpoint, planned.route, planned.response
+    unloaded = None if route.written is None else _unloaded((route.written,))
+    if unloaded is not None:
+        return Refusal(endpoint, unloaded, route.version, planned.fields)
     path = planned.target.partition("?")[0]
     if rule.read is not None and route.service_version is not None:
         own = planned.operation_path
@@ -439,6 +444,19 @@ def _target(
     return written_target(rewrite, _path(route, route.service_version, head, captures), query)
 
 
+# Most documents are compiled within 2 s after the start.
+_SOON: Final = ((b"Retry-After", b"2"),)
+
+
+def _unloaded(documents: Iterable[DocumentedVersion]) -> Fault | None:
+    """Return the fault of a request whose hidden or readOnly fields are not known yet."""
+    for one in documents:
+        if one.is_missing:
+            detail = f"The OpenAPI document of version {one.version} is not loaded yet."
+            return Fault(FaultCode.DOCUMENT_UNAVAILABLE, detail, fields=_SOON)
+    return None
+
+
 def _by_operation(
     endpoint: Endpoint,
     route: Route,
@@ -446,6 +464,9 @@ def _by_operation(
     captures: Mapping[str, str],
     chosen_by: str | None,
 ) -> tuple[Route, str | Fault, OperationPath | None]:
+    unloaded = _unloaded((route.documents or {}).values())
+    if unloaded is not None:
+        return route, unloaded, None
     if route.by_media is not None:
         route = route.by_media(head.fields)
     request, response = route.request, route.response
@@ -464,9 +485,8 @@ def _by_operation(
         find = partial(find_documented, template, captures, route.documents)
     try:
         asked = _asked(endpoint, head, captures) if request.shows_message else None
-        meant = None
-        if head.method == "OPTIONS":
-            meant = next(iter(head.fields.getall(PREFLIGHT, ())), None)
+        preflight = head.fields.getall(PREFLIGHT, ()) if head.method == "OPTIONS" else ()
+        meant = next(iter(preflight), None)
         operation_path = find_operation_path(
             request, response, head.method, path, head.query, asked, meant, find
         )

@@ -24,7 +24,7 @@ def load_documents(snapshot: Snapshot, folder: Path, mistakes: Mistakes) -> None
                 shapes[location] = asyncio.run(compile_document(location, folder))
         except DocumentError as error:
             if location.startswith(("http://", "https://")):
-                text = f"warning: until it can be loaded, all messages pass: {error}"
+                text = f"warning: until it can be loaded, requests that need it get 503: {error}"
                 mistakes.warn(text, *at)
             else:
                 mistakes.add(str(error), *at)

@@ -64,7 +64,7 @@ class FileCheck(msgspec.Struct, tag=True, frozen=True):
 
 
 class Compilation(msgspec.Struct, tag=True, frozen=True):
-    """Compile a document for conversions with `additional`."""
+    """Compile a document for conversions with `additional` or merged writes."""
 
     document: str
 

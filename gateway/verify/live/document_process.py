@@ -39,6 +39,8 @@ from gateway.verify.live.document_jobs import (
 _LONGEST_WAIT_FOR_RESULT = 600.0
 # The process ends after this many seconds without a job.
 _IDLE = 60.0
+# The gateway becomes ready after this time even if documents that it needs are not compiled.
+_UNREADY = 30.0
 # If the process ends soon after its start, the next one starts after a wait that doubles each time.
 _YOUNG, _FIRST_WAIT, _LONGEST_WAIT = 5.0, 0.1, 10.0
 # The seconds until the next attempt to use a document: that could not be loaded, and that ended the
@@ -91,7 +93,15 @@ class DocumentProcess(JobQueue):
         self._process: asyncio.subprocess.Process | None = None
         self._began = self._wait = 0.0
         self._changed = asyncio.Event()
+        self._awaited_until = time.monotonic() + _UNREADY
         self.problems: dict[str, str] = {}
+
+    def unready(self) -> str | None:
+        """Return why requests are refused until each document was tried once; else None."""
+        apis = () if self._rules is None else self._rules.apis
+        lacking = any(one.is_missing for api in apis for one in api.documents.values())
+        waits = lacking and time.monotonic() < self._awaited_until
+        return "OpenAPI documents are not loaded yet" if waits else None
 
     def follow(self, rules: Snapshot) -> None:
         """Use the documents of another configuration, and read them again."""
@@ -141,6 +151,8 @@ class DocumentProcess(JobQueue):
                     break
                 if result.done:
                     del jobs[job]
+            else:
+                self._awaited_until = 0.0
 
     async def _result(self, job: Job) -> JobResult:
         if isinstance(job, Reread) and self._process is None:

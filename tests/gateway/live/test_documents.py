@@ -10,10 +10,10 @@ from urllib.request import urlopen
 import psutil
 import pytest
 
-from tests.gateway.kit import DEADLINE, Program, StartGateway, StartUpstream
+from tests.gateway.kit import DEADLINE, Program, Scripted, StartGateway, StartUpstream
 from tests.gateway.live.bounds import metric
 from tests.gateway.live.shifting import admin
-from tests.gateway.talk import ask, connect, get, soon
+from tests.gateway.talk import Reader, Writer, ask, connect, get, soon
 
 SCHEMA = {"type": "object", "properties": {"name": {"type": "string", "maxLength": 3}}}
 MESSAGE = {"content": {"application/json": {"schema": SCHEMA}}}
@@ -84,6 +84,61 @@ async def test_one_process_serves_all_workers_and_is_replaced_after_its_death(
     (process,) = document_processes(program)
     os.kill(program.process.pid, signal.SIGKILL)
     await soon(lambda: not process.is_running())
+
+
+SLOW = """
+services: {{ s: {{ targets: ["http://127.0.0.1:{port}"] }} }}
+apis:
+  hiding:
+    upstream_path: /item
+    endpoints: [ {{ path: "/v{{version}}/item", version: {{ in: path }} }} ]
+    versions:
+      "1": {{ via: "2", schema: "http://127.0.0.1:{documents}/v1.json" }}
+      "2": {{ service: s }}
+    conversions: [ {{ between: ["1", "2"], additional: drop, changes: [] }} ]
+  merging:
+    upstream_path: /item
+    endpoints: [ {{ path: "/merged/v{{version}}", version: {{ in: path }} }} ]
+    versions:
+      "1": {{ via: "2" }}
+      "2": {{ service: s, schema: "http://127.0.0.1:{documents}/v2.json" }}
+    conversions: [ {{ between: ["1", "2"], writes: merge, changes: [] }} ]
+"""
+
+
+async def test_no_hidden_field_is_sent_before_the_first_document_is_loaded(
+    gateway: StartGateway, upstream: StartUpstream
+) -> None:
+    published = asyncio.Event()
+
+    async def publish(to: Scripted, reader: Reader, writer: Writer) -> None:
+        await to.take(reader)
+        await published.wait()
+        text = json.dumps(DOCUMENT).encode()
+        writer.write(ANSWER % (len(text), text))
+
+    service = await upstream(ANSWER % (len(BODY), BODY))
+    documents = await upstream(publish)
+    program = gateway(SLOW.format(port=service.port, documents=documents.port))
+    status, ready = await asyncio.to_thread(admin, program, "GET", "/readyz")
+    assert (status, ready["reason"]) == (503, "OpenAPI documents are not loaded yet")
+    put = "PUT /merged/v1", "Content-Type: application/json", "Content-Length: 0"
+    for request in ((ITEM_1,), put):
+        refused = await get(program, *request)
+        assert (refused.status, refused["retry-after"]) == (503, "2")
+        assert json.loads(refused.body)["code"] == "document_unavailable"
+    assert not service.requests
+    for unaffected in ("GET /v2/item", "GET /merged/v1"):
+        assert (await get(program, unaffected)).body == BODY
+    published.set()
+    await soon(lambda: len(program.log("document_loaded")) == 2)
+    assert (await asyncio.to_thread(admin, program, "GET", "/readyz"))[0] == 200
+    assert (await get(program, ITEM_1)).body == b'{"name":"long"}'
+    # A document at another location replaces the former one when it is loaded.
+    published.clear()
+    moved = SLOW.replace("v1.json", "v1b.json")
+    program.reload(moved.format(port=service.port, documents=documents.port))
+    assert (await get(program, ITEM_1)).body == b'{"name":"long"}'
 
 
 async def test_the_process_ends_with_the_gateway(
