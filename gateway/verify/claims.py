@@ -9,7 +9,6 @@ from typing import Literal
 from gateway.conversion.chain import BodyConversion, Conversion, compose
 from gateway.conversion.change import Change
 from gateway.conversion.field_path import pointer, pointers
-from gateway.conversion.formats.body_format import STREAMS, format_of
 from gateway.conversion.media_filter import JSON_MEDIA
 from gateway.conversion.operation import Substitute
 from gateway.conversion.operation_path import OperationPath
@@ -38,6 +37,7 @@ from gateway.verify.part_conversion import (
     sendable,
     without_allowed,
 )
+from gateway.verify.unchecked import Unchecked, stream_of
 from gateway.versions.version import Version
 
 
@@ -229,8 +229,7 @@ def _round_trip(
     if down is None and up is None:
         return
     if any(each is not None and each.needs_message for each in (down, up)):
-        why = "whether its writes keep unseen data: changes need more than the body"
-        yield Unproved("unchecked", *about, why)
+        yield Unproved("unchecked", *about, Unchecked.ROUND_TRIP.reason)
         return
     given = *about, MessagePart.ROUND_TRIP, "", other.request, other.request
     if to_service.write_rule(operation.method) is not None:
@@ -266,8 +265,8 @@ def _without(operation: Operation, names: frozenset[str]) -> Operation:
 
 def _substituted(substitute: Substitute) -> str:
     if substitute.service is None:
-        return f"it is refused with status {substitute.status}"
-    return f"the service {substitute.service.name} answers it"
+        return Unchecked.REFUSED.reason.format(substitute.status)
+    return Unchecked.OTHER_SERVICE.reason.format(substitute.service.name)
 
 
 def _name(ours: LocatedOperation, other: LocatedOperation) -> str:
@@ -288,7 +287,7 @@ def _claims(
         *_requests(about, operation, other, to_service),
         *_responses(about, operation, other, to_client),
     ]
-    yield from found or [Unproved("unchecked", *about, "it has no JSON body and no parameter")]
+    yield from found or [Unproved("unchecked", *about, Unchecked.NO_BODY.reason)]
 
 
 def _requests(
@@ -300,9 +299,10 @@ def _requests(
         yield from _parameters(about, operation, other, to_service)
     if operation.form is not None:
         yield from _form(about, operation, other, to_service, together=together)
-    stream = None if operation.request is not None else _stream(operation.request_types)
+    stream = None if operation.request is not None else stream_of(operation.request_types)
     if stream is not None:
-        yield Unproved("unchecked", *about, f"version {about[1]} sends {stream}")
+        sends = Unchecked.STREAM.reason.format(f"version {about[1]} sends {stream}")
+        yield Unproved("unchecked", *about, sends)
     if operation.request is None and (operation.form is not None or stream is not None):
         return
     if together:
@@ -367,9 +367,7 @@ def _responses(
         if schema is None and key not in _BODILESS:
             expected = operation.response(statuses_of(key)[0]) is not None
             ours = f", and version {client} expects one" if expected else ""
-            yield Unproved(
-                "unchecked", *about, f"version {service} {_other_body(other, key)}{ours}", key
-            )
+            yield Unproved("unchecked", *about, f"{_other_body(service, other, key)}{ours}", key)
     for key, status, given, conversion in _answers(other, to_client):
         status = to_client.status(operation.method, status)
         wanted = operation.response(status)
@@ -384,20 +382,15 @@ def _responses(
                 "gap", *about, f"responds with {key}, which this version does not declare"
             )
         else:
-            declared = _other_body(operation, str(operation.key(status)))
-            yield Unproved("unchecked", *about, f"version {client} {declared}", key)
+            declared = _other_body(client, operation, str(operation.key(status)))
+            yield Unproved("unchecked", *about, declared, key)
 
 
-def _other_body(operation: Operation, key: str) -> str:
-    stream = _stream(operation.answer_types[key])
-    return f"responds with {stream}" if stream else "declares no JSON body"
-
-
-def _stream(types: Sequence[str]) -> str | None:
-    for name in types:
-        if format_of([(b"content-type", name.encode())]) in STREAMS:
-            return f"{name}, whose documents are not checked"
-    return None
+def _other_body(version: Version, operation: Operation, key: str) -> str:
+    stream = stream_of(operation.answer_types[key])
+    if stream is not None:
+        return Unchecked.STREAM.reason.format(f"version {version} responds with {stream}")
+    return Unchecked.NO_JSON.reason.format(f"version {version}")
 
 
 def _named(conversion: BodyConversion) -> frozenset[str]:

@@ -16,9 +16,8 @@ from gateway.conversion.operation_path import (
 from gateway.conversion.version_step import Direction
 from gateway.routing.snapshot import Endpoint
 from gateway.verify.openapi.openapi import Description, Operation
+from gateway.verify.unchecked import Unchecked
 from gateway.versions.version import Version
-
-NO_ENDPOINT = "no endpoint leads to it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +165,7 @@ def locate(
             found.append(_located(one, router, places))
         else:
             twin = f"{one.method} {path}"
-            reason = f"requests for it match {twin}; keep only one of them in the document"
+            reason = Unchecked.TWIN.reason.format(twin)
             found.append(LocatedOperation(one, {}, reason, twin))
     return found
 
@@ -224,7 +223,7 @@ def _located(
     filled = (_filled_in(shape, place.template) for shape in shapes for place in places)
     found = next(filter(None, map(router.find, chain(shapes, filled))), None)
     if found is None:
-        return LocatedOperation(operation, {}, NO_ENDPOINT)
+        return LocatedOperation(operation, {}, Unchecked.NO_ENDPOINT.reason)
     there, texts = found
     captures = {
         place.endpoint.template.text: dict(
@@ -233,5 +232,5 @@ def _located(
         for place in there
         if place.endpoint.methods is None or operation.method in place.endpoint.methods
     }
-    reason = "" if captures else f"its endpoint does not accept {operation.method}"
+    reason = "" if captures else Unchecked.NO_METHOD.reason.format(operation.method)
     return LocatedOperation(operation, captures, reason)

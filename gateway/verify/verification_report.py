@@ -37,12 +37,12 @@ def text(results: Iterable[VerificationResult]) -> Iterator[str]:
                 yield _line("-", result.operation, "", f"without counterpart: {result.reason}")
             case Unproven():
                 counts["claims"] += 1
-                counts["not proven"] += 1
+                counts["not checked"] += 1
                 yield _line(
                     "?",
                     about.operation,
                     _part(result.claim),
-                    f"not proven: {printable(result.reason)}",
+                    f"not checked: {printable(result.reason)}",
                 )
             case Unproved():
                 counts["claims"] += 1
@@ -65,7 +65,7 @@ def text(results: Iterable[VerificationResult]) -> Iterator[str]:
 
 _COUNTS = (
     *("fail", "allowed losses", "gaps"),
-    *("not proven", "not checked", "without counterpart", "additional"),
+    *("not checked", "without counterpart", "additional"),
 )
 
 
@@ -114,7 +114,7 @@ def _count(proof: ClaimProof) -> str:
     if not proof.examples:
         return "by its schemas"
     examples = f"{proof.examples} examples"
-    return f"{proof.failed} of {examples}" if proof.failed else examples
+    return f"in {proof.failed} of {examples}" if proof.failed else f"holds ({examples})"
 
 
 def _findings(proof: ClaimProof) -> Iterator[str]:
@@ -161,7 +161,7 @@ def _object(result: VerificationResult) -> dict[str, object]:
             )
             return {**about, "status": result.status or None, "holds": None, "reason": reason}
         case Unproven():
-            reason = f"not proven: {result.reason}"
+            reason = f"not checked: {result.reason}"
             return {**about, **_place(result.claim), "holds": None, "reason": reason}
         case ClaimProof():
             return {

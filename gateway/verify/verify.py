@@ -10,13 +10,13 @@ from gateway.base.mistakes import suggest
 from gateway.routing.snapshot import Api, Snapshot
 from gateway.verify.additional_parts import AdditionalParts, additional_parts
 from gateway.verify.claims import Claim, MessagePart, Outcome, Unproved, claims
-from gateway.verify.located_operation import NO_ENDPOINT
 from gateway.verify.openapi.document_source import fetch
 from gateway.verify.openapi.examples import Examples, NoExamplesError
 from gateway.verify.openapi.openapi import Description
 from gateway.verify.openapi.shapes import ShapeCompiler
 from gateway.verify.proof import ClaimProof, Prover, Unproven
 from gateway.verify.time_limit import OutOfTimeError, end_after, interrupted_at
+from gateway.verify.unchecked import Unchecked, unchecked_parts
 from gateway.verify.verification_report import VerificationResult
 from gateway.versions.version import Version
 
@@ -62,7 +62,6 @@ class VerifyError(Exception):
     """Nothing can be verified. The message contains the reason and the remedy."""
 
 
-_OUT_OF_TIME = "the time limit has passed; increase --seconds"
 # The seconds after the time limit for loading the documents and listing their claims.
 _LISTING = 1.0
 _PARAMETER = re.compile(r"\{[^{}]*\}")
@@ -127,7 +126,9 @@ def _of_pair(
     except OutOfTimeError:
         yield _unlisted(pair)
         return
-    if all(isinstance(one, Unproved) and one.reason == NO_ENDPOINT for one in found):
+    if all(
+        isinstance(one, Unproved) and one.reason == Unchecked.NO_ENDPOINT.reason for one in found
+    ):
         raise VerifyError(
             f"{pair.api.name}: {client[1].source} has none of the operations at its"
             " endpoints; are upstream_path and servers right?"
@@ -138,11 +139,17 @@ def _of_pair(
         for part in _additional(pair, client[1], service[1], prover.end):
             if _is_about(part.operation, options.operation):
                 yield part
+    for reason, places in unchecked_parts((client[1], service[1])).items():
+        named = [one for one in places if _is_about(one, options.operation)]
+        if named:
+            more = f", and of {len(named) - 1} more operations" if named[1:] else ""
+            about = pair.api.name, pair.client, pair.service, named[0]
+            yield Unproved("unchecked", *about, f"{reason}{more}")
 
 
 def _unlisted(pair: VersionPair) -> Unproved:
     versions = pair.client, pair.service
-    return Unproved("unlisted", pair.api.name, *versions, "all operations", _OUT_OF_TIME)
+    return Unproved("unlisted", pair.api.name, *versions, "all operations", Unchecked.TIME.reason)
 
 
 def _results(
@@ -175,7 +182,7 @@ def _additional(
         late = True
     yield from (one for one in found if one.part)  # claims list the operations
     if late:
-        reason = f"what only version {pair.service} has: {_OUT_OF_TIME}"
+        reason = f"what only version {pair.service} has: {Unchecked.TIME.reason}"
         versions = pair.client, pair.service
         yield Unproved("unchecked", pair.api.name, *versions, "all operations", reason)
 
@@ -208,13 +215,9 @@ def _proven(claim: Claim, source: str, prover: Prover) -> ClaimProof | Unproven:
         with interrupted_at(prover.end):
             return prover.prove(claim)
     except OutOfTimeError:
-        return Unproven(claim, _OUT_OF_TIME)
+        return Unproven(claim, Unchecked.TIME.reason)
     except NoExamplesError as error:
-        return Unproven(
-            claim,
-            f"its schema in {source} allows nothing that could be generated ({error}); does it"
-            " contradict itself?",
-        )
+        return Unproven(claim, Unchecked.CONTRADICTION.reason.format(source, error))
     except ValueError as error:
         return Unproven(claim, f"{source}: {error}")
 

@@ -16,8 +16,8 @@ from gateway.verify.openapi.swagger import from_swagger
 
 _VERSION = re.compile(r"3\.[0-9]+(?:\.[0-9]+)?")
 _METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
-_JSON = re.compile(r"application/(?:json|[^;\s]+\+json)\s*(?:;.*)?\Z", re.IGNORECASE)
-_FORM = re.compile(r"application/x-www-form-urlencoded\s*(?:;.*)?\Z", re.IGNORECASE)
+JSON = re.compile(r"application/(?:json|[^;\s]+\+json)\s*(?:;.*)?\Z", re.IGNORECASE)
+FORM = re.compile(r"application/x-www-form-urlencoded\s*(?:;.*)?\Z", re.IGNORECASE)
 # The style of parameters and form fields whose nested fields have names in brackets.
 _NESTED = "deepObject"
 _STATUS = re.compile(r"(?:[1-5](?:[0-9]{2}|XX|xx)|default)\Z", re.ASCII)
@@ -184,6 +184,10 @@ class OpenApiDocument:
 class Description(OpenApiDocument):
     """The operations of an OpenAPI document, with the schemas of their messages.
 
+    Attributes:
+        unread: keys of the document that are not read (`webhooks`, `callbacks`,
+            `additionalOperations`), each with the name of the operation or webhook.
+
     Raises:
         DocumentError: the data is not an OpenAPI 3 document, or has an invalid reference.
     """
@@ -193,6 +197,7 @@ class Description(OpenApiDocument):
         self._bundlers = {
             use: SchemaBundler(self._resolve, use, nullable=self._of_3_0) for use in Use
         }
+        self.unread = [("webhooks", str(one)) for one in self.data.get("webhooks") or ()]
         self.operations = tuple(self._operations())
 
     def _operations(self) -> Iterator[Operation]:
@@ -202,10 +207,15 @@ class Description(OpenApiDocument):
             for path, item in self._mapping(self.data.get("paths", {}), "paths").items():
                 where = f"paths.{path}: "
                 entry = self._mapping(self._followed(item), "a path")
+                others = self._mapping(entry.get("additionalOperations", {}), "operations")
+                for name in (*(("QUERY",) if "query" in entry else ()), *others):
+                    self.unread.append(("additionalOperations", f"{name} {base}{path}"))
                 for method in _METHODS:
                     if method in entry:
                         where = f"{method.upper()} {path}: "
                         declared = self._mapping(entry[method], "an operation")
+                        if declared.get("callbacks"):
+                            self.unread.append(("callbacks", f"{method.upper()} {base}{path}"))
                         yield self._operation(method, path, base, entry, declared)
         except (ValueError, RecursionError) as error:
             raise self._bad(f"{where}{error}") from None
@@ -238,7 +248,7 @@ class Description(OpenApiDocument):
             base,
             isinstance(body, dict) and body.get("required") is True,
             {str(status): self._fields(response) for status, response in responses.items()},
-            None if body is None else self._body(body, Use.REQUEST, _FORM),
+            None if body is None else self._body(body, Use.REQUEST, FORM),
             {str(status): self._types(response) for status, response in responses.items()},
             () if body is None else self._types(body),
         )
@@ -278,12 +288,12 @@ class Description(OpenApiDocument):
             for key, one in named.items()
         ]
 
-    def _body(self, declared: object, use: Use, types: re.Pattern[str] = _JSON) -> Schema | None:
+    def _body(self, declared: object, use: Use, types: re.Pattern[str] = JSON) -> Schema | None:
         what = "a response" if use is Use.RESPONSE else "a request body"
         content = self._mapping(self._mapping(declared, what).get("content", {}), "content")
         for media_type, entry in content.items():
             if types.match(media_type):
-                described = self._mapping(entry, media_type)
+                described = self._mapping(self._followed(entry), media_type)
                 schema = self._schema(described.get("schema", {}), use)
                 encoding = self._mapping(described.get("encoding", {}), "encoding")
                 nested = [
@@ -291,7 +301,7 @@ class Description(OpenApiDocument):
                     for name, one in encoding.items()
                     if isinstance(one, dict) and one.get("style") == _NESTED
                 ]
-                return nested_form(schema, nested) if nested and types is _FORM else schema
+                return nested_form(schema, nested) if nested and types is FORM else schema
         return None
 
     def _schema(self, schema: object, use: Use) -> Schema:

@@ -153,7 +153,7 @@ class ShapeCompiler(OpenApiDocument):
         content = self._mapping(message or {}, "a message").get("content", {})
         entries = self._mapping(content, "content").items()
         found = tuple(
-            self._mapping(entry, name).get("schema", _ANYTHING)
+            self._mapping(self._followed(entry), name).get("schema", _ANYTHING)
             for name, entry in entries
             if wanted(name)
         )

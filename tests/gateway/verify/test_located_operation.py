@@ -3,8 +3,9 @@
 import pytest
 
 from gateway.rules.load import load
-from gateway.verify.located_operation import NO_ENDPOINT, locate
+from gateway.verify.located_operation import locate
 from gateway.verify.openapi.openapi import Description
+from gateway.verify.unchecked import Unchecked
 from gateway.versions.version import Version
 from tests.gateway.verify.loans import document, rules
 
@@ -51,7 +52,7 @@ def test_an_operation_is_not_located_at_an_endpoint_without_its_version() -> Non
     endpoints = load(text.encode(), "gateway.yaml", {}).apis[0].endpoints
     described = Description(document(loans_ID="get"), "v1")
     (located,) = locate(endpoints, Version(1, "1"), described)
-    assert located.reason == NO_ENDPOINT
+    assert located.reason == Unchecked.NO_ENDPOINT.reason
     (located,) = locate(endpoints, Version(2, "2"), described)
     assert not located.reason
 
@@ -68,7 +69,7 @@ def test_an_unknown_server_path_is_ignored(server: str) -> None:
 def test_a_path_without_an_endpoint_has_a_reason(path: str) -> None:
     described = Description({"openapi": "3.1.0", "paths": {path: {"get": {}}}}, "v1")
     (located,) = locate(ENDPOINTS, Version(1, "1"), described)
-    assert (located.captures, located.reason) == ({}, NO_ENDPOINT)
+    assert (located.captures, located.reason) == ({}, Unchecked.NO_ENDPOINT.reason)
 
 
 def test_an_operation_whose_method_the_endpoint_refuses_has_a_reason() -> None:

@@ -30,8 +30,8 @@ def test_the_text_report_has_a_line_for_each_result() -> None:
     lines = verification_report.text(RESULTS)
     assert [" ".join(line.split()) for line in lines] == [
         "things: version 1, served by version 2",
-        "ok GET /a response 200 10 examples",
-        "FAILS GET /a response 404 3 of 10 examples",
+        "ok GET /a response 200 holds (10 examples)",
+        "FAILS GET /a response 404 in 3 of 10 examples",
         "/b: 7 is too much",
         'smallest {"b":7,"...":"..."}',
         'becomes {"b":7}',
