@@ -4,11 +4,12 @@ Usage: `python -m tests.corpus.prove_corpus FOLDER [FAULTS [WORK]]`, with the nu
 each kind in each document, and a folder for temporary files. Each document serves as both versions:
 unchanged, with renamed components and an inlined reference, and with one planted fault at a time.
 All claims have to hold without a fault. With one, the report has to name its place, and nothing
-else. The documents are not part of the project.
+else. Documents may be compressed (`.json.xz`, `.yaml.xz`). They are not part of the project.
 """
 
 import copy
 import json
+import lzma
 import random
 import sys
 import tempfile
@@ -34,17 +35,24 @@ apis:
       "2": { service: s, schema: newer.json }
     conversions: [ { between: ["1", "2"], changes: [] } ]
 """
+_SUFFIXES = (".json", ".yaml")
 KINDS = ("rename", "drop", "retype", "narrow")
 _METHODS = ("get", "put", "post", "delete", "patch")
 
 
 def main() -> int:
-    folder, faults = Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 1
+    folder, faults = Path(*sys.argv[1:2]), int(sys.argv[2]) if len(sys.argv) > 2 else 1
+    paths = sorted(one for one in folder.rglob("*") if {*_SUFFIXES} & {*one.suffixes})
+    if len(sys.argv) < 2 or not paths:
+        print(f"{folder}: no OpenAPI documents; name their folder: make corpus CORPUS=folder")
+        return 2
     work = Path(sys.argv[3] if len(sys.argv) > 3 else tempfile.mkdtemp())
     work.mkdir(exist_ok=True)
     total: Counter[str] = Counter()
-    for path in sorted(one for one in folder.rglob("*") if one.suffix in (".json", ".yaml")):
-        whole = yaml.load(path.read_bytes(), yaml.CSafeLoader)
+    for path in paths:
+        opened = lzma.open if path.suffix == ".xz" else open
+        with opened(path) as file:
+            whole = yaml.load(file.read(), yaml.CSafeLoader)
         begin, counts = time.process_time(), Counter[str]()
         for other in (whole, renamed(whole)):
             for one in results(whole, other, work):
