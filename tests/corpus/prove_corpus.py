@@ -53,6 +53,9 @@ def main() -> int:
         opened = lzma.open if path.suffix == ".xz" else open
         with opened(path) as file:
             whole = yaml.load(file.read(), yaml.CSafeLoader)
+        if not whole.get("paths"):
+            total["without"] += 1  # only webhooks, which are not checked
+            continue
         begin, counts = time.process_time(), Counter[str]()
         for other in (whole, renamed(whole)):
             for one in results(whole, other, work):
@@ -81,7 +84,8 @@ def main() -> int:
         total += counts
     print(
         f"{total['claims']} claims, {total['proved']} proved without examples;"
-        f" {total['found']} of {total['planted']} faults found; false: {total['false']}"
+        f" {total['found']} of {total['planted']} faults found; false: {total['false']};"
+        f" documents with webhooks only: {total['without']}"
     )
     return 1 if total["false"] or total["found"] < 0.95 * total["planted"] else 0
 

@@ -157,20 +157,45 @@ class SchemaBundler:
         self._resources.append(resource)
         return len(self._resources) - 1
 
-    def _of_its_use(self, schema: Mapping[str, object], read: Schema) -> None:
-        properties = schema.get("properties")
-        if not isinstance(properties, Mapping):
+    def _of_its_use(self, schema: Mapping[str, Any], read: Schema) -> None:
+        """Remove the properties that never occur in messages of this direction.
+
+        In an object composed by `allOf`, one member may declare a property as `readOnly`, and
+        another one may require it.
+        """
+        left_out = self._left_out(schema) if {"properties", "allOf"} & schema.keys() else set()
+        if not left_out:
             return
-        left_out = {
+        read |= _without(read, left_out)
+        members = read.get("allOf")
+        for index, member in enumerate(schema.get("allOf", ())):
+            others = left_out - self._left_out(member)
+            parts = list(self._parts(member))
+            named = {name for part in parts for key in _NAMING for name in part.get(key) or ()}
+            if others & named and isinstance(members, list):
+                # The shared schema stays as it is for other objects.
+                own = next((part for part in parts if "$ref" not in part), member)
+                members[index] = _without(self._schema(own), others)
+
+    def _left_out(self, schema: object) -> set[str]:
+        return {
             str(name)
-            for name, member in properties.items()
-            if isinstance(member, Mapping) and member.get(self._use.value) is True
+            for part in self._parts(schema)
+            for name, member in (part.get("properties") or {}).items()
+            if any(one.get(self._use.value) is True for one in self._parts(member))
         }
-        kept = read["properties"]
-        assert isinstance(kept, dict)
-        read["properties"] = {name: kept[name] for name in kept if name not in left_out}
-        if isinstance(required := read.get("required"), list):
-            read["required"] = [name for name in required if name not in left_out]
+
+    def _parts(self, schema: object, seen: tuple[int, ...] = ()) -> Iterator[Mapping[str, Any]]:
+        """Yield a schema, the target of its `$ref` and the members of its `allOf`."""
+        if not isinstance(schema, Mapping) or id(schema) in seen:
+            return
+        yield schema
+        inner = [*(schema.get("allOf") or ())]
+        if "$ref" in schema:
+            with suppress(ValueError):  # `_reference` reports it
+                inner.append(self._found(str(schema["$ref"]))[1])
+        for one in inner:
+            yield from self._parts(one, (*seen, id(schema)))
 
     @staticmethod
     def _of_3_0(read: Schema) -> Schema:
@@ -184,6 +209,22 @@ class SchemaBundler:
         if isinstance(read.get("enum"), list) or "type" not in read:
             return {"anyOf": [read, {"type": "null"}]}
         return {**read, "type": [read["type"], "null"]}
+
+
+# The keywords that name properties.
+_NAMING = ("properties", "required")
+
+
+def _without(read: Schema | bool, names: set[str]) -> Schema:
+    """Return a schema without some of its properties."""
+    made: Schema = dict(read) if isinstance(read, dict) else {}
+    for key in _NAMING:
+        known = made.get(key)
+        if isinstance(known, dict):
+            made[key] = {name: one for name, one in known.items() if name not in names}
+        elif isinstance(known, list):
+            made[key] = [name for name in known if name not in names]
+    return made
 
 
 def narrowed(schema: Schema, longest: int) -> Schema:

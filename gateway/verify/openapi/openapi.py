@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import islice
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -340,4 +341,5 @@ class StatusGroups:
                     groups.setdefault(kind, []).append(status)
             self._known[key] = [sorted(some) for some in groups.values()]
         for some in self._known[key]:
-            yield from [status for status in some if operation.key(status) == key][:1]
+            own = (status for status in some if operation.key(status) == key)
+            yield from islice(own, 1)

@@ -507,3 +507,71 @@ def test_verify_can_be_limited_to_one_operation(tmp_path: Path) -> None:
     assert proof.holds
     with pytest.raises(VerifyError, match="no operation is called 'GET /other'; did you mean"):
         outcomes(tmp_path, *documents, operation="GET /other")
+
+
+ID = {"type": "string", "readOnly": True}
+NAMED = thing(("name",), name=TEXT)
+
+
+@pytest.mark.parametrize(
+    ("request_schema", "components"),
+    [
+        ({"allOf": [NAMED], "properties": {"id": ID}, "required": ["id"]}, {}),
+        ({"allOf": [{"$ref": "#/components/schemas/Base"}], "required": ["id"]}, {"id": ID}),
+        ({"allOf": [NAMED, thing(("id",), id=ID)]}, {}),
+        ({"allOf": [thing(id=TEXT, name=TEXT), {"properties": {"id": ID}}]}, {}),
+        (
+            {"allOf": [{"$ref": "#/components/schemas/Base"}, {"properties": {"id": ID}}]},
+            {"id": TEXT},
+        ),
+        (thing(id={"$ref": "#/components/schemas/Id"}, name=TEXT), {}),
+        (thing(id={"allOf": [{"$ref": "#/components/schemas/Id"}]}, name=TEXT), {}),
+    ],
+)
+def test_a_read_only_property_is_not_required_in_requests_wherever_the_schema_declares_it(
+    tmp_path: Path, request_schema: dict[str, Any], components: dict[str, Any]
+) -> None:
+    parts = {"schemas": {"Id": ID, "Base": thing(name=TEXT, **components)}}
+    newer = {**document(NAMED, request_schema), "components": parts}
+    older = document(NAMED, NAMED)
+    proofs = [
+        one
+        for documents in ((older, newer), (newer, older))
+        for one in outcomes(tmp_path, *documents)
+        if isinstance(one, ClaimProof)
+    ]
+    assert [(one.proved, one.findings) for one in proofs] == [(True, ())] * 4
+
+
+KIND = thing(kind={"enum": ["a", "b"]})
+
+
+def either(**fields: Any) -> dict[str, Any]:
+    """Return a schema of objects with different fields for each kind, composed by `allOf`."""
+    base = {"$ref": "#/components/schemas/Base"}
+    one, other = (
+        {"allOf": [base, thing(None, **{"kind": {"const": kind}, fields[kind]: TEXT})]}
+        for kind in "ab"
+    )
+    return {"oneOf": [one, other]}
+
+
+@pytest.mark.parametrize(
+    ("schema", "when", "failing"),
+    [
+        (either(a="name", b="title"), "is: a", []),
+        (either(a="name", b="title"), "is: b", ["/title"]),
+        (either(a="name", b="name"), "is: a", ["/title"]),
+        (either(a="name", b="name"), "is: [a, b]", []),
+        (either(a="name", b="title"), "is_not: b", []),
+    ],
+)
+def test_a_change_with_a_condition_applies_to_the_matching_alternatives_of_a_schema(
+    tmp_path: Path, schema: Any, when: str, failing: list[str]
+) -> None:
+    parts = {"components": {"schemas": {"Base": KIND}}}
+    older = {**document({"allOf": [KIND, thing(title=TEXT)]}), **parts}
+    change = f"{{ rename: {{ field: name, to: title }}, when: {{ field: kind, {when} }} }}"
+    proof = proven(tmp_path, older, {**document(schema), **parts}, change)
+    assert [one.field for one in proof.findings if one.keyword == "required"] == failing
+    assert proof.holds is (not failing)
