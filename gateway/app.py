@@ -97,6 +97,7 @@ async def serve(settings: Settings, reloader: Reloader) -> None:
             serving.documented,
             failing.copy,
             documents.problems,
+            docs=settings.docs,
         )
         async with _admin(settings, operator, tasks) as admin:
             (listeners,) = _listeners(settings, reloader, 1)
@@ -141,6 +142,7 @@ async def supervise(settings: Settings, reloader: Reloader, count: int) -> None:
             documented,
             lambda: supervisor.failing_targets,
             documents.problems,
+            docs=settings.docs,
         )
         async with _admin(settings, operator, tasks) as admin:
             listeners = _listeners(settings, reloader, count)

@@ -58,6 +58,7 @@ _ROUTES: Mapping[str, Mapping[tuple[str, str], str]] = {
         ("POST", "/page/replicas/{replica}"): "forget",
         ("GET", "/page/callers/{api}"): "callers",
         ("GET", "/page/callers/{api}/{version}"): "callers",
+        ("GET", "/page/services"): "services",
         ("GET", "/page/rules"): "rules",
         ("POST", "/page/rules"): "check_draft",
         ("GET", "/page/audit"): "audit",

@@ -17,6 +17,7 @@ from gateway.findings.formatting import (
     gap_text,
     plural,
 )
+from gateway.findings.suggested_fix import DifferenceSample, shadow_samples
 from gateway.findings.uncompared import listed
 from gateway.observe.failing_targets import FailingService
 from gateway.rollout.cutover import CutoverRoute
@@ -590,24 +591,6 @@ class FieldReport(msgspec.Struct):
     kind: Literal["answer", "request"] = "answer"
 
 
-class DifferenceSample(msgspec.Struct):
-    """One difference between the response to a client and the response of the shadow.
-
-    Attributes:
-        old: the value in the client's response. For a request field, the status of the response.
-        new: the value in the shadow's response. For a request field, the reason why the other
-            version would refuse the request.
-    """
-
-    endpoint: str
-    field: str
-    old: str
-    new: str
-    request_id: str
-    method: str
-    path: str
-
-
 class LatencyReport(msgspec.Struct):
     """Percentiles of the time from a request to its response head, in milliseconds, within 5%."""
 
@@ -669,12 +652,7 @@ def shadow_report(
         fields=sorted(
             fields.values(), key=lambda each: (-each.differences, -each.noise, each.field)
         ),
-        samples=[
-            msgspec.convert(
-                {**msgspec.to_builtins(each.document), **each.request}, DifferenceSample
-            )
-            for each in totals.samples.get(("differences", *key), ())
-        ],
+        samples=[*shadow_samples(totals, key)],
         old=_latency(totals, key, CutoverRoute.OLD),
         new=_latency(totals, key, CutoverRoute.NEW),
         uncompared=uncompared,

@@ -10,6 +10,7 @@ from gateway.base.overrides import Overrides, VersionKey
 from gateway.base.urls import without_secrets
 from gateway.findings.conditions import Finding
 from gateway.findings.formatting import moment_text, period_text, plural, sentence
+from gateway.findings.next_steps import next_step
 from gateway.findings.notifications import FailingWebhook
 from gateway.findings.summaries import UsageSummary, VersionSummary
 from gateway.lifecycle.brownout import WindowOccurrence
@@ -17,6 +18,7 @@ from gateway.observe.failing_targets import FailingService
 from gateway.rollout.cutovers import CurrentCutover, DecidedBy, missing_evidence, next_change
 from gateway.rollout.decisions import AuditEntry
 from gateway.rollout.gates import GateOutcome
+from gateway.routing.snapshot import Snapshot
 from gateway.store.state import FleetView
 from gateway.usage.totals import Totals
 
@@ -32,11 +34,14 @@ _ORDER = {finding: place for place, finding in enumerate(Finding)}
 
 
 class ActionItem(NamedTuple):
+    """A finding about one subject. `waits` is a sentence; empty if it waits for a person."""
+
     finding: Finding
     subject: str
     reason: str
     link: str
     order: float = 0.0
+    waits: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +58,7 @@ class Situation:
     """
 
     now: float
+    rules: Snapshot
     versions: Mapping[VersionKey, VersionSummary]
     summaries: Mapping[VersionKey, UsageSummary]
     cutovers: Mapping[VersionKey, CurrentCutover]
@@ -86,6 +92,7 @@ def action_items(seen: Situation) -> list[ActionItem]:
         *_violations(seen),
         *_retirable(seen),
     ]
+    found += _next_steps(seen, {(item.subject, item.link) for item in found})
     # The sort is stable: equally urgent items stay in the order of the configuration, such as
     # version 2 before version 10.
     return sorted(found, key=lambda item: (_ORDER[item.finding], item.order))
@@ -183,7 +190,7 @@ def _certificates(seen: Situation) -> Iterator[ActionItem]:
 
 
 def _services(seen: Situation) -> Iterator[ActionItem]:
-    for subject, whole, since, text in service_failures(seen.replica, seen.services, seen.fleet):
+    for _, subject, whole, since, text in service_failures(seen.replica, seen.services, seen.fleet):
         finding = Finding.SERVICE_FAILS if whole else Finding.TARGET_FAILS
         yield _item(finding, subject, text, since)
 
@@ -317,6 +324,21 @@ def _retirable(seen: Situation) -> Iterator[ActionItem]:
         yield _of_version(Finding.RETIRABLE, key, reason)
 
 
+def _next_steps(seen: Situation, known: set[tuple[str, str]]) -> Iterator[ActionItem]:
+    """Yield the next step of each version, unless a known item has the same subject and link."""
+    for key in seen.versions:
+        usage = seen.summaries.get(key, UsageSummary())
+        facts = seen.rules, seen.totals, seen.overrides, seen.now
+        step = next_step(key, *facts, usage.served, usage.calls)
+        if step is None or (name_of(key), version_link(key, step.finding.link)) in known:
+            continue
+        waits = step.waits
+        if step.finding is Finding.ROLLOUT:
+            cutover, state, evidence, _, now = seen.cutovers[key]
+            waits = f"It {next_change(cutover, state, evidence, now)}."
+        yield _of_version(step.finding, key, step.reason)._replace(waits=waits)
+
+
 _NAMED = 3
 
 
@@ -328,6 +350,7 @@ class ServiceFailure(NamedTuple):
         since: the time of the first failure, in seconds since 1970.
     """
 
+    service: str
     subject: str
     whole: bool
     since: float
@@ -352,7 +375,9 @@ def service_failures(
     for group in found.values():
         first = min((one for _, one in group), key=lambda each: each.since)
         place = f" in {_named([name for name, _ in group])}" if others else ""
-        yield ServiceFailure(first.service + place, first.whole, first.since, _text(first))
+        yield ServiceFailure(
+            first.service, first.service + place, first.whole, first.since, _text(first)
+        )
 
 
 def _named(replicas: list[str]) -> str:

@@ -43,6 +43,7 @@ class Operator:
         problems: what is wrong with OpenAPI documents, by location.
         webhooks: whether each webhook fails, by name. Empty unless this gateway sends
             notifications.
+        docs: the URL of the folder of the documentation, with a slash at its end.
     """
 
     state: State
@@ -54,6 +55,7 @@ class Operator:
     problems: Mapping[str, str] = field(default_factory=dict)
     curves: GateCurves = field(default_factory=GateCurves)
     webhooks: dict[str, bool] = field(default_factory=dict)
+    docs: str = ""
 
     @property
     def totals(self) -> Totals:

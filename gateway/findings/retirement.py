@@ -1,7 +1,7 @@
 """The verdict on whether a version can be retired, with reasons and remedies."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from heapq import nlargest
 from itertools import islice
 from math import inf
@@ -12,8 +12,9 @@ import msgspec
 
 from gateway.base.mistakes import printable
 from gateway.base.overrides import Overrides, SetAside, VersionKey
-from gateway.findings.conditions import ANSWERS, VerdictAnswer
+from gateway.findings.conditions import ANSWERS, Finding, VerdictAnswer
 from gateway.findings.formatting import client_text, format_time, gap_text, plural
+from gateway.findings.next_steps import next_step
 from gateway.findings.uncompared import is_served_elsewhere, listed, uncompared_operations
 from gateway.rollout.cutover import percent_in_force
 from gateway.routing.snapshot import Route, Snapshot
@@ -50,12 +51,16 @@ class Verdict(msgspec.Struct, frozen=True):
     """The verdict: `no` if any reason is `no`, else `unknown` if any is `unknown`, else `yes`.
 
     Reasons are sorted in this order, with notes last.
+
+    Attributes:
+        next: the next step towards another service; empty if there is none.
     """
 
     api: str
     version: str
     answer: VerdictAnswer
     reasons: list[Reason]
+    next: str = ""
 
 
 def verdict(
@@ -97,7 +102,12 @@ def verdict(
     ]
     given = {reason.answer for reason in reasons}
     answer: VerdictAnswer = next((each for each in ANSWERS if each in given), "yes")
-    return Verdict(*key, answer, sorted(reasons, key=lambda one: _ORDER.index(one.answer)))
+    reasons.sort(key=lambda one: _ORDER.index(one.answer))
+    served = totals.clients.get(key, TopClients()).served
+    step = next_step(key, rules, totals, overrides, now, served)
+    if step is None or step.finding in (Finding.CALLED, Finding.UNCALLED):  # they are reasons
+        return Verdict(*key, answer, reasons)
+    return Verdict(*key, answer, reasons, " ".join(filter(None, (step.reason, step.action))))
 
 
 def _elsewhere(view: StateView) -> Iterator[Reason]:
@@ -351,6 +361,11 @@ def _uses(rules: Snapshot) -> _Uses:
     return made
 
 
+def used_services(rules: Snapshot) -> Mapping[str, Collection[VersionKey]]:
+    """Return which versions use each service, also for a cutover or a shadow."""
+    return _uses(rules).services
+
+
 def _name(key: VersionKey) -> str:
     return f"version {key[1]} of {key[0]}" if key[1] else key[0]
 
@@ -457,4 +472,6 @@ def sentence(found: Verdict) -> str:
         lines.append(f"  {reason.answer:<7}  {printable(reason.text)}")
         if reason.remedy:
             lines.append(f"           -> {reason.remedy}")
+    if found.next:
+        lines.append(f"  next     {printable(found.next)}")
     return "\n".join(lines)

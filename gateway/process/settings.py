@@ -94,6 +94,13 @@ class Settings(BaseModel, frozen=True):
     )
     """The processor load above which a worker pauses shadows, from 0 to 1; with 1, never."""
 
+    docs: str = Field(
+        default="https://example.com/version-gateway/docs/",
+        pattern=r"^https?://[!#-;=?-Z\[\]_a-z~]+/$",
+        description="a URL that ends with a slash",
+    )
+    """The URL of the documentation, to which the page of the admin port links."""
+
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Self:
         """Read the settings; an unset or empty variable leaves the default."""

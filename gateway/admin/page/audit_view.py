@@ -75,6 +75,7 @@ async def next_items(
     return action_items(
         Situation(
             now=view.now,
+            rules=operator.rules,
             versions=versions,
             summaries=summaries,
             cutovers=cutovers,

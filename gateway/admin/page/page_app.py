@@ -29,6 +29,7 @@ from gateway.admin.page.rules_view import (
     explained,
     rules_page,
 )
+from gateway.admin.page.services_view import services_page
 from gateway.admin.page.version_view import callers_csv, version_page
 from gateway.admin.page.versions_view import PHASES, span_of, versions_table
 from gateway.admin.piecewise import send_pieces
@@ -123,6 +124,12 @@ class Page:
         pieces = callers_csv(view.totals, version.key, request.query)
         return await send_pieces(request, pieces, fields)
 
+    async def services(self, request: web.Request) -> web.Response:
+        state = self._operator.state
+        fleet = await known_replicas(state)
+        values = services_page(self._operator, fleet, state.now, request.query)
+        return await self._html(request, "services.html", values)
+
     async def rules(self, request: web.Request) -> web.Response:
         return await self._rules(request, CheckedDraft())
 
@@ -210,6 +217,7 @@ class Page:
             "path": request.rel_url.raw_path,
             "replica": operator.state.replica,
             "workers": operator.workers(),
+            "docs": operator.docs,
             "stale_since": operator.state.stale_since,
             **_seat(request),
         }

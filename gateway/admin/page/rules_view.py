@@ -1,15 +1,19 @@
 """The Rules view: the configuration, its latest change, mistakes, drafts and explanations."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import unified_diff
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+# PyYAML is a dependency of the configuration.
+import yaml
+
 from gateway.admin.explanation import Fact, example_request, facts, parse_address, parse_request
 from gateway.base.dates import parse_date
 from gateway.base.mistakes import Issue
+from gateway.base.overrides import VersionKey
 from gateway.findings.operator import Operator, Rules
 from gateway.findings.refused_rules import rules_hash
 from gateway.routing.snapshot import Snapshot
@@ -19,6 +23,10 @@ from gateway.rules.redaction import redacted
 # The maximum number of lines shown of a file or a comparison, and of issues shown for a draft.
 _MOST_LINES = 2000
 _MOST_ISSUES = 100
+
+
+DiffLines = tuple[tuple[str, str], ...]
+"""Lines of a comparison: the sign +, -, @ or a space, and the text."""
 
 
 class _Mistaken(NamedTuple):
@@ -73,10 +81,12 @@ def _shown(content: bytes) -> tuple[str, ...] | None:
 
 
 @lru_cache(maxsize=2)
-def _changes(before: bytes, after: bytes) -> tuple[tuple[str, str], ...] | None:
+def _changes(before: bytes, after: bytes) -> DiffLines | None:
     former, latest = _shown(before), _shown(after)
-    if former is None or latest is None:
-        return None
+    return None if former is None or latest is None else _diff(former, latest)
+
+
+def _diff(former: Sequence[str], latest: Sequence[str]) -> DiffLines:
     found = []
     for line in unified_diff(former, latest, lineterm="", n=2):
         if line.startswith(("---", "+++")):
@@ -85,6 +95,39 @@ def _changes(before: bytes, after: bytes) -> tuple[tuple[str, str], ...] | None:
         if len(found) == _MOST_LINES:
             break
     return tuple(found)
+
+
+@lru_cache(maxsize=64)
+def edit(content: bytes, key: VersionKey, add: str, drop: frozenset[str]) -> DiffLines:
+    """Return how to add an entry to a version in gateway.yaml, and to remove others.
+
+    The result is empty if the text of the version cannot be found, such as with YAML aliases.
+    """
+    text = "\n".join(_shown(content) or ())
+    try:
+        for document in yaml.compose_all(text, Loader=yaml.CSafeLoader):
+            version: yaml.Node | None = document
+            for name in ("apis", key[0], "versions", key[1]):
+                entries = version.value if isinstance(version, yaml.MappingNode) else ()
+                version = next((value for one, value in entries if one.value == name), None)
+            if isinstance(version, yaml.MappingNode) and version.value:
+                return _diff(text.splitlines(), _edited(text, version, add, drop).splitlines())
+    except yaml.YAMLError:
+        pass
+    return ()
+
+
+def _edited(text: str, version: yaml.MappingNode, add: str, drop: Container[str]) -> str:
+    spans = []
+    for name, value in version.value:
+        begin, end = name.start_mark.index, value.end_mark.index
+        spans.append((begin, begin + len(text[begin:end].rstrip()), name.value in drop))
+    first, indent = spans[0][0], version.start_mark.column
+    between = ", " if version.flow_style else f"\n{' ' * indent}"
+    if not drop:
+        return text[: spans[-1][1]] + between + add + text[spans[-1][1] :]
+    kept = [text[begin:end] for begin, end, dropped in spans if not dropped]
+    return text[:first] + between.join([add, *kept]) + text[spans[-1][1] :]
 
 
 def _with_lines(content: bytes, issues: list[Issue]) -> list[_Mistaken]:

@@ -6,19 +6,18 @@ Each part of the view is a mapping of values for the template `version.html`.
 import asyncio
 import csv
 import io
-import json
-import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import inf
 from typing import Any, NamedTuple
 
 from gateway.admin.page.charts import TimeLine, area, line, top_of
 from gateway.admin.page.listing import Listing, listing
+from gateway.admin.page.rules_view import edit
 from gateway.admin.page.versions_view import phase, span_of, time_line
 from gateway.admin.piecewise import batches
 from gateway.admin.reports import (
     CutoverReport,
-    DifferenceSample,
     FieldReport,
     ShadowReport,
     adds,
@@ -32,14 +31,15 @@ from gateway.base.overrides import VersionKey
 from gateway.findings.conditions import ANSWERS
 from gateway.findings.formatting import client_text, duration_text, format_time
 from gateway.findings.gate_curves import GateCurves, GateName, GatePoint, curve_seconds
+from gateway.findings.next_steps import next_step, steps
 from gateway.findings.operator import Operator
 from gateway.findings.retirement import WITHIN, verdict
+from gateway.findings.suggested_fix import suggest_fix
 from gateway.findings.summaries import VersionSummary
 from gateway.findings.uncompared import uncompared_operations
 from gateway.http.cooperative import turns
 from gateway.rollout.cutovers import CurrentCutover
 from gateway.rollout.gates import GateResult
-from gateway.rollout.shadow import VersionShadow
 from gateway.usage.history import Interval, Resolution, UsageTrend, usage_trend
 from gateway.usage.operations import Documented
 from gateway.usage.totals import ClientUsage, TopClients, Totals
@@ -68,6 +68,8 @@ _HEAD = (
     ),
     *("first", "last", "served"),
 )
+# The number of clients that the next step names.
+_MOST_NAMED = 3
 # The maximum number of lines in a piece of CSV. Creating a piece takes about a millisecond.
 MOST_LINES = 100
 # The maximum number of differing fields shown for a shadow, and of samples shown for each field.
@@ -98,8 +100,17 @@ async def version_page(
     if key[1]:
         judged = verdict(key, view, operator.rules, in_force, within=within, documented=operations)
     await asyncio.sleep(0)
+    cutover = cutover_part(operator, key, missing)
+    facts = operator.rules, view.totals, in_force, now
+    clients = view.totals.clients.get(key, TopClients())
+    step = next_step(key, *facts, clients.served, _who(clients, now))
     return {
         "key": key,
+        "steps": [*steps(key, *facts, moved=0.0 if cutover is None else cutover["since"])],
+        "next": step,
+        "edit": ()
+        if step is None or not step.add
+        else await asyncio.to_thread(edit, operator.reloader.content, key, step.add, step.drop),
         "version": version,
         "phase": phase(version, now),
         "now": now,
@@ -114,11 +125,25 @@ async def version_page(
         "span": span,
         "brownouts": version.upcoming(now),
         "paused": key in in_force.paused,
-        "cutover": cutover_part(operator, key, missing),
+        "cutover": cutover,
         "shadow": _shadow_part(version, view.totals, missing),
         "trend": await _trend_part(version, days, minutes, now),
         "latest": latest,
     }
+
+
+def _who(clients: TopClients, now: float) -> str:
+    """Return who has used a version in the last 30 days, the busiest clients first."""
+    counts = Counter[str]()
+    for (_, client), row in clients.rows.items():
+        if row.served >= now - 30 * DAY:
+            counts[client_text(client)] += row.count
+    names = [name for name, _ in counts.most_common(_MOST_NAMED)]
+    if not names:
+        return "nobody has used it for 30 days"
+    more = len(counts) - len(names)
+    called = "calls" if len(counts) == 1 else "call"
+    return f"{', '.join(names)}{f' and {more:,} more' if more else ''} {called} it"
 
 
 async def _documented(operator: Operator, key: VersionKey) -> Documented:
@@ -281,99 +306,6 @@ def _differing(each: FieldReport, report: ShadowReport, version: VersionSummary)
         "samples": samples[-_MOST_SAMPLES:][::-1],
         "fix": fix,
     }
-
-
-_PLAIN = re.compile(r"[A-Za-z_][\w.-]*\Z", re.ASCII)
-_REDACTED = re.compile(r"(missing|null|boolean|text|bytes|array|header|object|number)\b")
-# A field with more distinct words is probably free text, for which a map would be incomplete.
-_MOST_WORDS = 5
-# The types between which the change `type` converts.
-_TYPES = ("text", "number", "boolean")
-
-
-class SuggestedFix(NamedTuple):
-    """Two possible fixes for a difference; an empty string if there is no suggestion.
-
-    Attributes:
-        ignore: the line `ignore` for the shadow. It is the right fix if the difference is harmless.
-        change: a change between the two versions. It is the right fix if the versions really
-            differ.
-    """
-
-    ignore: str
-    change: str
-
-
-def suggest_fix(
-    field: str, samples: Iterable[DifferenceSample], shadow: VersionShadow | None, *, newer: bool
-) -> SuggestedFix:
-    """Suggest fixes for a difference in a field, to copy into the configuration.
-
-    Args:
-        field: a JSON Pointer with `*` for array items, with the prefix `request ` for a field of a
-            request. For `status`, and `header` with a name, no fix is suggested.
-        newer: whether the shadow uses the service of a newer version. Only then can a change be
-            suggested.
-    """
-    place = field.removeprefix("request ")
-    if not place.startswith("/"):
-        return SuggestedFix("", "")
-    known = sorted("/" + "/".join(place) for place in shadow.ignored.places) if shadow else []
-    ignore = f"ignore: [{', '.join(json.dumps(each) for each in (*known, place))}]"
-    own = [each for each in samples if each.field == field == place and newer]
-    return SuggestedFix(ignore, _suggested_change(field, own) if own else "")
-
-
-def _suggested_change(field: str, samples: Sequence[DifferenceSample]) -> str:
-    path, sample = _path(field), samples[-1]
-    old, new = _kind(sample.old), _kind(sample.new)
-    if new == "missing":  # the newer version no longer has the field
-        return f"remove: {{ field: {path}, value: {_value(sample.old)} }}"
-    if old == "missing":
-        return f"default: {{ field: {path}, value: {_value(sample.new)} }}"
-    if (old == "array") != (new == "array"):
-        return f"{'unwrap' if new == 'array' else 'wrap'}: {{ field: {path} }}"
-    if old != new and old in _TYPES and new in _TYPES:
-        return f"type: {{ field: {path}, newer: {new}, older: {old} }}"
-    return _map(path, samples) if old == new == "text" else ""
-
-
-def _map(path: str, samples: Sequence[DifferenceSample]) -> str:
-    """Return a `map` change for the word pairs in samples; empty if they look like free text.
-
-    The result is also empty if a sample is truncated or redacted, or if the pairs are not
-    one-to-one.
-    """
-    words = {each.new: each.old for each in samples}
-    pairs = {(each.new, each.old) for each in samples}
-    whole = not any("…" in text or _REDACTED.match(text) for pair in pairs for text in pair)
-    if not whole or not len(words) == len(set(words.values())) == len(pairs) <= _MOST_WORDS:
-        return ""
-    values = ", ".join(f"{new}: {old}" for new, old in words.items())
-    return f"map: {{ field: {path}, values: {{ {values} }} }}"
-
-
-def _path(pointer: str) -> str:
-    """Convert a JSON Pointer to the field syntax of changes, quoted if YAML requires it."""
-    steps = [step.replace("~1", "/").replace("~0", "~") for step in pointer[1:].split("/")]
-    path = ""
-    for step in steps:
-        path += "[]" if step == "*" else f".{step}" if path else step
-    return path if _PLAIN.match(path) else json.dumps(path, ensure_ascii=False)
-
-
-def _kind(sample: str) -> str:
-    redacted = _REDACTED.match(sample)
-    if redacted is not None:
-        return redacted[1]
-    kinds = {'"': "text", "[": "array", "{": "object", "t": "boolean", "f": "boolean"}
-    return kinds.get(sample[:1], "number")
-
-
-def _value(sample: str) -> str:
-    """Return a sample as a value for the configuration; `...` if it is hidden or not a scalar."""
-    hidden = _REDACTED.match(sample) or "…" in sample or sample[:1] in "[{"
-    return "..." if hidden else sample
 
 
 async def _trend_part(

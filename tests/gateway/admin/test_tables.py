@@ -6,7 +6,6 @@ import msgspec
 
 from gateway.admin.reports import (
     CutoverReport,
-    DifferenceSample,
     FieldReport,
     LatencyReport,
     RouteReport,
@@ -14,6 +13,7 @@ from gateway.admin.reports import (
 )
 from gateway.admin.reports import cutover_table as cutover_table
 from gateway.admin.reports import shadow_table as shadow_table
+from gateway.findings.suggested_fix import DifferenceSample
 from gateway.rollout.cutovers import DecidedBy
 from gateway.rollout.gates import GateOutcome, GateResult
 

@@ -6,7 +6,14 @@ from typing import Any
 import pytest
 
 from gateway.base.overrides import NO_OVERRIDES, Overrides
-from gateway.findings.action_items import DAY, Situation, action_items, name_of, version_link
+from gateway.findings.action_items import (
+    DAY,
+    ActionItem,
+    Situation,
+    action_items,
+    name_of,
+    version_link,
+)
 from gateway.findings.notifications import FailingWebhook
 from gateway.findings.summaries import UsageSummary, version_summaries
 from gateway.observe.failing_targets import FailingService, TargetError
@@ -45,9 +52,11 @@ def by_hand(what: str, why: str = "a customer asked") -> AuditEntry:
 
 
 def situation(rules: str = RULES, **more: Any) -> Situation:
+    snapshot = loaded(rules)
     calm = Situation(
         now=NOW,
-        versions=version_summaries(loaded(rules)),
+        rules=snapshot,
+        versions=version_summaries(snapshot),
         summaries={},
         cutovers={},
         retirable=(),
@@ -261,11 +270,16 @@ CASES = {
 }
 
 
+def urgent(seen: Situation) -> list[ActionItem]:
+    """Return the items except next steps, which `test_next_steps.py` tests."""
+    return [item for item in action_items(seen) if item.finding.urgency != "step"]
+
+
 @pytest.mark.parametrize(("seen", "urgency", "kind", "reason"), CASES.values(), ids=CASES)
 def test_each_finding_is_an_action_item(
     seen: Situation, urgency: str, kind: str, reason: str
 ) -> None:
-    (found,) = action_items(seen)
+    (found,) = urgent(seen)
     assert (found.finding.urgency, found.finding.kind) == (urgency, kind)
     assert reason in found.reason
     assert found.finding.action
@@ -301,11 +315,11 @@ CALM = {
 
 @pytest.mark.parametrize("seen", CALM.values(), ids=CALM)
 def test_a_situation_without_findings_has_no_action_items(seen: Situation) -> None:
-    assert action_items(seen) == []
+    assert urgent(seen) == []
 
 
 def test_the_most_urgent_item_comes_first() -> None:
-    found = action_items(
+    found = urgent(
         situation(
             BROWN,
             retirable=[KEY],
@@ -319,7 +333,7 @@ def test_the_most_urgent_item_comes_first() -> None:
 
 
 def test_a_brownout_comes_last_among_equally_urgent_items() -> None:
-    found = action_items(situation(OVER, summaries=CALLED, totals=violated(0.5)))
+    found = urgent(situation(OVER, summaries=CALLED, totals=violated(0.5)))
     kinds = ["Sunset is near", "Schema violated", "Brownout"]
     assert [each.finding.kind for each in found] == kinds
 
@@ -338,16 +352,14 @@ def test_version_summaries_list_the_oldest_version_first() -> None:
 
 
 def test_equally_urgent_items_stay_in_the_order_of_the_configuration() -> None:
-    found = action_items(situation(retirable=[("person", "2"), ("person", "10")]))
+    found = urgent(situation(retirable=[("person", "2"), ("person", "10")]))
     assert [each.subject for each in found] == ["person 2", "person 10"]
 
 
 def test_replicas_with_equal_mistakes_share_one_item() -> None:
     others = [replica("heard", "a", "x"), replica("heard", "b", "x"), replica("heard", "c", "y")]
     fleet = FleetView([*others, replica("lost", "d", "z")], [])
-    found = [
-        each for each in action_items(situation(refused="x", fleet=fleet)) if "file" in each.subject
-    ]
+    found = [each for each in urgent(situation(refused="x", fleet=fleet)) if "file" in each.subject]
     assert [(each.subject, each.link) for each in found] == [
         ("The file on disk of a, b", "/page/rules#mistakes"),
         ("The file on disk of c", "/page/audit#replicas"),

@@ -43,6 +43,7 @@ async def test_the_next_view_shows_twenty_brownouts_and_collapses_the_rest(tmp_p
 
     text = answer.text
     assert isinstance(text, str)
-    shown, _, folded = text.partition('<details class="rest" id="rest-soon">')
+    soon = text.partition('id="h-step"')[0]
+    shown, _, folded = soon.partition('<details class="rest" id="rest-soon">')
     assert (shown.count('<li class="item'), folded.count('<li class="item')) == (20, 80)
     assert "<summary>And 180 more</summary>" in folded

@@ -23,7 +23,7 @@ from gateway.admin.explanation import facts, parse_request
 from gateway.admin.page.charts import line
 from gateway.admin.page.live_updates import MOST_STREAMS
 from gateway.admin.page.page_app import Page
-from gateway.admin.page.rules_view import Asked, example
+from gateway.admin.page.rules_view import Asked, edit, example
 from gateway.admin.page.version_view import HEIGHT, cutover_part
 from gateway.base.mistakes import Issue
 from gateway.findings.gate_curves import GatePoint
@@ -36,13 +36,14 @@ from gateway.findings.notifications import (
 from gateway.findings.operator import Operator
 from gateway.findings.refused_rules import RefusedRules
 from gateway.findings.summaries import DAYS, UsageSummaries
+from gateway.observe.failing_targets import FailingTarget
 from gateway.process.reloader import Reloader
 from gateway.rollout.cutovers import CurrentCutover, CutoverState, DecidedBy
 from gateway.rollout.decisions import ChangeRequest
 from gateway.rollout.gates import GateEvidence, GateOutcome, GateResult
 from gateway.store.local import LocalState
 from gateway.store.state import DataGap, Membership, StateUnreachableError, StateView
-from gateway.usage.delta import Delta, TrafficDelta, UsageDelta
+from gateway.usage.delta import Delta, TrafficDelta, UpstreamDelta, UsageDelta
 from gateway.verify.live.documented_operations import DocumentedOperations
 from tests.gateway.admin.totals import KEY, NOTHING
 from tests.gateway.documents import LocalDocuments
@@ -61,6 +62,7 @@ VIEWS = {
     "/page/versions": "Versions",
     "/page/versions/person/1": "person <b>1</b>",
     "/page/versions/users": "users <b></b>",
+    "/page/services": "Services",
     "/page/rules": "Rules",
     "/page/audit": "Audit",
 }
@@ -121,7 +123,15 @@ async def test_each_view_is_html_with_a_strict_content_security_policy(
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
     assert not any(name in text for name in NAMES if name[:1] in ('"', "<"))
-    for inline in ("<style", " style=", "<script>", " onclick=", "javascript:", '="http', '="//'):
+    for inline in (
+        "<style",
+        " style=",
+        "<script>",
+        " onclick=",
+        "javascript:",
+        'src="http',
+        '="//',
+    ):
         assert inline not in text, inline
 
 
@@ -133,6 +143,88 @@ async def test_a_browser_gets_a_page_for_an_unknown_path(page: TestClient, path:
     plain = await page.get(path, headers={"Accept": "application/json"})
     page_of_its_own = path.startswith("/page/")
     assert (plain.content_type == "text/html") == page_of_its_own
+
+
+async def test_a_next_step_leads_to_the_edit_that_it_needs(
+    page: TestClient,  # type: ignore[type-arg]
+    operator: Operator,
+) -> None:
+    moved = edited("{ service: old }", '{ service: old, cutover: { via: "2", percent: 100 } }')
+    operator.reloader.latest = loaded(moved)
+    operator.reloader.content = moved.encode()
+    text = html.unescape(await (await page.get("/")).text())
+    assert "All its requests go to the service of version 2." in text
+    assert 'href="/page/versions/person/1#way">See the edit' in text
+    text = html.unescape(await (await page.get("/page/versions/person/1")).text())
+    way = text.partition('id="way"')[2].partition("</section>")[0]
+    lines = re.findall(r'<span class="(added|removed)">.?\s*(.*)', way)
+    assert lines == [
+        ("removed", '"1": { service: old, cutover: { via: "2", percent: 100 } }'),
+        ("added", '"1": { via: "2" }'),
+    ]
+    assert 'href="shadow-and-cutover.md#at-100-percent"' in way
+
+
+BLOCK = """apis:
+  person:
+    versions:
+      "1":
+        service: old
+        # a note
+        shadow:
+          via: "2"
+        schema: v1.yaml
+      "2": { service: new }
+"""
+EDITS = {
+    "a new key": (BLOCK, "cutover: x", "", BLOCK.replace("v1.yaml", "v1.yaml\n        cutover: x")),
+    "another key": (
+        *(BLOCK, 'via: "2"', "service shadow"),
+        BLOCK.replace("service: old", 'via: "2"').replace(
+            '        # a note\n        shadow:\n          via: "2"\n', ""
+        ),
+    ),
+    "in braces": ('apis: { person: { versions: { "1": { a: 1 } } } }', "b: 2", "", None),
+    "an alias": ("x: &x { a: 1 }\napis: { person: *x }", "b: 2", "", ""),
+    "no YAML": ("[", "b: 2", "", ""),
+}
+
+
+@pytest.mark.parametrize(("before", "add", "drop", "after"), EDITS.values(), ids=EDITS)
+def test_an_edit_changes_only_the_lines_of_the_version(
+    before: str, add: str, drop: str, after: str | None
+) -> None:
+    after = before.replace("a: 1", "a: 1, b: 2") if after is None else after
+    lines = edit(before.encode(), KEY, add, frozenset(drop.split()))
+    kept = [line for sign, line in lines if sign in " +"]
+    removed = [line for sign, line in lines if sign in " -"]
+    assert "\n".join(kept) in after
+    assert "\n".join(removed) in before
+    assert bool(lines) is bool(after)
+
+
+async def test_services_show_why_a_target_fails_and_how_many_days_certificates_have(
+    page: TestClient,  # type: ignore[type-arg]
+    operator: Operator,
+) -> None:
+    targets = operator.rules.services["old"].targets
+    name = targets[0].authority
+    failing = FailingTarget("old", name, name, len(targets), "down", time.time(), "<b>refused</b>")
+    shown = replace(operator, targets=lambda: [failing])
+    operator.rules.derived["certificate_expiries"] = {"api.pem": time.time() + 9.5 * 86_400}
+    buckets = [30, *NOTHING[1:]]
+    sent = [UpstreamDelta(*KEY, name, "GET", status, "", buckets, 1.0) for status in (200, 503)]
+    operator.state.totals.absorb(Delta(time.time(), [], [], [], [], [], upstream=sent))
+    async with TestClient(TestServer(admin_of(shown))) as client:
+        text = await (await client.get("/page/services")).text()
+        assert 'href="/page/services">See the targets' in await (await client.get("/")).text()
+        assert "No service matches." in await (await client.get("/page/services?find=zz")).text()
+    row = text.partition(f"<code>http://{name}</code>")[2].partition("</tr>")[0]
+    cells = re.findall(r'<td data-label="(\w+[^"]*)"[^>]*>(.*?)</td>', row, re.DOTALL)
+    plain = {label: re.sub(r"(<[^>]+>|\s)+", " ", cell).strip() for label, cell in cells}
+    assert plain["State"].startswith("down &lt;b&gt;refused&lt;/b&gt;")
+    assert (plain["Load"], plain["Requests"], plain["Failed"]) == ("100%", "60", "30")
+    assert re.search(r"<code>api.pem</code>.*<span class=\"chip warn\">9</span>", text)
 
 
 async def test_long_paths_may_break_at_slashes(page: TestClient) -> None:  # type: ignore[type-arg]

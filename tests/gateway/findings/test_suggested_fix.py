@@ -5,8 +5,7 @@ import json
 import pytest
 import yaml
 
-from gateway.admin.page.version_view import SuggestedFix, suggest_fix
-from gateway.admin.reports import DifferenceSample
+from gateway.findings.suggested_fix import DifferenceSample, SuggestedFix, suggest_fix
 from gateway.rollout.differences import IgnoredPlaces
 from gateway.rollout.shadow import VersionShadow
 
