@@ -181,7 +181,7 @@ def _towards(
         reason = f"Its shadow has not compared a response with version {other} yet."
         return NextStep(Finding.SHADOWED, reason, "It waits for requests of clients.")
     if not place.converts:
-        reason = f"It will end. With a conversion, the service of version {other} can serve it."
+        reason = f"Its end is announced. With a conversion, version {other} can serve it."
         change = f'conversions:\n  - between: ["{key[1]}", "{other}"]\n    changes: []'
         return NextStep(Finding.UNCONVERTED, reason, change=change) if ends else None
     add = f'shadow: {{ via: "{other}" }}'

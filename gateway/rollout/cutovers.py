@@ -58,6 +58,7 @@ class CutoverState(NamedTuple):
 
 class PercentCommand(Enum):
     STAY = "fix the current percentage"
+    PROMOTE = "go to the next step, where steps and gates continue"
     CLEAR = "return to the configured percentage, and discard the evidence"
 
 
@@ -77,6 +78,11 @@ def decide(
         return advance(cutover, None, GateEvidence(), now), ()
     if order is not None:
         current = state or advance(cutover, None, GateEvidence(), now)
+        if order is PercentCommand.PROMOTE:
+            following = next_percent(cutover, current)
+            if following is None:
+                return current, ()
+            return CutoverState(following, DecidedBy.RULES, "an operator has promoted it", now), ()
         percent = current.percent if isinstance(order, PercentCommand) else order
         return ordered(percent, now), ()
     after = advance(cutover, state, evidence, now)
@@ -132,11 +138,16 @@ def advance(
         return state if held else state._replace(decided_by=DecidedBy.HELD, why=against)
     if wanted != state.percent:
         step = wanted == _following(cutover, state)
-        why = f"the step after {state.percent:g}%" if step else _BY_RULES
+        why = _passed(state, evidence.new) if step else _BY_RULES
         return CutoverState(wanted, DecidedBy.RULES, why, now)
     if state.decided_by is DecidedBy.HELD:
         return state._replace(decided_by=DecidedBy.RULES, why=_BY_RULES)
     return state
+
+
+def _passed(state: CutoverState, new: RouteOutcomes) -> str:
+    evidence = f"{new.requests} requests on the new route, {new.failures} failed"
+    return f"the step after {state.percent:g}%: {evidence}"
 
 
 def next_change(
@@ -223,6 +234,15 @@ def _missing(cutover: VersionCutover, evidence: GateEvidence) -> str:
         return ""
     doubt = f"more requests, since the result is uncertain: {evidence.doubt}"
     return missing_requests(gates, evidence) or (doubt if evidence.doubt else "")
+
+
+def next_percent(cutover: VersionCutover, state: CutoverState) -> float | None:
+    """Return the percentage to which an operator may promote; None if no step follows.
+
+    A percentage that an operator has set, and one that was rolled back, have no next step.
+    """
+    by_steps = state.decided_by in (DecidedBy.RULES, DecidedBy.HELD)
+    return _following(cutover, state) if by_steps else None
 
 
 def _following(cutover: VersionCutover, state: CutoverState) -> float | None:

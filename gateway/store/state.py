@@ -374,6 +374,10 @@ class State(ABC):
         """
         await self._order(key, PercentCommand.STAY if percent is None else percent, request)
 
+    async def promote(self, key: VersionKey, request: ChangeRequest) -> None:
+        """Go to the next step, where steps and gates continue; raises ChangedMeanwhileError."""
+        await self._order(key, PercentCommand.PROMOTE, request)
+
     async def clear_percent(self, key: VersionKey, request: ChangeRequest) -> None:
         """Return to the configured percentage; raises ChangedMeanwhileError."""
         await self._order(key, PercentCommand.CLEAR, request)

@@ -78,7 +78,7 @@ def test_both_replicas_show_the_sums_of_all(seat: Seats, fleet: Fleet) -> None:
     for page in pages:
         expect(callers(page)).to_have_text(["acme", "8", "globex", "2"])
     for name in "ab":
-        row = seat(name, "/page/versions?find=person").locator("tbody tr").first
+        row = seat(name, "/page/versions?find=person").locator("tbody tr:has(th)").first
         expect(row.locator("td[data-label=Requests]")).to_have_text("10")
 
 
@@ -113,7 +113,7 @@ def test_configuration_mistakes_of_another_replica_are_shown(seat: Seats, fleet:
     other.rewrite(right + "servics: {}\n")
     expect(item).to_contain_text("The file on disk of b")
     expect(item).to_contain_text("servics: unknown key; did you mean 'services'?")
-    item.get_by_role("link").click()
+    item.get_by_role("link", name="See the").click()
     expect(page.locator("#replicas tbody tr").nth(1)).to_contain_text("the file is refused")
     expect(log.locator("#replicas tbody tr").nth(0)).not_to_contain_text("refused")
     pictures(seat("a", "/"), "next-refused")

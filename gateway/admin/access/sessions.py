@@ -127,7 +127,8 @@ def login_page(
     status, fields, reason = 200, dict[str, str](), ""
     if denied is not None:
         status, fields = denied.status, dict(denied.fields)
-        reason = f'<p role="alert" class="error">{escape(sentence(str(denied)))}</p>'
+        if request.method != "GET" or "Authorization" in request.headers:
+            reason = f'<p role="alert" class="error">{escape(sentence(str(denied)))}</p>'
     text = _login_template().substitute(
         reason=reason, form_token=escape(form_token(request)), next=escape(path)
     )

@@ -31,6 +31,8 @@ async def act_on_cutover(operator: Operator, key: VersionKey, request: web.Reque
             await operator.state.set_percent(key, None, why)
         case "roll_back":
             await operator.state.set_percent(key, 0.0, why)
+        case "promote":
+            await operator.state.promote(key, why)
         case "clear":
             await operator.state.clear_percent(key, why)
         case _:

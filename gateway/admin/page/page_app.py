@@ -58,7 +58,14 @@ class Page:
     async def next(self, request: web.Request) -> web.Response:
         view, summaries = await self._usage.latest()
         items = await next_items(self._operator, self._version_summaries(), view, summaries)
-        return await self._html(request, "next.html", {"items": items, "now": view.now})
+        find = request.query.get("find", "")
+        shown = [
+            each
+            for each in items
+            if find.casefold() in f"{each.subject} {each.finding.kind} {each.reason}".casefold()
+        ]
+        values = {"items": shown, "total": len(items), "find": find}
+        return await self._html(request, "next.html", values)
 
     async def versions(self, request: web.Request) -> web.Response:
         view, summaries = await self._usage.latest()

@@ -138,6 +138,7 @@ def _environment() -> Environment:
         "moment": moment_text,
         "moments": _moments,
         "day": day_text,
+        "month": lambda seconds: day_text(seconds).split(" ", 1)[1],
         "ago": _ago,
         "period": period_text,
         "plural": plural,

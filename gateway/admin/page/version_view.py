@@ -6,11 +6,15 @@ Each part of the view is a mapping of values for the template `version.html`.
 import asyncio
 import csv
 import io
+import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
 from math import inf
 from typing import Any, NamedTuple
 
+from gateway.admin.page.audit_view import latest_changes
 from gateway.admin.page.charts import TimeLine, area, line, top_of
 from gateway.admin.page.listing import Listing, listing
 from gateway.admin.page.rules_view import edit
@@ -34,11 +38,12 @@ from gateway.findings.gate_curves import GateCurves, GateName, GatePoint, curve_
 from gateway.findings.next_steps import next_step, steps
 from gateway.findings.operator import Operator
 from gateway.findings.retirement import WITHIN, verdict
-from gateway.findings.suggested_fix import suggest_fix
+from gateway.findings.suggested_fix import DifferenceSample, suggest_fix
 from gateway.findings.summaries import VersionSummary
 from gateway.findings.uncompared import uncompared_operations
 from gateway.http.cooperative import turns
-from gateway.rollout.cutovers import CurrentCutover
+from gateway.rollout.cutovers import CurrentCutover, next_percent
+from gateway.rollout.decisions import AuditEntry
 from gateway.rollout.gates import GateResult
 from gateway.usage.history import Interval, Resolution, UsageTrend, usage_trend
 from gateway.usage.operations import Documented
@@ -100,7 +105,9 @@ async def version_page(
     if key[1]:
         judged = verdict(key, view, operator.rules, in_force, within=within, documented=operations)
     await asyncio.sleep(0)
-    cutover = cutover_part(operator, key, missing)
+    has_cutover = key in operator.rules.cutovers
+    changes = (await latest_changes(operator.state))[0] if has_cutover else []
+    cutover = cutover_part(operator, key, missing, changes)
     facts = operator.rules, view.totals, in_force, now
     clients = view.totals.clients.get(key, TopClients())
     step = next_step(key, *facts, clients.served, _who(clients, now))
@@ -214,8 +221,13 @@ def _cells(each: _Caller, key: VersionKey) -> Iterator[str]:
         yield format_time(moment) if moment else ""
 
 
-def cutover_part(operator: Operator, key: VersionKey, uncompared: list[str]) -> Part | None:
-    """Return the template values; None without a cutover.
+def cutover_part(
+    operator: Operator,
+    key: VersionKey,
+    uncompared: list[str],
+    changes: Sequence[AuditEntry] = (),
+) -> Part | None:
+    """Return the template values; None without a cutover. `changes` is the audit log.
 
     A form sends `seen`, the revision of the state. An action is refused if the revision has
     changed.
@@ -224,14 +236,36 @@ def cutover_part(operator: Operator, key: VersionKey, uncompared: list[str]) -> 
         return None
     current = operator.state.cutover(key)
     report, gates = cutover_report(current, uncompared), current.cutover.gates
+    seconds = current.results[0].window if current.results else current.now - current.state.since
     return {
         "report": report,
         "rule": current.cutover,
         "since": current.state.since,
         "seen": current.state.revision,
+        "following": next_percent(current.cutover, current.state),
+        "steps": [*_rollout(current, changes)],
+        "seconds": max(seconds, 1.0),
         "gates": _gate_rows(current, report, operator.curves),
         "curve_seconds": 0.0 if gates is None else curve_seconds(gates),
     }
+
+
+def _rollout(current: CurrentCutover, changes: Sequence[AuditEntry]) -> Iterator[Part]:
+    """Yield the steps of a cutover; `at` is when a step was passed or can begin, or 0."""
+    cutover, state, _, _, now = current
+    ahead = state.since if next_percent(cutover, state) is not None else 0.0
+    of_version = [each for each in changes if each[3:6] == ("cutover", *cutover.key)]
+    for percent in cutover.steps or (cutover.percent,):
+        at, why, kind = 0.0, "", "current"
+        if percent < state.percent:
+            kind = "done"
+            before = f"{percent:g}%"
+            found = next((one for one in of_version[::-1] if one.before.startswith(before)), None)
+            at, why = (found.at, found.why) if found else (0.0, "")
+        elif percent > state.percent:
+            kind, ahead = "ahead", ahead and max(ahead + cutover.every, now)
+            at = ahead
+        yield {"percent": percent, "kind": kind, "at": at, "why": why}
 
 
 def _gate_rows(current: CurrentCutover, report: CutoverReport, curves: GateCurves) -> list[Part]:
@@ -303,9 +337,32 @@ def _differing(each: FieldReport, report: ShadowReport, version: VersionSummary)
     return {
         "report": each,
         "share": min(each.differences / max(of, 1), 1.0),
-        "samples": samples[-_MOST_SAMPLES:][::-1],
+        "samples": [(one, *marked(one)) for one in samples[-_MOST_SAMPLES:][::-1]],
         "fix": fix,
     }
+
+
+_TOKEN = re.compile(r"\w+|\s+|.", re.DOTALL)
+Marked = list[tuple[str, bool]]
+"""The parts of a text, each with whether it differs from the other text."""
+
+
+def marked(sample: DifferenceSample) -> tuple[Marked, Marked]:
+    """Return both values of a sample, with indented JSON and marked differences."""
+    old, new = (_TOKEN.findall(_pretty(text)) for text in (sample.old, sample.new))
+    parts: tuple[Marked, Marked] = ([], [])
+    for kind, *places in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        parts[0].append(("".join(old[places[0] : places[1]]), kind != "equal"))
+        parts[1].append(("".join(new[places[2] : places[3]]), kind != "equal"))
+    return parts
+
+
+def _pretty(text: str) -> str:
+    try:
+        value = json.loads(text) if text[:1] in "[{" else None
+    except ValueError:  # it is truncated
+        return text
+    return json.dumps(value, indent=2, ensure_ascii=False) if value else text
 
 
 async def _trend_part(
@@ -328,11 +385,18 @@ async def _trend_part(
         "year": [chart async for chart in turns(_year(days, counts, today, found))],
         "day": await _latest_day(minutes, now),
         "span": span,
+        "months": _ticks(span.begin, span.end),
+        "hours": _ticks(now - DAY, now),
         "marks": [*time_line(version, now, span)],
         "usage": found,
         "nobody": nobody,
         "weeks": _weeks(days),
     }
+
+
+def _ticks(begin: float, end: float) -> list[float]:
+    """Return the times of five evenly spaced labels of an axis."""
+    return [begin + (end - begin) * part / 4 for part in range(5)]
 
 
 def _by_day(

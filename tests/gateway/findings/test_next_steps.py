@@ -53,7 +53,12 @@ CASES = {
     ),
     "a planned end without a conversion": (
         unconverted(version("service: old", ENDS)),
-        *(totals(), 0, Finding.UNCONVERTED, "service of version 2 can serve it"),
+        *(
+            totals(),
+            0,
+            Finding.UNCONVERTED,
+            "Its end is announced. With a conversion, version 2 can serve it.",
+        ),
         NextStep(
             Finding.UNCONVERTED,
             "",

@@ -131,7 +131,8 @@ def test_a_rollback_keeps_the_results_of_its_gates() -> None:
 def test_the_reason_for_a_step_names_the_previous_step() -> None:
     """If the percentage is not a step, the reason is the configuration."""
     assert advance(STEPS, None, NONE, 5).why == "as configured"
-    assert advance(STEPS, at(1), GOOD, 60).why == "the step after 1%"
+    why = "the step after 1%: 100 requests on the new route, 0 failed"
+    assert advance(STEPS, at(1), GOOD, 60).why == why
     assert advance(CUTOVER, at(80), GOOD, 5).why == "as configured"
 
 

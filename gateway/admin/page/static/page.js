@@ -64,8 +64,10 @@
       const answer = await fetch(location.href.split("#")[0], { headers: { Accept: "text/html" } });
       if (answer.redirected) location.reload();
       const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+      localize(fresh.body);
       for (const old of document.querySelectorAll("[data-live]")) {
         const now = fresh.getElementById(old.id);
+        if (now) prepare(old, now);
         if (now && now.innerHTML !== old.innerHTML && !busy(old)) replace(old, now);
       }
       if (answer.ok && fresh.title) document.title = fresh.title;
@@ -84,17 +86,42 @@
       (one) => one.type !== "hidden" && one.value !== one.defaultValue);
   }
 
+  // Gives new content the state of what it replaces, so that equal content is not replaced.
+  function prepare(old, now) {
+    for (const details of now.querySelectorAll("details[id]")) {
+      const former = document.getElementById(details.id);
+      if (former && old.contains(former)) details.open = former.open;
+    }
+    for (const button of now.querySelectorAll("button[data-copy]")) button.hidden = false;
+  }
+
+  // Moments in UTC become moments in the time zone of the browser.
+  const MOMENT = /\b(\d{1,2} [A-Z][a-z]{2} \d{4}), (\d\d:\d\d) UTC/g;
+  const MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(" ");
+  const zone = (date) => new Intl.DateTimeFormat("en-GB", { timeZoneName: "short" })
+    .formatToParts(date).find((part) => part.type === "timeZoneName").value;
+  const local = (date) => `${date.getDate()} ${MONTHS[date.getMonth()]} ${date.getFullYear()}, `
+    + `${two(date.getHours())}:${two(date.getMinutes())} ${zone(date)}`;
+
+  function localize(root) {
+    const texts = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
+    while (texts.nextNode()) {
+      const text = texts.currentNode;
+      if (!text.data.includes(" UTC") || text.parentElement.closest("pre, textarea, .client")) continue;
+      text.data = text.data.replace(MOMENT, (_, day, time) => local(new Date(`${day} ${time} UTC`)));
+    }
+    for (const time of root.querySelectorAll("time[data-clock]")) {
+      const date = new Date(time.dateTime);
+      time.textContent = `${two(date.getHours())}:${two(date.getMinutes())}`;
+    }
+  }
+
   const KEYED = "a, button, summary, [tabindex]";
 
   function replace(old, now) {
     const held = [...old.querySelectorAll(KEYED)].indexOf(document.activeElement);
-    const open = [...old.querySelectorAll("details[open][id]")].map((each) => each.id);
     const places = [...old.querySelectorAll(".scroll, pre")].map((each) => [each.scrollLeft, each.scrollTop]);
     old.replaceChildren(...document.importNode(now, true).childNodes);
-    for (const id of open) {
-      const details = document.getElementById(id);
-      if (details) details.open = true;
-    }
     [...old.querySelectorAll(".scroll, pre")].forEach((each, index) => {
       [each.scrollLeft, each.scrollTop] = places[index] || [0, 0];
     });
@@ -126,6 +153,18 @@
   const refused = document.querySelector("[data-address]");
   if (refused) history.replaceState(null, "", refused.dataset.address);
 
+  // On a wide screen, and if the address names it, nothing is folded.
+  function unfold() {
+    const target = document.getElementById(location.hash.slice(1));
+    const wide = matchMedia("(min-width: 46rem)").matches;
+    for (const fold of document.querySelectorAll("details.fold")) {
+      if (wide || (target && target.contains(fold))) fold.open = true;
+    }
+  }
+
+  addEventListener("hashchange", unfold);
+  unfold();
+  localize(document.body);
   document.addEventListener("visibilitychange", () => { if (!document.hidden && again) refresh(); });
   ready(document);
   listen();

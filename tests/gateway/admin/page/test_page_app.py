@@ -24,7 +24,7 @@ from gateway.admin.page.charts import line
 from gateway.admin.page.live_updates import MOST_STREAMS
 from gateway.admin.page.page_app import Page
 from gateway.admin.page.rules_view import Asked, edit, example
-from gateway.admin.page.version_view import HEIGHT, cutover_part
+from gateway.admin.page.version_view import HEIGHT, cutover_part, marked
 from gateway.base.mistakes import Issue
 from gateway.findings.gate_curves import GatePoint
 from gateway.findings.notifications import (
@@ -35,6 +35,7 @@ from gateway.findings.notifications import (
 )
 from gateway.findings.operator import Operator
 from gateway.findings.refused_rules import RefusedRules
+from gateway.findings.suggested_fix import DifferenceSample
 from gateway.findings.summaries import DAYS, UsageSummaries
 from gateway.observe.failing_targets import FailingTarget
 from gateway.process.reloader import Reloader
@@ -726,6 +727,14 @@ async def acting(tmp_path: Path) -> AsyncIterator[TestClient]:  # type: ignore[t
         yield client
 
 
+async def test_a_first_visit_gets_a_login_form_without_an_error(acting: TestClient) -> None:  # type: ignore[type-arg]
+    for headers, alerts in (({}, 0), ({"Authorization": "Bearer wrong"}, 1)):
+        answer = await acting.get("/", headers={"Accept": "text/html", **headers})
+        text = await answer.text()
+        assert (answer.status, text.count('role="alert"')) == (401, alerts)
+        assert '<input type="password" name="token"' in text
+
+
 async def post(page: TestClient, path: str, **fields: str) -> tuple[int, str]:  # type: ignore[type-arg]
     answer = await page.post(path, data=fields, headers=ANN, allow_redirects=False)
     return answer.status, answer.headers.get("Location") or await answer.text()
@@ -796,6 +805,47 @@ async def test_forms_set_pause_roll_back_and_clear_a_cutover(acting: TestClient)
     text = await (await acting.get("/page/audit", headers=ANN)).text()
     for row in ("to set", "to roll_back", "to clear", "a day off", "mended"):
         assert f">{row}</td>" in text
+
+
+async def test_a_rollout_shows_each_step_and_can_be_promoted(tmp_path: Path) -> None:
+    steps = 'service: old, cutover: { via: "2", steps: [10, 50, 100], every: 1h },'
+    operator = made(
+        tmp_path, ADMIN + edited("{ service: old }", ENDING.replace("service: old,", steps))
+    )
+    async with TestClient(TestServer(admin_of(operator))) as client:
+        assert await rollout(client) == [
+            "10% 0 requests on the new route, 0 failed; 0 compared, 0 differ",
+            "50% later, at the earliest",
+            "100% later, at the earliest",
+        ]
+        status, _ = await post(client, CUTOVER, act="promote", seen="10-rules", why="all is well")
+        assert status == 303
+        first, current, last = await rollout(client)
+        assert re.fullmatch(r"10% passed .* UTC: all is well", first)
+        assert current.startswith("50% 0 requests")
+        assert last == "100% later, at the earliest"
+        text = await (await client.get("/page/versions/person/1", headers=ANN)).text()
+        assert "an operator has promoted it" in text
+        status, _ = await post(client, CUTOVER, act="set", percent="100", seen="50-rules", why="go")
+        assert status == 303
+        assert [line.partition(" ")[0] for line in await rollout(client)] == ["10%", "50%", "100%"]
+        text = await (await client.get("/page/versions/person/1", headers=ANN)).text()
+        assert "act-promote" not in text
+
+
+async def rollout(client: TestClient) -> list[str]:  # type: ignore[type-arg]
+    text = await (await client.get("/page/versions/person/1", headers=ANN)).text()
+    part = text.partition('<ol class="rollout"')[2].partition("</ol>")[0]
+    items = re.findall(r"<li.*?</li>", part, re.DOTALL)
+    plain = (re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", item)).strip() for item in items)
+    return [re.sub(r"in \d+ \w+ at", "later, at", line) for line in plain]
+
+
+def test_differences_of_samples_are_marked() -> None:
+    sample = DifferenceSample("/p", "/a", '{"b":1,"c":2}', '{"b":1,"c":3}', "r1", "GET", "/p")
+    old, new = marked(sample)
+    assert "".join(text for text, _ in old) == '{\n  "b": 1,\n  "c": 2\n}'
+    assert [text for text, differs in new if differs] == ["3"]
 
 
 async def test_a_manual_pause_is_an_action_item(acting: TestClient) -> None:  # type: ignore[type-arg]
