@@ -43,7 +43,8 @@ class Operator:
         problems: what is wrong with OpenAPI documents, by location.
         webhooks: whether each webhook fails, by name. Empty unless this gateway sends
             notifications.
-        docs: the URL of the folder of the documentation, with a slash at its end.
+        docs: the URL of the folder of the documentation, with a slash at its end; empty if
+            it is unknown.
     """
 
     state: State

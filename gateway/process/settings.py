@@ -95,11 +95,12 @@ class Settings(BaseModel, frozen=True):
     """The processor load above which a worker pauses shadows, from 0 to 1; with 1, never."""
 
     docs: str = Field(
-        default="https://example.com/version-gateway/docs/",
+        default="",
         pattern=r"^https?://[!#-;=?-Z\[\]_a-z~]+/$",
         description="a URL that ends with a slash",
     )
-    """The URL of the documentation, to which the page of the admin port links."""
+    """The URL of your copy of the documentation. Without it, the page of the admin port names the
+    files in `docs/` and does not link to them."""
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Self:
