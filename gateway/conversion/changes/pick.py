@@ -105,7 +105,7 @@ def pick(
     if others == "drop" or in_arrays(scopes):
         return change
     in_patch = replace(steps, in_patch=True)
-    patch = Change(scopes, touches, DirectedChange(in_patch.up, steps.put_back), down)
+    patch = Change(scopes, touches, DirectedChange(in_patch.up, in_patch.put_back), down)
     return replace(change, patch=patch)
 
 
@@ -228,9 +228,13 @@ class _Pick:
 
     def put_back(self, flat: Flat, image: SchemaImage) -> object:
         rest, value, _ = image.take(flat, self.to)
+        if self.in_patch and image.may_have(rest, self.field):
+            image.refusals.append(f"a patch may have '{self.field[-1]}' without '{self.to[-1]}'")
         found: list[object] = []
         for one in image.alternatives(value):
             if one["type"] == "null":
+                if self.in_patch:
+                    image.refusals.append(f"'{self.to[-1]}' of a patch may be null")
                 continue
             made: object = one
             if self.where and one["type"] != "object":
