@@ -40,6 +40,7 @@ _ROUTES: Mapping[str, Mapping[tuple[str, str], str]] = {
         ("DELETE", "/brownouts/{api}/{version}"): "resume_brownout",
         ("GET", "/cutovers/{api}/{version}"): "cutover",
         ("PUT", "/cutovers/{api}/{version}"): "set_cutover",
+        ("POST", "/cutovers/{api}/{version}"): "promote_cutover",
         ("DELETE", "/cutovers/{api}/{version}"): "clear_cutover",
         ("GET", "/shadows/{api}/{version}"): "shadow",
         ("DELETE", "/shadows/{api}/{version}"): "reset_shadow",

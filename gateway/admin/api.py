@@ -28,6 +28,7 @@ from gateway.findings.notifier import chosen, send_test
 from gateway.findings.operator import Operator, check_known
 from gateway.findings.retirement import WITHIN, verdict
 from gateway.observe import log
+from gateway.rollout.cutovers import next_percent
 from gateway.rollout.decisions import overrides_document
 from gateway.store.state import StateView
 from gateway.usage.history import HistoryQuery, Resolution
@@ -139,6 +140,16 @@ class AdminApi:
             _refuse(400, "bad_request", "'percent' must be from 0 to 100")
         self._check_cutover(key)
         await self._operator.state.set_percent(key, wanted.percent, await order(request))
+        return await self._cutover(key)
+
+    async def promote_cutover(self, request: web.Request) -> web.Response:
+        key = self._check_cutover(self._version_key(request))
+        current = self._operator.state.cutover(key)
+        if next_percent(current.cutover, current.state) is None:
+            state = current.state
+            detail = f"no step follows {state.percent:g}% ({state.why}); use set or clear"
+            _refuse(400, "bad_request", detail)
+        await self._operator.state.promote(key, await order(request))
         return await self._cutover(key)
 
     async def clear_cutover(self, request: web.Request) -> web.Response:

@@ -40,6 +40,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     setting = add_version_action(actions, "set", "set the percentage, at once", changes=True)
     setting.add_argument("percent", metavar="PERCENT", help="from 0 to 100, such as 5 or 5%%")
     setting.set_defaults(method="PUT")
+    promoting = add_version_action(actions, "promote", "go to the next step, at once", changes=True)
+    promoting.set_defaults(method="POST")
     clearing = add_version_action(actions, "clear", "return to the configuration", changes=True)
     clearing.set_defaults(method="DELETE")
     waiting = add_version_action(

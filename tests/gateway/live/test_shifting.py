@@ -63,6 +63,22 @@ async def test_a_cutover_always_moves_the_same_clients(
     assert (status, problem["detail"]) == (404, refused)
 
 
+async def test_an_operator_promotes_a_cutover_to_its_next_step(
+    gateway: StartGateway, upstream: StartUpstream
+) -> None:
+    old, new = await upstream(OLD), await upstream(NEW)
+    steps = cutover("steps: [10, 50], every: 1h")
+    lane = Lane(gateway(rules("person", old.port, new.port, steps)), "person")
+    status, found = admin(lane.program, "POST", "/cutovers/person/1?why=calm")
+    assert (status, found["percent"], found["state"]) == (200, 50, "rules")
+    status, problem = admin(lane.program, "POST", "/cutovers/person/1")
+    refused = "no step follows 50% (an operator has promoted it); use set or clear"
+    assert (status, problem["detail"]) == (400, refused)
+    admin(lane.program, "PUT", "/cutovers/person/1", {"percent": 5})
+    assert admin(lane.program, "POST", "/cutovers/person/1")[0] == 400
+    assert lane.cutover()["percent"] == 5
+
+
 async def test_a_cutover_to_a_failing_service_is_rolled_back(
     tmp_path: Path, upstream: StartUpstream
 ) -> None:

@@ -271,6 +271,11 @@ async def test_usage_separates_refused_clients_from_served_clients(
             "'half' is not a percentage; write a number from 0 to 100, such as 5 or 5%\n",
             2,
         ),
+        (
+            "cutover promote person 1",
+            "version 1 of person has no cutover in the configuration\n",
+            2,
+        ),
         ("cutover clear person 1", "version 1 of person has no cutover in the configuration\n", 2),
         ("cutover show person 1", "version 1 of person has no cutover in the configuration\n", 2),
         (
