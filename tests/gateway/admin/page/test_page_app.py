@@ -163,7 +163,11 @@ async def test_a_next_step_leads_to_the_edit_that_it_needs(
         ("removed", '"1": { service: old, cutover: { via: "2", percent: 100 } }'),
         ("added", '"1": { via: "2" }'),
     ]
-    assert 'href="shadow-and-cutover.md#at-100-percent"' in way
+    assert "See docs/shadow-and-cutover.md<" in way
+    known = replace(operator, docs="https://docs.test/")
+    async with TestClient(TestServer(admin_of(known))) as client:
+        text = await (await client.get("/page/versions/person/1")).text()
+    assert 'href="https://docs.test/shadow-and-cutover.md#at-100-percent"' in text
 
 
 BLOCK = """apis:
