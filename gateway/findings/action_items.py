@@ -297,8 +297,8 @@ def _documents(seen: Situation) -> Iterator[ActionItem]:
     for location, problem in seen.documents.items():
         text = sentence(f"it cannot be used: {problem}")
         reason = (
-            f"{text} Until then, no message is validated against it. After a start, requests whose"
-            " hidden or readOnly fields it lists get 503."
+            f"{text} No message is validated against it. If it has not been loaded since the start,"
+            " requests with fields that it lets the gateway hide get 503."
         )
         yield _item(Finding.DOCUMENT_UNUSABLE, without_secrets(location), reason)
 
