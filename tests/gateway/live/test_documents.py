@@ -165,7 +165,7 @@ async def test_a_reload_never_fails_because_of_a_document(
     # The compiled document stays in use.
     assert (await get(program, ITEM_1)).body == b'{"name":"long"}'
     await soon(lambda: "Document unusable" in page(program))
-    assert "no message is validated against it" in page(program)
+    assert "No message is validated against it" in page(program)
     changed = json.dumps(DOCUMENT).replace('"name"', '"new"')
     await asyncio.to_thread(schema.write_text, changed)
     program.reload(RULES.format(port=service.port, schema=schema))
