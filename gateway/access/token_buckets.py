@@ -95,8 +95,7 @@ class TokenBuckets:
                 found.append(Admission(0, before, after - whole))
             else:
                 remaining = int((whole - after) / seconds + _ROUNDING)
-                # `tuple.__new__` takes a third of the time of Admission(...).
-                found.append(tuple.__new__(Admission, (remaining, after, 0.0)))
+                found.append(Admission(remaining, after, 0.0))
                 taken.append((place, now + after))
         if len(taken) == len(found):
             for place, full in taken:

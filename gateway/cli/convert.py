@@ -25,6 +25,7 @@ from gateway.conversion.operation_path import (
 )
 from gateway.conversion.parameter_change import QUERY, parse_query
 from gateway.conversion.parameter_change import parse_fields as parse_lines
+from gateway.http.limits import Limits
 from gateway.proxy.conversion_budget import ConversionShare
 from gateway.proxy.links import map_offline_fields, offline_link
 from gateway.proxy.offline_message import OfflineConversion, OfflineMessage, offline_link_mapper
@@ -105,11 +106,7 @@ def run(arguments: Namespace) -> int:
         found = documented_operations(find, api.documents, head.method)
         asked, answered = asked.filtered(found), answered.filtered(found)
         conversion = asked if status is None else answered
-    body = read_body(arguments.body, snapshot.limits)
-    if len(body) > snapshot.limits.convert:
-        raise ValueError(
-            f"the body is larger than {snapshot.limits.convert} bytes, the bound limits.convert"
-        )
+    body = _read_body(arguments.body, snapshot.limits)
     try:
         query = parse_query(head.query)
         before = Message(
@@ -121,11 +118,11 @@ def run(arguments: Namespace) -> int:
             headers=parse_lines(field_lines(fields)),
             query=query,
         )
-        hops, path = asked.query_steps(head.method), head.path
+        query_steps, path = asked.query_steps(head.method), head.path
         if endpoint is not None and conversion.has_operations:
-            operation_path = _passage(asked, answered, before, head.query, endpoint, find)
+            operation_path = _operation_path(asked, answered, before, head.query, endpoint, find)
             conversion = operation_path.request if status is None else operation_path.response
-            answered, hops, path = (
+            answered, query_steps, path = (
                 operation_path.response,
                 operation_path.query_steps,
                 operation_path.path,
@@ -135,7 +132,7 @@ def run(arguments: Namespace) -> int:
         message = replace(
             before.copied(),
             target=path,
-            way=QueryWalk(query, hops, QUERY.of(before)),
+            way=QueryWalk(query, query_steps, QUERY.of(before)),
             back=answered.query_steps("GET"),
         )
         client, service = (source, target) if status is None else (target, source)
@@ -153,6 +150,15 @@ def run(arguments: Namespace) -> int:
         print(f"the body stays unchanged: {made.kept}", file=sys.stderr)
     _write(made, f"{head.method} {head.path}" if status is None else None, arguments)
     return 0
+
+
+def _read_body(file: Path, limits: Limits) -> bytes:
+    body = read_body(file, limits)
+    if len(body) > limits.convert:
+        raise ValueError(
+            f"the body is larger than {limits.convert} bytes, the bound limits.convert"
+        )
+    return body
 
 
 def _write(made: OfflineMessage, line: str | None, arguments: Namespace) -> None:
@@ -231,7 +237,7 @@ def _mapper(
     return None
 
 
-def _passage(
+def _operation_path(
     asked: Conversion,
     answered: Conversion,
     message: Message,

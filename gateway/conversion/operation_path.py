@@ -82,82 +82,141 @@ def find_operation_path(
     Raises:
         ConversionError: The request does not fit the operations or the changes of its query.
     """
-    lines = given = parse_query(query)
-    about: Iterable[str] = ()
-    if method == _OPTIONS:
-        about, meant = (_OPTIONS, *_METHODS) if meant is None else (meant,), None
-    version, asked = request.version_steps[0].source, path
     upwards = request.direction is Direction.UP
-    choices: list[OperationChoice] = []
-    query_steps: list[QueryStep] = []
-    substitute: Substitute | None = None
-    documented: dict[Version, tuple[LoadedDocument, OperationShapes]] = {}
+    walk = _Walk(method, path, parse_query(query), request.version_steps[0].source, meant)
+    given, documented, substitute = walk.lines, walk.documented, None
     for version_step in request.version_steps:
-        before, added = lines, []
-        found, target, substitute = _found(
-            version_step, about or (method,), method, asked, lines, newer=upwards
+        mapped = _found(
+            version_step,
+            walk.about or (walk.method,),
+            walk.method,
+            walk.path,
+            walk.lines,
+            newer=upwards,
         )
+        substitute = mapped[2]
         if substitute is not None:
             break
-        if found is None or target is None:
-            choice, after = version_step.choice(None, method), method
-        else:
-            lines = found.rest
-            if about and target.method is not None:
-                choice, after, meant = version_step.choice(None, method), method, target.method
-                about = (target.method,)
-            else:
-                after = method if method == "HEAD" else target.method or method
-                choice = version_step.choice(found.operation, method, after)
-        one, here = request.along((choice,), len(choices)), None
-        if find is not None and upwards:
-            moved = None if asked is path else asked(version_step.source)
-            here = find(version_step.source, method, moved)
-        if here is not None:
-            documented[version_step.source] = here
-            one = one.filtered({version_step.source: here})
-        changes, steps = one.query_rewrites(method), one.query_steps(method)
-        try:
-            lines = rewrite_lines(lines, changes, QUERY.of(message))
-        except ConversionError as error:
-            raise error.moved(partial(_sent, query_steps)) from None
-        dropped: frozenset[str] = frozenset()
-        captures: Captures = {}
-        if found is not None and target is not None:
-            dropped = frozenset(line.key for line in before) - {line.key for line in found.rest}
-            added = target.written(found.captures, [])
-            lines = added + lines
-            asked, captures = partial(target.path, found.captures), found.captures
-        query_steps.append(
-            QueryStep(
-                version_step.source,
-                version_step.target,
-                steps[0].rewrites if here and steps else changes,
-                dropped,
-                tuple(added),
-                captures,
-            )
-        )
-        method, version = after, version_step.target
-        choices.append(choice)
-    way, back = tuple(choices), tuple(reversed(choices))
+        documents = find if upwards else None
+        walk.take(request, version_step, mapped[0], mapped[1], message, documents)
+    way, back = tuple(walk.choices), tuple(reversed(walk.choices))
     to_service = request.along(way)
     to_client = response.along(back, len(response.version_steps) - len(back))
     if documented:
         to_service, to_client = to_service.filtered(documented), to_client.filtered(documented)
     return OperationPath(
-        method,
-        asked(version),
-        query if lines == given else write_query(lines),
-        version,
+        walk.method,
+        walk.path(walk.version),
+        query if walk.lines == given else write_query(walk.lines),
+        walk.version,
         to_service,
         to_client,
         tuple(choice.operation for choice in way),
-        asked,
+        walk.path,
         substitute,
-        tuple(query_steps),
-        meant,
+        tuple(walk.query_steps),
+        walk.meant,
     )
+
+
+class _Walk:
+    """A request on its way to the service's version: method, path and query as of `version`.
+
+    Attributes:
+        about: The methods among which the operation of an OPTIONS request is looked up.
+        documented: The operation of the request in the documents of the older versions.
+    """
+
+    def __init__(
+        self,
+        method: str,
+        path: Callable[[Version], str],
+        lines: ParameterLines,
+        version: Version,
+        meant: str | None,
+    ) -> None:
+        self.method, self.path, self.lines, self.version = method, path, lines, version
+        self.about: Iterable[str] = ()
+        self.meant = meant
+        if method == _OPTIONS:
+            self.about = (_OPTIONS, *_METHODS) if meant is None else (meant,)
+            self.meant = None
+        self.choices: list[OperationChoice] = []
+        self.query_steps: list[QueryStep] = []
+        self.documented: dict[Version, tuple[LoadedDocument, OperationShapes]] = {}
+        self._endpoint_path = path
+
+    def take(
+        self,
+        request: Conversion,
+        version_step: VersionStep,
+        found: FoundOperation | None,
+        target: OperationPattern | None,
+        message: object,
+        find: FindDocumented | None,
+    ) -> None:
+        """Convert method, path and query to the next version; raises ConversionError.
+
+        Args:
+            found: The operation in the version before the step; None if none is declared.
+            target: The same operation in the version after the step.
+        """
+        choice, method = self._choose(version_step, found, target)
+        step = request.along((choice,), len(self.choices))
+        documented = None
+        if find is not None:
+            own = None if self.path is self._endpoint_path else self.path(version_step.source)
+            documented = find(version_step.source, self.method, own)
+        if documented is not None:
+            self.documented[version_step.source] = documented
+            step = step.filtered({version_step.source: documented})
+        rewrites, filtered = step.query_rewrites(self.method), step.query_steps(self.method)
+        before = self.lines
+        try:
+            lines = rewrite_lines(
+                before if target is None or found is None else found.rest,
+                rewrites,
+                QUERY.of(message),
+            )
+        except ConversionError as error:
+            raise error.moved(partial(_sent, self.query_steps)) from None
+        added: ParameterLines = []
+        dropped: frozenset[str] = frozenset()
+        captures: Captures = {}
+        if found is not None and target is not None:
+            dropped = frozenset(line.key for line in before) - {line.key for line in found.rest}
+            captures = found.captures
+            added = target.written(captures, [])
+            lines = added + lines
+            self.path = partial(target.path, captures)
+        source, version = version_step.source, version_step.target
+        self.query_steps.append(
+            QueryStep(
+                source,
+                version,
+                filtered[0].rewrites if documented is not None and filtered else rewrites,
+                dropped,
+                tuple(added),
+                captures,
+            )
+        )
+        self.choices.append(choice)
+        self.method, self.lines, self.version = method, lines, version
+
+    def _choose(
+        self,
+        version_step: VersionStep,
+        found: FoundOperation | None,
+        target: OperationPattern | None,
+    ) -> tuple[OperationChoice, str]:
+        """Return the changes that apply in this step, and the method after it."""
+        if found is None or target is None:
+            return version_step.choice(None, self.method), self.method
+        if self.about and target.method is not None:
+            self.meant, self.about = target.method, (target.method,)
+            return version_step.choice(None, self.method), self.method
+        method = self.method if self.method == "HEAD" else target.method or self.method
+        return version_step.choice(found.operation, self.method, method), method
 
 
 def _found(

@@ -220,14 +220,11 @@ async def convert_request(
         whole = body = b""
     made = None if whole else converting.made(context.asked)
     if made is not None:
-        bare = headers.end_to_end(fields, _TYPE)
+        conversion, bare = made, headers.end_to_end(fields, _TYPE)
         named = convert_fields(context, bare, converting)
         media_type = next((field for field in named if field[0].lower() in _TYPE), _JSON)
-        typed = [*bare, media_type]
-        is_form = described(typed, context.media_types)[0] is _FORM
-        whole, conversion = EMPTY_FORM if is_form else _NOTHING, made
+        whole, message = _empty_body(context, made, [*bare, media_type])
         converted = [*headers.end_to_end(converted, _TYPE), media_type]
-        message = context.message(made, typed, None)
         together = message if made.needs_message else None
     elif not whole and method not in SAFE and is_empty_form(method, kind[0]):
         whole = EMPTY_FORM
@@ -260,6 +257,14 @@ async def convert_request(
         converted if kept else headers.end_to_end(converted, headers.BYTE_FIELDS),
         whole,
     )
+
+
+def _empty_body(
+    context: MessageContext, conversion: BodyConversion, fields: HeaderFields
+) -> tuple[bytes, Message | None]:
+    """Return an empty body of the media type of the fields, and its message."""
+    is_form = described(fields, context.media_types)[0] is _FORM
+    return EMPTY_FORM if is_form else _NOTHING, context.message(conversion, fields, None)
 
 
 async def convert_response(  # noqa: C901  # one walk in one frame, for speed

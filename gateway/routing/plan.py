@@ -145,7 +145,7 @@ Decision = Plan | Options | Refusal
 _NOT_FOUND = Fault(FaultCode.NOT_FOUND, "No endpoint has this path.")
 
 
-def plan(  # noqa: C901  # one walk in one frame, for speed
+def plan(
     snapshot: Snapshot, head: RequestHead, context: RequestContext = ANONYMOUS_CONTEXT
 ) -> Decision:
     """Decide about a request by its path, version and method, and by the version's lifecycle.
@@ -189,6 +189,25 @@ def plan(  # noqa: C901  # one walk in one frame, for speed
     if fault is not None:
         return Refusal(endpoint, fault, version, fields)
     assert route is not None  # a version without a route has ended and was refused above
+    return _served(endpoint, route, chosen_by, literal, fields, head, captures, context)
+
+
+def _served(
+    endpoint: Endpoint,
+    route: Route,
+    chosen_by: str | None,
+    literal: bool,
+    fields: FieldLines,
+    head: RequestHead,
+    captures: Mapping[str, str],
+    context: RequestContext,
+) -> Plan | Refusal:
+    """Return the plan of a request that its route may serve.
+
+    Args:
+        literal: Whether the request contains the exact label of its version.
+        fields: Header fields that are added to every response.
+    """
     taken = None
     if route.cutover is not None:
         taken, route = _cutover_route(route, route.cutover, context)
@@ -205,7 +224,7 @@ def plan(  # noqa: C901  # one walk in one frame, for speed
         route, target, operation_path = _by_operation(endpoint, route, head, captures, chosen_by)
         rewrite = _rewrite(route, chosen_by)
     if isinstance(target, Fault):
-        return Refusal(endpoint, target, version, fields, taken)
+        return Refusal(endpoint, target, route.version, fields, taken)
     other = route.shadow
     shadow = (
         None
@@ -214,7 +233,7 @@ def plan(  # noqa: C901  # one walk in one frame, for speed
     )
     # `content_type` is None at most endpoints: their media types do not name a version.
     called = route.content_type and _media_type(endpoint, route, chosen_by, head)
-    made = (
+    planned = Plan(
         endpoint,
         route,
         chosen_by,
@@ -226,9 +245,7 @@ def plan(  # noqa: C901  # one walk in one frame, for speed
         called,
         rewrite,
     )
-    if merge is None:
-        return tuple.__new__(Plan, made)  # takes a fifth of the time of Plan(...)
-    return merge(Plan(*made))
+    return planned if merge is None else merge(planned)
 
 
 def _unselected(

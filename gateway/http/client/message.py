@@ -353,8 +353,7 @@ class ClientExchange:
             raise _bad("the request target has a fragment, which a client must not send")
         self.authority = authority
         path, mark, query = target.partition("?")
-        head = (self.method, path, query if mark else None, headers, authority)
-        return tuple.__new__(RequestHead, head)  # a fifth of the cost of RequestHead(...)
+        return RequestHead(self.method, path, query if mark else None, headers, authority)
 
     def network(self) -> str:
         """Return the client's network; that of a trusted proxy only if no other is known."""
