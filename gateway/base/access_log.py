@@ -18,10 +18,6 @@ class AccessLog:
     ratio: float = 1.0
     errors: bool = True
 
-    @property
-    def is_whole(self) -> bool:
-        return self.ratio == 1 and self.errors
-
 
 WHOLE_LOG = AccessLog()
 

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from gateway.base.access_log import AccessLog
+from gateway.base.access_log import WHOLE_LOG, AccessLog
 from gateway.base.addresses import Network
 from gateway.base.client_names import ANONYMOUS, NOBODY, Identity
 from gateway.base.errors import Blame, FaultCode
@@ -398,7 +398,7 @@ class Recorder:
         for exchange in ended:
             try:
                 self.record(exchange)
-                if access_log.is_whole or _is_logged(exchange, access_log):
+                if access_log is WHOLE_LOG or _is_logged(exchange, access_log):
                     write(request_line(exchange, time_text))
             except Exception:  # the response has been sent even if it cannot be recorded
                 _log.exception("request %s could not be recorded", exchange.request_id)
