@@ -138,7 +138,8 @@ async def upstream() -> AsyncIterator[StartUpstream]:
                 writer.close()
 
         scripted = Scripted()
-        server = await asyncio.start_server(connected, host, port, ssl=tls)
+        # On a busy machine, a shorter queue is full when a test connects 120 clients at once.
+        server = await asyncio.start_server(connected, host, port, ssl=tls, backlog=1024)
         servers.append(server)
         scripted.port = server.sockets[0].getsockname()[1]
         return scripted
