@@ -250,7 +250,8 @@ class StreamedResponse:
                 self._waiter = waiter = self._connection.loop.create_future()
                 await waiter
         except BaseException:
-            self._connection.close()
+            if not self.complete:  # otherwise, the connection may already serve another request
+                self._connection.close()
             self.error = None  # its traceback refers to this frame: a reference cycle
             raise
         return self

@@ -3,8 +3,10 @@
 import asyncio
 import signal
 
+import psutil
+
 from tests.gateway.kit import Scripted, StartGateway, StartUpstream, rules
-from tests.gateway.talk import OK, Reader, Writer, ask, connect, get
+from tests.gateway.talk import OK, Reader, Writer, ask, connect, get, soon
 
 UNASKED = b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
@@ -55,3 +57,34 @@ async def test_a_short_keep_alive_timeout_causes_a_new_connection(
     await asyncio.sleep(1.3)
     assert (await get(program)).status == 200
     assert scripted.connections == 2
+
+
+async def test_a_client_that_leaves_when_its_response_arrives_disturbs_no_other_request(
+    gateway: StartGateway, upstream: StartUpstream
+) -> None:
+    """The gateway is suspended, so it learns of all three events in one turn of its event loop."""
+    pending: list[Writer] = []
+
+    async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
+        while True:
+            if b"GET /tail/late" in await scripted.take(reader):
+                pending.append(writer)
+            else:
+                writer.write(OK)
+
+    scripted = await upstream(script)
+    program = gateway(rules(scripted.port))
+    process = psutil.Process(program.process.pid)
+    async with connect(program) as client, connect(program) as leaver:
+        client.send(ask())
+        assert (await client.answer()).status == 200
+        leaver.send(ask("GET /tail/late"))
+        await soon(lambda: pending)
+        process.suspend()
+        await soon(lambda: process.status() == psutil.STATUS_STOPPED)
+        client.send(ask("POST /plain", "Content-Length: 0"))
+        leaver.cut()
+        await leaver.writer.wait_closed()
+        pending.pop().write(OK)
+        process.resume()
+        assert (await client.answer()).status == 200
