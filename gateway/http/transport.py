@@ -25,6 +25,9 @@ class BatchingTransport:
 
     It has the methods of asyncio's transports, each of which first sends the delayed bytes. All
     connections of a process share `batch`.
+
+    Attributes:
+        kept: the delayed bytes; they stay if the connection ends before they are sent.
     """
 
     __slots__ = ("_batch", "kept", "own")
@@ -95,9 +98,9 @@ def _send_batch(batch: WriteBatch) -> None:
     transports = batch[:]
     batch.clear()
     for transport in transports:
-        kept, transport.kept = transport.kept, b""
         try:  # inlined for speed: see `BatchingTransport.flush`
-            if kept and not transport.own.is_closing():
+            if transport.kept and not transport.own.is_closing():
+                kept, transport.kept = transport.kept, b""
                 transport.own.write(kept)
         except Exception:  # the other transports still send
             _log.exception("a connection took no bytes")

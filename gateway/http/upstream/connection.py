@@ -518,6 +518,7 @@ class UpstreamConnection:  # mypyc compiles no subclass of asyncio.Protocol
             self._writable = None
 
     def connection_lost(self, exc: Exception | None) -> None:
+        unsent = self._transport is not None and bool(self._transport.kept)
         self._transport = None
         self._lost(self)
         if isinstance(exc, TlsError) and self._state is UpstreamState.FRESH:
@@ -531,7 +532,7 @@ class UpstreamConnection:  # mypyc compiles no subclass of asyncio.Protocol
         elif loss is ConnectionEnd.END or loss is ConnectionEnd.BROKEN:
             self._fail_by(FaultCode.UPSTREAM_PROTOCOL, "it broke off its response")
         elif loss is ConnectionEnd.STALE:
-            self._fail(StaleConnectionError())
+            self._fail(StaleConnectionError(unsent=unsent))
         elif loss is ConnectionEnd.UNREACHABLE:
             what = str(exc) if isinstance(exc, TlsError) else "it closed the connection"
             self._fail_by(FaultCode.UPSTREAM_UNREACHABLE, what)

@@ -113,15 +113,16 @@ class TargetConnections:
         """Return the response as soon as its head has arrived; raises ConnectError or FaultError.
 
         A new connection replaces a kept one that turns out to be closed, or on which the service
-        sent 408 because it stopped waiting, provided that the request may be sent twice.
+        sent 408 because it stopped waiting, provided that the request may be sent twice or was not
+        sent at all (as in Go's net/http).
         """
         began = 0.0 if timeouts.whole == inf else monotonic()
         rested = self._take()
         connection = rested or await self._wait(request.network(), timeouts.connect)
         try:
             response = await connection.send(request, timeouts).arrived()
-        except StaleConnectionError:
-            if not request.repeatable:
+        except StaleConnectionError as stale:
+            if not (request.complete if stale.unsent else request.repeatable):
                 what = "it closed a kept connection"
                 raise failure(FaultCode.UPSTREAM_UNREACHABLE, self._name, what) from None
         else:

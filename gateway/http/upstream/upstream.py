@@ -49,9 +49,17 @@ class UpstreamRequest(Struct, frozen=True):
         return [*self.fields, *((name, value) for name, _, value in map(_parted, lines))]
 
     @property
+    def complete(self) -> bool:
+        """Whether the body is not streamed, so that it can be sent again."""
+        return not isinstance(self.body, AsyncIterator)
+
+    @property
     def repeatable(self) -> bool:
-        """Whether the request may be sent twice: idempotent (RFC 9110, 9.2.2), not streamed."""
-        return self.method in _IDEMPOTENT and not isinstance(self.body, AsyncIterator)
+        """Whether the service may receive the request twice: complete, and idempotent.
+
+        RFC 9110, section 9.2.2, defines idempotent methods.
+        """
+        return self.method in _IDEMPOTENT and self.complete
 
     def permits(self, switch: HeaderFields) -> bool:
         """Return whether a 101 response names the requested protocol (RFC 9110, section 7.8)."""
@@ -64,7 +72,15 @@ class NoRoomError(Exception):
 
 
 class StaleConnectionError(Exception):
-    """The service closed a kept connection before it received the request."""
+    """The service closed a kept connection, most likely before it received the request.
+
+    Attributes:
+        unsent: whether no byte of the request was sent.
+    """
+
+    def __init__(self, *, unsent: bool) -> None:
+        super().__init__()
+        self.unsent = unsent
 
 
 def failure(code: FaultCode, name: str, what: str) -> FaultError:

@@ -36,6 +36,7 @@ class Wire(asyncio.Transport):
         self.written = written
         self.names = names
         self.protocol: Any = None
+        self.closing = False
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         return self.names.get(name, default)
@@ -45,7 +46,7 @@ class Wire(asyncio.Transport):
         self.written(self)
 
     def is_closing(self) -> bool:
-        return False
+        return self.closing
 
     def nothing(self, *_: object, **__: object) -> None:
         """Do nothing."""

@@ -268,6 +268,31 @@ async def test_a_closed_kept_connection_is_replaced_by_a_new_one_if_the_request_
     assert (await again).status == 200
 
 
+async def test_a_request_that_was_not_sent_before_its_kept_connection_closed_is_sent_again() -> (
+    None
+):
+    """The end of the connection arrives before the end of the turn, when requests are sent."""
+    service = Service()
+    first = service.send()
+    await settle()
+    service.open()
+    await settle()
+    service.wires[0].protocol.data_received(OK)
+    await first
+    sent = service.wires[0].data
+    again = service.send(POST)
+    await asyncio.sleep(0)
+    service.wires[0].closing = True
+    await settle()
+    service.wires[0].protocol.connection_lost(None)
+    await settle()
+    service.open()
+    await settle()
+    service.wires[1].protocol.data_received(OK)
+    assert (await again).status == 200
+    assert (service.wires[0].data, b"POST" in service.wires[1].data) == (sent, True)
+
+
 async def test_a_connection_lost_before_its_request_is_sent_is_not_used() -> None:
     service = Service()
     first = service.send()
