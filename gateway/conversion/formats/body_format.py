@@ -14,6 +14,9 @@ NO_TYPE: Final = "none"
 
 # A media type with the structured suffix +json (RFC 6839).
 _JSON = re.compile(rb"[!#$%&'*+\-.^_`|~0-9a-z]+/[!#$%&'*+\-.^_`|~0-9a-z]+\+json\Z")
+# A member of a list: commas inside quoted strings do not separate (RFC 9110, section 5.6.1).
+_MEMBER = re.compile(rb'(?:[^,"]|"(?:[^"\\]|\\.)*+"?)++')
+_VALID = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+/[!#$%&'*+\-.^_`|~0-9A-Za-z]+[ \t]*(?:;|\Z)")
 _SHORT = 256
 _TYPE = b"content-type"
 _DESCRIBING = FieldNames({_TYPE, b"content-encoding"})
@@ -122,14 +125,11 @@ def described(
             found = _DESCRIBING.examine(name)
         if found is not None:
             (types if found == _TYPE else codings).append(value)
-    if len(types) == 1 and types[0]:
-        given = types[0]
+    if types and (given := _last_type(types)):
         kind, encoding = _remembered(given) if len(given) <= _SHORT else _format(given)
         if media_types and (own := _declared(given, media_types)) is not None:
             kind, encoding = own
         return kind, codings, encoding
-    if len(types) > 1:
-        return BodyFormat.OTHER, codings, None
     reading = media_types.get(NO_TYPE)
     return BodyFormat.UNTYPED if reading is None else _READINGS[reading], codings, None
 
@@ -179,7 +179,19 @@ class ElementCount:
 
 def is_in_ranges(fields: Iterable[tuple[bytes, bytes]], ranges: Collection[str]) -> bool:
     types = [value for name, value in fields if name.lower() == _TYPE] if ranges else []
-    return len(types) == 1 and any(each in ranges for each in _ranges(types[0]))
+    return bool(types) and any(each in ranges for each in _ranges(_last_type(types)))
+
+
+def _last_type(values: list[bytes]) -> bytes:
+    """Return the last valid media type in values of Content-Type, which should have only one.
+
+    Recipients read repeated ones in this way (RFC 9110, section 8.3; WHATWG Fetch, "extract a MIME
+    type"). Frameworks and the proxies in front of them sometimes each add the field.
+    """
+    if len(values) == 1 and b"," not in values[0]:
+        return values[0]
+    members = [member.strip(b" \t") for value in values for member in _MEMBER.findall(value)]
+    return next((member for member in reversed(members) if _VALID.match(member)), values[-1])
 
 
 def _ranges(content_type: bytes) -> tuple[str, str]:

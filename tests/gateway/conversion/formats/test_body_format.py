@@ -60,12 +60,26 @@ def test_an_empty_body_with_the_media_type_of_forms_is_a_form_without_fields(
     assert is_empty_form(method, format_of([(b"Content-Type", content_type)])) is expected
 
 
-def test_a_body_without_content_type_is_untyped_and_a_repeated_content_type_is_unsupported() -> (
-    None
-):
-    line = (b"Content-Type", b"application/json")
+def test_a_body_without_content_type_is_untyped() -> None:
     assert format_of([]) is BodyFormat.UNTYPED
-    assert format_of([line, line]) is BodyFormat.OTHER
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([b"application/json", b"application/json; charset=utf-8"], BodyFormat.JSON),
+        ([b"application/json, application/json"], BodyFormat.JSON),
+        ([b"text/csv, application/json"], BodyFormat.JSON),
+        ([b"application/json", b"text/csv"], BodyFormat.OTHER),
+        ([b'text/csv; a="b, application/json"', b'application/json; c="d, e'], BodyFormat.JSON),
+        ([b'application/json; a="b\\", text/csv"'], BodyFormat.JSON),
+        ([b"application/json, , nonsense"], BodyFormat.JSON),
+        ([b"nonsense, none"], BodyFormat.OTHER),
+        ([b"", b""], BodyFormat.UNTYPED),
+    ],
+)
+def test_the_last_valid_content_type_counts(values: list[bytes], expected: BodyFormat) -> None:
+    assert format_of([(b"Content-Type", value) for value in values]) is expected
 
 
 @pytest.mark.parametrize(
