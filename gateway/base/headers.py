@@ -54,7 +54,7 @@ PREFIX_LINE: Final = b"\r\nX-Forwarded-Prefix: "
 """The end of the previous line, followed by the name of the field for the removed path prefix."""
 
 LINK: Final = b"link"
-"""The shared watched name of Location, Content-Location, Link and Set-Cookie."""
+"""The shared watched name of Location, Content-Location, Link, Refresh and Set-Cookie."""
 
 # When the gateway announces the end of a version, it replaces these fields of the service. It
 # appends to Link, which is a list.
@@ -122,7 +122,7 @@ METHOD_OVERRIDES = frozenset({b"x-http-method", b"x-http-method-override", b"x-m
 
 # Fields that `filtered` reports, since they affect the handling of a message.
 _WATCHED = METHOD_OVERRIDES | DIGESTS | {b"connection", b"date", b"expect", b"vary"}
-_LINKS = frozenset({b"content-location", b"link", b"location", b"set-cookie"})
+_LINKS = frozenset({b"content-location", b"link", b"location", b"refresh", b"set-cookie"})
 _DROPPED: Final = b""
 # The maximum number of names in a cache, and the maximum length of each.
 _MOST_NAMES, _LONGEST_NAME = 1024, 64

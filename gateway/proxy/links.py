@@ -1,7 +1,7 @@
 """Maps URLs in responses and requests to the version and host of the receiver.
 
-Location, Content-Location, Link (RFC 8288) and the paths in Set-Cookie (RFC 6265) are mapped in
-every response. URLs in bodies are mapped if a conversion has a `link` change.
+Location, Content-Location, Link (RFC 8288), Refresh and the paths in Set-Cookie (RFC 6265) are
+mapped in every response. URLs in bodies are mapped if a conversion has a `link` change.
 """
 
 import re
@@ -17,7 +17,13 @@ from gateway.http.client.public_origin import public_origin
 from gateway.http.cookie import map_cookie
 from gateway.http.upstream.upstream import failure
 from gateway.proxy.record import Exchange
-from gateway.routing.links import LinkMapper, MappedLink, map_link_field, split_url
+from gateway.routing.links import (
+    LinkMapper,
+    MappedLink,
+    map_link_field,
+    map_refresh,
+    split_url,
+)
 from gateway.routing.options import client_methods, methods_elsewhere
 from gateway.routing.plan import Plan
 from gateway.routing.snapshot import with_port
@@ -27,8 +33,10 @@ _NAMES = {
     b"location": "Location",
     b"content-location": "Content-Location",
     b"link": "Link",
+    b"refresh": "Refresh",
     b"set-cookie": "Set-Cookie",
 }
+_FIELD_MAPPERS = {"Link": map_link_field, "Refresh": map_refresh}
 _ITS_PORT = re.compile(r"(?::[0-9]*)?\Z")
 # Non-empty path segments (RFC 3986, section 3.3), without commas, which separate prefixes.
 _PREFIX = re.compile(r"(?:/[A-Za-z0-9\-._~%!$&'()*+;=:@]+)+\Z")
@@ -55,6 +63,11 @@ def map_response_fields(exchange: Exchange, plan: Plan, fields: HeaderFields) ->
             line = _mapped_line(line, place, mapper, partial(_noting_field, exchange))
         mapped.append(line)
     return mapped
+
+
+def inform(exchange: Exchange, plan: Plan, status: int, fields: HeaderFields) -> None:
+    """Forward an interim response, such as 103; raises FaultError if there are too many links."""
+    exchange.inform(status, map_response_fields(exchange, plan, fields))
 
 
 def map_offline_fields(
@@ -101,8 +114,8 @@ def _mapped_line(
     if place == "Set-Cookie":
         written = map_cookie(value, noting(place, mapper.cookie_path), mapper.keeps_domain)
     else:
-        link = noting(place, mapper.to_client)
-        written = map_link_field(value, link) if place == "Link" else link(value)
+        link, map_field = noting(place, mapper.to_client), _FIELD_MAPPERS.get(place)
+        written = link(value) if map_field is None else map_field(value, link)
     return line if written == value else (line[0], written.encode("latin-1"))
 
 

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from email.utils import formatdate
-from functools import lru_cache
+from functools import lru_cache, partial
 from time import time
 from typing import Final
 
@@ -162,7 +162,7 @@ async def rewrite_request(  # noqa: C901  # one walk in one frame, for speed
         body,
         exchange.length if conversion is None else None,
         upgrade,
-        exchange.inform,
+        partial(links.inform, exchange, plan),
         _gateway_lines(exchange, plan),
         exchange.network,
     )

@@ -86,6 +86,10 @@ _LINK = re.compile(
     r"|\"(?:[^\"\\]|\\.)*+(?:\"|\\?\Z)",
     re.DOTALL,
 )
+# Seconds, then a URL, which may be quoted.
+_REFRESH = re.compile(
+    r"([0-9.]+[ \t]*[;,][ \t]*(?:url[ \t]*=[ \t]*)?[\"']?)([^\"']+)", re.IGNORECASE
+)
 _PORT = re.compile(r":[0-9]*\Z")
 # A query never contains this character, since it begins a fragment.
 _NO_LABEL = "#"
@@ -380,6 +384,12 @@ def _service_link(route: Route, path: str, query: str | None) -> tuple[str, str 
         )
     except ConversionError:
         return None
+
+
+def map_refresh(value: str, link: Callable[[str], str]) -> str:
+    """Map the URL in the value of a Refresh field, such as `5; url=/done` (WHATWG HTML)."""
+    match = _REFRESH.match(value)
+    return value if match is None else f"{match[1]}{link(match[2])}{value[match.end() :]}"
 
 
 def map_link_field(value: str, link: Callable[[str], str]) -> str:

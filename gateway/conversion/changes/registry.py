@@ -46,7 +46,7 @@ PARAMETER_CHANGES: Final = _models(ParameterSection)  # type: ignore[type-abstra
 """The model of every change of query parameters and header fields, by its keyword in gateway.yaml.
 
 Changes of objects, such as `envelope`, do not exist for parameters, which are never objects. `link`
-is not needed, because Location, Content-Location and Link are always converted."""
+is not needed, because Location, Content-Location, Link and Refresh are always converted."""
 
 
 class _Built:
