@@ -214,14 +214,15 @@ class ClientExchange:
         request_id: the client's X-Request-Id if it is safe to log, otherwise a new id.
         began: the arrival time of the head, in monotonic seconds.
         chunked: whether the response body is sent in chunks.
+        continued: whether a 100 response was sent.
         keep_alive: whether another request can follow on the connection.
         status: the status code of the final response; 0 until its head is written.
         bytes_sent: the number of bytes written of the response body, without framing.
     """
 
     __slots__ = (
-        *("authority", "began", "bytes_sent", "chunked", "connection", "content", "has_body"),
-        *("keep_alive", "length", "message", "method", "path", "peer", "request_id"),
+        *("authority", "began", "bytes_sent", "chunked", "connection", "content", "continued"),
+        *("has_body", "keep_alive", "length", "message", "method", "path", "peer", "request_id"),
         *("request_id_given", "status"),
     )
 
@@ -236,7 +237,7 @@ class ClientExchange:
         self.length: int | None = None
         self.authority = ""
         self.keep_alive: bool = not message.should_close
-        self.chunked = False
+        self.chunked = self.continued = False
         self.status = 0
         self.bytes_sent = 0
         self.method: str = message.method
@@ -386,6 +387,7 @@ class ClientExchange:
     def inform(self, status: int, fields: HeaderFields) -> None:
         """Send an interim response (RFC 9110, section 15.2), except to HTTP/1.0 clients."""
         if not self.status and self.message.version > HttpVersion10:
+            self.continued = self.continued or status == 100
             self._write(_head(status, end_to_end(fields, _LENGTH)))
 
     def begin(self, status: int, reason: bytes, fields: HeaderFields, *, sized: bool) -> None:
@@ -467,6 +469,8 @@ class ClientExchange:
 
     def _final(self, status: int, reason: bytes, fields: HeaderFields, body: bytes = b"") -> bytes:
         self.status = status
+        if self.has_body and not self.content.is_eof() and self._withholds_body():
+            self.keep_alive = False
         lines: list[bytes] = []
         if self.chunked:
             lines.append(b"Transfer-Encoding: chunked")
@@ -476,6 +480,14 @@ class ClientExchange:
             lines.append(b"Connection: keep-alive")
         begin = _STATUS_LINES.get((status, reason)) or b"HTTP/1.1 %d %b" % (status, reason)
         return b"\r\n".join([begin, *map(FIELD_LINE, fields), *lines, b"", body])
+
+    def _withholds_body(self) -> bool:
+        """Return whether the client may skip its body, since it has waited for 100 in vain.
+
+        The next bytes may then be the next request instead of the body, so no request may follow
+        (RFC 9110, section 10.1.1). Node.js and Go close such connections as well.
+        """
+        return not self.continued and _EXPECT in self.message.headers
 
     def _write(self, data: bytes) -> None:
         self._transport().write(data)

@@ -180,6 +180,29 @@ async def test_the_service_decides_about_expect_100_continue(
             client.send(b"body")
             answer = await client.answer()
         assert answer.status == (200 if meets else 417)
+        assert answer.all("connection") == ([] if meets else ["close"])
+
+
+async def test_a_connection_closes_if_its_client_may_withhold_a_body(
+    standing: Program, through: StartUpstream
+) -> None:
+    """Without 100, the next bytes may be the next request instead of the body."""
+    await through(OK)
+    for line, length, closes in (
+        ("POST /nowhere", 4, True),
+        ("POST /v9/person", 4, True),
+        ("POST /nowhere", 0, False),
+        ("GET /plain", 0, False),
+    ):
+        async with connect(standing) as client:
+            client.send(ask(line, "Expect: 100-continue", f"Content-Length: {length}"))
+            answer = await client.final()
+            assert answer.all("connection") == (["close"] if closes else [])
+            client.send(ask())
+            if closes:
+                assert await client.rest() == b""
+            else:
+                assert (await client.answer()).status == 200
 
 
 # HTTP/1.0 clients, and bodies that end with the connection.
