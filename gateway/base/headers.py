@@ -261,26 +261,69 @@ def trailer_fields(fields: Iterable[tuple[bytes, bytes]]) -> HeaderFields:
     return [line for line in fields if line[0].lower() not in _FORBIDDEN_IN_TRAILERS]
 
 
-def forwarded_node(address: str) -> bytes:
+def forwarded_node(address: bytes) -> bytes:
     """Return an address as a node of Forwarded: IPv6 in quoted brackets (RFC 7239, section 6)."""
-    return f'"[{address}]"'.encode() if ":" in address else address.encode()
+    if address.count(b":") > 1 and not address.startswith(b"["):
+        address = b"[%b]" % address
+    return address if _TOKEN.match(address) else _quoted(address)
 
 
-def forwarding(peer: str, scheme: str, authority: str, inherited: FieldLines) -> FieldLines:
+# More addresses than in any chain of proxies; a client may send very long fields.
+_MOST_NODES = 64
+# The addresses in Forwarded (RFC 7239, section 4).
+_FOR = re.compile(rb'(?:^|[;,])[ \t]*for=(?:"([^"\\]*)"|([^",; \t]+))', re.IGNORECASE)
+_TOKEN = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+\Z")
+
+
+def _element(node: bytes, scheme: str, authority: str) -> bytes:
+    proto = scheme.encode()
+    return b"for=%b;host=%b;proto=%b" % (forwarded_node(node), _quoted(authority.encode()), proto)
+
+
+def _derived(nodes: bytes, origin: tuple[str, str]) -> bytes:
+    """Return the elements of Forwarded for the addresses in X-Forwarded-For."""
+    if nodes.count(b",") >= _MOST_NODES:
+        return b""
+    first, *others = [node.strip(b" \t") for node in nodes.split(b",")]
+    elements = [b"for=" + forwarded_node(node) for node in others if node]
+    return b", ".join([_element(first, *origin), *elements]) if first else b""
+
+
+def forwarding(
+    peer: str,
+    scheme: str,
+    authority: str,
+    inherited: FieldLines,
+    origin: tuple[str, str] | None = None,
+) -> FieldLines:
     """Return the Forwarded and X-Forwarded-* fields of a request that came from `peer`.
 
-    `inherited` has the fields of the trusted proxy that sent the request, if one did.
+    Services differ in which of the fields they prefer, so all fields name the same client: if the
+    proxy has written only one kind, the other is derived from it (RFC 7239, section 7.4).
+
+    Args:
+        inherited: the fields of the trusted proxy that sent the request, if one did.
+        origin: the scheme and the authority that the client used, according to these fields.
     """
     given: dict[bytes, bytes] = {}
     for name, value in inherited:  # several lines form one list (RFC 9110, section 5.3)
         given[name.lower()] = _appended(given.get(name.lower()), value)
-    host, proto = authority.encode(), scheme.encode()
-    element = b"for=%b;host=%b;proto=%b" % (forwarded_node(peer), _quoted(host), proto)
+    own, sender = (scheme, authority), peer.encode()
+    nodes, forwarded = given.get(b"x-forwarded-for"), given.get(b"forwarded")
+    host, proto = given.get(b"x-forwarded-host"), given.get(b"x-forwarded-proto")
+    if origin is None:
+        pass
+    elif not forwarded:
+        forwarded = _derived(nodes or b"", origin)
+        own = own if forwarded else origin
+    elif not (nodes or host or proto) and forwarded.count(b",") < _MOST_NODES:
+        nodes = b", ".join(quoted or plain for quoted, plain in _FOR.findall(forwarded))
+        proto, host = (each.encode() for each in origin)
     return (
-        (b"Forwarded", _appended(given.get(b"forwarded"), element)),
-        (b"X-Forwarded-For", _appended(given.get(b"x-forwarded-for"), peer.encode())),
-        (b"X-Forwarded-Host", given.get(b"x-forwarded-host") or host),
-        (b"X-Forwarded-Proto", given.get(b"x-forwarded-proto") or proto),
+        (b"Forwarded", _appended(forwarded, _element(sender, *own))),
+        (b"X-Forwarded-For", _appended(nodes, sender)),
+        (b"X-Forwarded-Host", host or authority.encode()),
+        (b"X-Forwarded-Proto", proto or scheme.encode()),
         *(line for line in inherited if line[0].lower() not in _CLIENT_FIELDS),
     )
 

@@ -39,6 +39,7 @@ from gateway.conversion.parameter_change import (
     write_query,
 )
 from gateway.http.client.message import bodiless
+from gateway.http.client.public_origin import public_origin
 from gateway.http.content_coding import CODINGS, LONGEST_ACCEPT_ENCODING, accepted_coding
 from gateway.http.upstream.connection import (
     forwarding_lines,
@@ -206,9 +207,10 @@ def _gateway_lines(exchange: Exchange, plan: Plan) -> tuple[bytes, bytes]:
         own += route.prefix_line or links.prefix_line(exchange, plan)
     is_1_1 = exchange.message.version == HttpVersion11
     via = _VIA[1] if is_1_1 else b"1.0 " + headers.PSEUDONYM
-    lines = forwarding_lines if inherited else known_forwarding_lines
-    scheme = exchange.connection.scheme
-    return lines(exchange.peer, scheme, exchange.authority, via, inherited), own
+    sender = exchange.peer, exchange.connection.scheme, exchange.authority
+    if not inherited:
+        return known_forwarding_lines(*sender, via, ()), own
+    return forwarding_lines(*sender, via, inherited, public_origin(exchange)), own
 
 
 async def rewrite_response(  # noqa: C901  # one walk in one frame, for speed

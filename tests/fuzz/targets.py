@@ -151,11 +151,12 @@ def pass_fields(data: bytes) -> None:
     assert varied[: len(kept)] == kept
     assert headers.with_vary(varied, ("X-API-VERSION", "Accept")) == varied
     inherited = tuple(line for line in fields if line[0].lower() in headers.FORWARDING)
-    said = headers.forwarding("::1", "http", "api.test:80", inherited)
-    for name in (b"Forwarded", b"X-Forwarded-For", b"X-Forwarded-Host", b"X-Forwarded-Proto"):
-        (value,) = (value for key, value in said if key.lower() == name.lower())
-        assert value
-    assert dict(said)[b"X-Forwarded-For"].endswith(b"::1")
+    for origin in (None, ("https", "shop.test")):
+        said = headers.forwarding("::1", "http", "api.test:80", inherited, origin)
+        for name in (b"Forwarded", b"X-Forwarded-For", b"X-Forwarded-Host", b"X-Forwarded-Proto"):
+            (value,) = (value for key, value in said if key.lower() == name.lower())
+            assert value
+        assert dict(said)[b"X-Forwarded-For"].endswith(b"::1")
     names = [line[0] for line in kept]
     headers.retype(kept, "application/vnd.t-v1+json")
     assert [line[0] for line in kept] == names

@@ -157,10 +157,15 @@ def write_request(
 
 
 def forwarding_lines(
-    peer: str, scheme: str, authority: str, via: bytes, inherited: FieldLines
+    peer: str,
+    scheme: str,
+    authority: str,
+    via: bytes,
+    inherited: FieldLines,
+    origin: tuple[str, str] | None = None,
 ) -> bytes:
     """Return the forwarding fields and Via as joined lines, without the final line end."""
-    fields = *forwarding(peer, scheme, authority, inherited), (b"Via", via)
+    fields = *forwarding(peer, scheme, authority, inherited, origin), (b"Via", via)
     return b"\r\n".join(map(FIELD_LINE, fields))
 
 

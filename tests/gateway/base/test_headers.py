@@ -160,9 +160,18 @@ class TestForwarding:
 
     @pytest.mark.parametrize(
         ("address", "node"),
-        [("192.0.2.1", b"192.0.2.1"), ("::1", b'"[::1]"'), ("2001:db8::7", b'"[2001:db8::7]"')],
+        [
+            (b"192.0.2.1", b"192.0.2.1"),
+            (b"::1", b'"[::1]"'),
+            (b"2001:db8::7", b'"[2001:db8::7]"'),
+            (b"::ffff:192.0.2.1", b'"[::ffff:192.0.2.1]"'),
+            (b"[::1]:80", b'"[::1]:80"'),
+            (b"192.0.2.1:80", b'"192.0.2.1:80"'),
+            (b"unknown", b"unknown"),
+            (b'a";b', b'"a\\";b"'),
+        ],
     )
-    def test_an_ipv6_node_is_in_brackets_and_quotes(self, address: str, node: bytes) -> None:
+    def test_a_node_that_is_no_token_is_quoted(self, address: bytes, node: bytes) -> None:
         assert forwarded_node(address) == node
 
     def test_an_untrusted_peer_is_the_client(self) -> None:
@@ -202,6 +211,38 @@ class TestForwarding:
                 b'for=203.0.113.7;proto=https, for=10.0.0.1;host="gateway:8080";proto=http',
             ),
             (b"X-Forwarded-For", b"203.0.113.7, 10.0.0.1"),
+            (b"X-Forwarded-Host", b"shop.example"),
+            (b"X-Forwarded-Proto", b"https"),
+        )
+
+    def test_forwarded_is_derived_from_the_other_fields_of_a_trusted_proxy(self) -> None:
+        """Spring and Rack prefer Forwarded, which would otherwise name the proxy and its scheme."""
+        origin, own = ("https", "shop.example"), b'for=10.0.0.1;host="g";proto=http'
+        for fields, derived in (
+            ((), b'for=10.0.0.1;host="shop.example";proto=https'),
+            (("X-Forwarded-For: ::7",), b'for="[::7]";host="shop.example";proto=https, ' + own),
+            (
+                ("X-Forwarded-For: 192.0.2.1, , unknown", "X-Forwarded-For: 192.0.2.2:5"),
+                b'for=192.0.2.1;host="shop.example";proto=https, for=unknown,'
+                b' for="192.0.2.2:5", ' + own,
+            ),
+            (
+                ("X-Forwarded-For: " + "192.0.2.1," * 64,),
+                b'for=10.0.0.1;host="shop.example";proto=https',
+            ),
+        ):
+            inherited = tuple(lines(*fields, "X-Forwarded-Proto: https"))
+            said = dict(forwarding("10.0.0.1", "http", "g", inherited, origin))
+            assert said[b"Forwarded"] == derived
+            assert said[b"X-Forwarded-Proto"] == b"https"
+
+    def test_the_other_fields_are_derived_from_forwarded_of_a_trusted_proxy(self) -> None:
+        chain = 'for="[::7]:80";proto=https;host=shop.example, For=192.0.2.1'
+        inherited = tuple(lines(f"Forwarded: {chain}"))
+        said = forwarding("10.0.0.1", "http", "g", inherited, ("https", "shop.example"))
+        assert said == (
+            (b"Forwarded", chain.encode() + b', for=10.0.0.1;host="g";proto=http'),
+            (b"X-Forwarded-For", b"[::7]:80, 192.0.2.1, 10.0.0.1"),
             (b"X-Forwarded-Host", b"shop.example"),
             (b"X-Forwarded-Proto", b"https"),
         )

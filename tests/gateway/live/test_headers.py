@@ -274,6 +274,21 @@ class TestForwarded:
         assert asked.one("X-Forwarded-Host") == b"public.test"
         assert asked.one("X-Forwarded-Proto") == b"https"
 
+    def test_both_kinds_of_fields_name_the_client_of_a_trusted_proxy(self, house: House) -> None:
+        """Even if the proxy sets only one kind, as nginx and Envoy do."""
+        public = 'host="shop.test:8443";proto=https'
+        set_by_nginx = ["X-Forwarded-For: 10.9.9.9", "X-Forwarded-Proto: https"]
+        set_by_nginx += ["X-Forwarded-Host: shop.test", "X-Forwarded-Port: 8443"]
+        for lines in (set_by_nginx, [f"Forwarded: for=10.9.9.9;{public}"]):
+            ask(house.gateway, "GET", "/plain", *lines, source=TRUSTED)
+            asked = house.service.last
+            assert asked.one("Forwarded") == (
+                f'for=10.9.9.9;{public}, for=127.0.0.2;host="api.test";proto=http'.encode()
+            )
+            assert asked.one("X-Forwarded-For") == b"10.9.9.9, 127.0.0.2"
+            assert asked.one("X-Forwarded-Host").partition(b":")[0] == b"shop.test"
+            assert asked.one("X-Forwarded-Proto") == b"https"
+
     def test_several_forwarding_lines_of_a_trusted_proxy_are_joined(self, house: House) -> None:
         lines = ["X-Forwarded-For: 10.9.9.9", "X-Forwarded-For: 10.8.8.8"]
         lines += ["Forwarded: for=10.9.9.9", "forwarded: for=10.8.8.8"]
