@@ -103,8 +103,10 @@ def is_identity_field(name: bytes) -> bool:
 # Request fields that the gateway writes itself, so it never forwards the client's.
 GATEWAY_FIELDS = frozenset({b"content-length", b"host", b"x-request-id", b"x-shadow"}) | FORWARDING
 
-# Response fields that the gateway writes itself.
-REPLACED = frozenset({b"x-request-id"})
+# Fields removed from responses of services. The gateway writes X-Request-Id itself. Alt-Svc names a
+# port of the service (RFC 7838), at which clients would bypass the gateway; Caddy and YARP remove
+# it as well.
+REPLACED = frozenset({b"alt-svc", b"x-request-id"})
 
 # The maximum length of a cached Content-Type; services send few different values.
 _SHORT = 256

@@ -66,6 +66,7 @@ HOP_BY_HOP: list[str | bytes] = [
     "X-Kept: e",
 ]
 OF_ONE_HOP = {
+    b"alt-svc",
     b"connection",
     b"x-named",
     b"x-also-named",
@@ -371,7 +372,7 @@ class TestResponse:
 
     @pytest.mark.parametrize("target", ["/plain", "/down/v1", "/native/accept"])
     def test_hop_by_hop_response_fields_are_not_forwarded(self, house: House, target: str) -> None:
-        lines = [*HOP_BY_HOP, "Proxy-Authenticate: Basic"]
+        lines = [*HOP_BY_HOP, "Proxy-Authenticate: Basic", 'Alt-Svc: h3=":8443"']
         house.service.answer = answer(b"{}", *lines)
         got = get(house.gateway, target, "Accept: application/vnd.t-v1+json")
         assert got.status == 200
