@@ -117,8 +117,9 @@ class TargetConnections:
         sent at all (as in Go's net/http).
         """
         began = 0.0 if timeouts.whole == inf else monotonic()
-        rested = self._take()
-        connection = rested or await self._wait(request.network(), timeouts.connect)
+        streamed = not request.complete  # it cannot be sent again
+        rested = self._take(look=streamed)
+        connection = rested or await self._wait(request.network(), timeouts.connect, look=streamed)
         try:
             response = await connection.send(request, timeouts).arrived()
         except StaleConnectionError as stale:
@@ -159,20 +160,20 @@ class TargetConnections:
         while (place := self._waiting.pop()) is not None:
             place.set_exception(AddressLeftError(_LEFT, f"{self._name}: the address is not used"))
 
-    def _take(self) -> UpstreamConnection | None:
+    def _take(self, *, look: bool) -> UpstreamConnection | None:
         while self._free:
             connection, _ = self._free.popitem()
-            if connection.is_usable():
+            if connection.is_usable(look=look):
                 return connection
         return None
 
-    async def _wait(self, network: str, seconds: float) -> UpstreamConnection:
+    async def _wait(self, network: str, seconds: float, *, look: bool) -> UpstreamConnection:
         """Return the next idle or new connection, possibly one opened for another request."""
         try:
             async with asyncio.timeout(seconds):
                 while True:
                     connection = await self._next(network, seconds)
-                    if connection.is_usable():
+                    if connection.is_usable(look=look):
                         return connection
                     if connection.refusal:  # another connection would be refused as well
                         raise self._error(FaultCode.UPSTREAM_UNREACHABLE, connection.refusal)

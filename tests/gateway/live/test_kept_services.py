@@ -4,6 +4,7 @@ import asyncio
 import signal
 
 import psutil
+import pytest
 
 from tests.gateway.kit import Scripted, StartGateway, StartUpstream, rules
 from tests.gateway.talk import OK, Reader, Writer, ask, connect, get, soon
@@ -57,6 +58,39 @@ async def test_a_short_keep_alive_timeout_causes_a_new_connection(
     await asyncio.sleep(1.3)
     assert (await get(program)).status == 200
     assert scripted.connections == 2
+
+
+@pytest.mark.parametrize("size", [4, 100_000], ids=["a small body", "a streamed body"])
+async def test_no_write_fails_on_a_connection_that_closes_after_its_response(
+    gateway: StartGateway, upstream: StartUpstream, size: int
+) -> None:
+    """The gateway is suspended, so the response, its end and the write arrive at the same time."""
+    pending: list[Writer] = []
+
+    async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
+        while b"GET /tail/late" not in await scripted.take(reader):
+            writer.write(OK)
+        pending.append(writer)
+        await reader.read()
+
+    scripted = await upstream(script)
+    program = gateway(rules(scripted.port))
+    process = psutil.Process(program.process.pid)
+    async with connect(program) as writing, connect(program) as reading:
+        writing.send(ask())
+        assert (await writing.answer()).status == 200
+        reading.send(ask("GET /tail/late"))
+        (last,) = await soon(lambda: pending)
+        process.suspend()
+        await soon(lambda: process.status() == psutil.STATUS_STOPPED)
+        writing.send(ask("POST /plain", f"Content-Length: {size}", body=b"body"))
+        last.write(OK)
+        last.close()
+        await last.wait_closed()
+        process.resume()
+        assert (await reading.answer()).status == 200
+        writing.send(bytes(size - 4))
+        assert (await writing.answer()).status == 200
 
 
 async def test_a_client_that_leaves_when_its_response_arrives_disturbs_no_other_request(

@@ -1,6 +1,7 @@
 """One connection to a service, in cases whose timing is too fine for tests over sockets."""
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Iterable
 from itertools import pairwise
 from typing import Any
@@ -25,6 +26,10 @@ class Wire(asyncio.Transport):
         self.sent = b""
         self.flow: list[str] = []
         self.gone = asyncio.Event()
+        self.socket: socket.socket | None = None
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return self.socket if name == "socket" else default
 
     def write(self, data: Any) -> None:
         self.sent += data
@@ -241,6 +246,20 @@ async def test_an_idle_connection_is_closed_after_its_idle_time() -> None:
     async with asyncio.timeout(10):
         await kept.wire.gone.wait()
     assert not kept.connection.is_usable()
+
+
+async def test_unread_bytes_make_a_kept_connection_unusable_but_not_a_fresh_one() -> None:
+    """On a fresh connection, they may be the tickets of TLS 1.3."""
+    kept = Kept()
+    own, service = socket.socketpair()
+    with own, service:
+        kept.wire.socket = own
+        service.send(b"x")
+        assert kept.connection.is_usable(look=True)
+        await whole(await kept.ask([OK]))
+        assert not kept.connection.is_usable(look=True)
+        own.recv(1)
+        assert kept.connection.is_usable(look=True)
 
 
 async def test_a_response_before_the_end_of_its_request_closes_the_connection() -> None:
