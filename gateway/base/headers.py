@@ -38,6 +38,9 @@ SELECTION_FIELDS = frozenset(
     b" want-repr-digest".split()
 )
 
+RANGES = frozenset({b"accept-ranges", b"content-range", b"if-range", b"range"})
+"""Fields about ranges of bytes or of another unit, such as the items of a list."""
+
 # Fields that are forbidden in trailers: framing, routing, request conditions, credentials, the
 # format of the body (RFC 9110, section 6.5.1).
 _FORBIDDEN_IN_TRAILERS = (
@@ -257,6 +260,30 @@ def accepts_trailers(values: Iterable[str]) -> bool:
         for value in values
         for member in value.split(",")
     )
+
+
+# `none` is a value of Accept-Ranges.
+_OF_BYTES = re.compile(rb"[ \t]*(?:bytes\b|none\b|\Z)", re.IGNORECASE)
+
+
+def without_byte_ranges(fields: HeaderFields) -> HeaderFields:
+    """Return the fields without ranges of bytes, which do not apply to a converted body.
+
+    Ranges of another unit stay, such as those of items for pages of a list (RFC 9110, section
+    14.1).
+    """
+    kept = [
+        line for line in fields if line[0].lower() not in RANGES or not _OF_BYTES.match(line[1])
+    ]
+    if any(line[0].lower() == b"range" for line in kept):
+        return kept
+    return [line for line in kept if line[0].lower() != b"if-range"]
+
+
+def is_byte_part(fields: HeaderFields) -> bool:
+    """Return whether a 206 response contains a range of bytes."""
+    ranges = [value for name, value in fields if name.lower() == b"content-range"]
+    return not ranges or any(map(_OF_BYTES.match, ranges))
 
 
 def trailer_fields(fields: Iterable[tuple[bytes, bytes]]) -> HeaderFields:

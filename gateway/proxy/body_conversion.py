@@ -9,7 +9,7 @@ from io import BytesIO
 from itertools import chain
 
 from gateway.base.errors import Fault, FaultCode, FaultError, conversion_failed, unconvertible
-from gateway.base.headers import HeaderFields, end_to_end
+from gateway.base.headers import HeaderFields, end_to_end, is_byte_part
 from gateway.conversion.chain import BodyConversion
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.formats import json_body, placeholders
@@ -231,7 +231,7 @@ def _kind_of(
     maybe, unfit = body_format in MAYBE_JSON, ""
     if body_format is BodyFormat.OTHER:
         return None
-    if response.status == 206:
+    if response.status == 206 and is_byte_part(response.fields):
         if maybe:
             return None
         unfit = "a part of a representation cannot be converted"

@@ -72,7 +72,6 @@ _WEBSOCKET: Final = (
 _ETAG = frozenset({b"etag"})
 _OUTCOME = frozenset({b"etag", b"location"})
 _PREFIX = b"x-forwarded-prefix"
-_RANGE = frozenset({b"content-range"})
 _ETAG_LENGTH = len(b"etag")
 # Clients cannot request a part of a converted body (RFC 9110, section 14.3).
 _NO_RANGES = (b"Accept-Ranges", b"none")
@@ -121,6 +120,8 @@ async def rewrite_request(  # noqa: C901  # one walk in one frame, for speed
         exchange.check_fields(watched)
         if route.tag_key is not None and not CONDITIONS.isdisjoint(watched):
             fields = service_conditions(route.tag_key, fields)
+        if converts and not headers.RANGES.isdisjoint(watched):
+            fields = headers.without_byte_ranges(fields)
         if exchange.has_body and not streamed and b"expect" in watched:  # the body is complete
             fields = headers.end_to_end(fields, _EXPECT)
     if converting is not None:
@@ -233,6 +234,8 @@ async def rewrite_response(  # noqa: C901  # one walk in one frame, for speed
         conversion, represented, declared, tag_key = found
         actions = _response_filter(route.overrules, represented is not None, tag_key is not None)
     fields, watched = filtered(response.fields, actions)
+    if represented is not None and not headers.RANGES.isdisjoint(watched):
+        fields = headers.without_byte_ranges(fields)
     kept = fields
     if converting is not None:
         bare = method == "HEAD" or status in (204, 304)  # `bodiless` without a call
@@ -272,7 +275,7 @@ async def rewrite_response(  # noqa: C901  # one walk in one frame, for speed
         if tag_key is not None and b"etag" in watched:
             weak = declared is not None and declared.varies
             fields = _tagged(exchange, tag_key, fields, status, weak=weak)
-        if conversion is not None and method in SAFE:
+        if conversion is not None and method in SAFE and not _has_ranges(fields, watched):
             fields.append(_NO_RANGES)
         # A 304 has the same Vary as the corresponding 200 (RFC 9110, section 15.4.5), whose media
         # type is unknown here. An empty body is the same in every coding.
@@ -422,20 +425,31 @@ def _request_filter(
 ) -> FieldNames:
     drop |= withheld or frozenset()
     # Drop header fields that select a coding or a range of the unconverted response.
-    drop |= headers.SELECTION_FIELDS if converted else frozenset()
-    return watching_filter(drop, CONDITIONS if tags else frozenset())
+    watch = CONDITIONS if tags else frozenset[bytes]()
+    if converted:
+        drop |= headers.SELECTION_FIELDS - headers.RANGES
+        watch |= headers.SELECTION_FIELDS & headers.RANGES
+    return watching_filter(drop, watch)
 
 
 @lru_cache(maxsize=256)
 def _response_filter(overruled: frozenset[bytes], converted: bool, tagged: bool) -> FieldNames:
-    dropped = overruled | headers.REPLACED
+    dropped, watch = overruled | headers.REPLACED, _OF_UNALTERED
     if converted:
-        dropped |= (headers.BYTE_FIELDS - _OF_UNALTERED) | _RANGE
+        dropped |= headers.BYTE_FIELDS - _OF_UNALTERED - headers.RANGES
+        watch |= headers.RANGES
         # Without a key, the entity tag is valid only for the unconverted bytes (RFC 9110, section
         # 8.8.3).
         if not tagged:
             dropped |= _ETAG
-    return watching_filter(dropped, _OF_UNALTERED | (_ETAG if tagged else frozenset()))
+    return watching_filter(dropped, watch | (_ETAG if tagged else frozenset()))
+
+
+def _has_ranges(fields: HeaderFields, watched: Sequence[bytes]) -> bool:
+    """Return whether the service supports ranges of a unit that the conversion keeps."""
+    return not headers.RANGES.isdisjoint(watched) and any(
+        name.lower() in headers.RANGES for name, _ in fields
+    )
 
 
 def _tagged(

@@ -93,6 +93,18 @@ class TestEndToEnd:
     def test_fields_about_the_bytes_are_dropped(self, name: str) -> None:
         assert end_to_end(lines(f"{name}: x", "A: 1"), headers.BYTE_FIELDS) == lines("A: 1")
 
+    def test_only_ranges_of_bytes_are_dropped_with_their_condition(self) -> None:
+        for fields, kept in (
+            (("Range: bytes=0-1", 'If-Range: "a"', "A: 1"), ("A: 1",)),
+            (('If-Range: "a"',), ()),
+            (("Range: items=0-1", 'If-Range: "a"'), ("Range: items=0-1", 'If-Range: "a"')),
+            (("RANGE: 0-9", "Range:  BYTES=1-"), ("RANGE: 0-9",)),
+            (("Range: bytesize=1",), ("Range: bytesize=1",)),
+            (("Content-Range: bytes */9", "Accept-Ranges: none"), ()),
+            (("Content-Range: posts 0-24/319",), ("Content-Range: posts 0-24/319",)),
+        ):
+            assert headers.without_byte_ranges(lines(*fields)) == lines(*kept)
+
 
 names = st.sampled_from([b"A", b"b", b"Connection", b"connection", b"TE", b"Host", b"Close"])
 values = st.sampled_from([b"a", b"A, b", b"close", b"host ,", b"", b"connection, te"])

@@ -22,6 +22,7 @@ class Case:
     Attributes:
         target: after `GET`, or after the method.
         sent: what the service gets in place of the target and of the body.
+        asked: a field that the service gets with exactly this value.
         got: the client's body.
         field: a field that the client gets with exactly this value; None if it must be missing.
     """
@@ -31,6 +32,7 @@ class Case:
     body: bytes | None = None
     reply: bytes = answer(NEW)
     sent: tuple[str, bytes] | None = None
+    asked: tuple[str, bytes] | None = None
     got: bytes | None = None
     field: tuple[str, bytes | None] | None = None
 
@@ -116,6 +118,25 @@ CASES = {
     "a response to HEAD keeps the length of GET (Spring Cloud Gateway)": Case(
         "HEAD /tail/x", reply=answer(NEW)[: -len(NEW)], field=("Content-Length", b"43")
     ),
+    "a page of a list keeps its range of items (react-admin)": Case(
+        "/down/v1",
+        ("Range: items=0-1",),
+        reply=answer(b"[%b]" % NEW, "Content-Range: items 0-1/319"),
+        asked=("Range", b"items=0-1"),
+        got=b"[%b]" % OLD,
+        field=("Content-Range", b"items 0-1/319"),
+    ),
+    "a 206 with a range of items is converted (PostgREST)": Case(
+        "/down/v1",
+        ("Range-Unit: items", "Range: 0-1"),
+        reply=answer(
+            b"[%b]" % NEW,
+            "Content-Range: 0-1/*",
+            status="206 Partial Content",
+        ),
+        got=b"[%b]" % OLD,
+        field=("Accept-Ranges", None),
+    ),
     "an alternative service is not passed on (Caddy)": Case(
         "/tail/x", reply=answer(NEW, 'Alt-Svc: h3=":8443"'), field=("Alt-Svc", None)
     ),
@@ -151,11 +172,14 @@ def test_a_message_that_another_gateway_altered_arrives_right(house: House, case
         path, body = case.sent
         assert asked.line == f"{method or 'GET'} {path} HTTP/1.1".encode()
         assert asked.body == body
+    if case.asked is not None:
+        name, value = case.asked
+        assert asked.one(name) == value
     if case.got is not None:
         assert got.body == case.got
     if case.field is not None:
-        name, value = case.field
-        assert got.all(name) == ([] if value is None else [value])
+        name, expected = case.field
+        assert got.all(name) == ([] if expected is None else [expected])
 
 
 def test_links_in_early_hints_lead_to_the_clients_version(house: House) -> None:
