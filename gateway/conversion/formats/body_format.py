@@ -12,8 +12,8 @@ from gateway.conversion.formats.text_encoding import TextEncoding, declared
 NO_TYPE: Final = "none"
 """The placeholder for a missing Content-Type in a list of media types."""
 
-# A media type with the structured suffix +json (RFC 6839).
-_JSON = re.compile(rb"[!#$%&'*+\-.^_`|~0-9a-z]+/[!#$%&'*+\-.^_`|~0-9a-z]+\+json\Z")
+# A media type with a structured suffix: +json (RFC 6839) or +json-seq (RFC 8091).
+_SUFFIX = re.compile(rb"[!#$%&'*+\-.^_`|~0-9a-z]+/[!#$%&'*+\-.^_`|~0-9a-z]+\+(json|json-seq)\Z")
 # A member of a list: commas inside quoted strings do not separate (RFC 9110, section 5.6.1).
 _MEMBER = re.compile(rb'(?:[^,"]|"(?:[^"\\]|\\.)*+"?)++')
 _VALID = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+/[!#$%&'*+\-.^_`|~0-9A-Za-z]+[ \t]*(?:;|\Z)")
@@ -214,7 +214,8 @@ def _format(content_type: bytes) -> _Text:
     essence = content_type.partition(b";")[0].strip(b" \t").lower()
     found = _TYPES.get(essence)
     if found is None:
-        found = BodyFormat.JSON if _JSON.match(essence) else BodyFormat.OTHER
+        suffix = _SUFFIX.match(essence)
+        found = BodyFormat.OTHER if suffix is None else _TYPES[b"application/" + suffix[1]]
     return _in_charset(found, _charsets(content_type))
 
 

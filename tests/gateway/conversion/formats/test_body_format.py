@@ -33,6 +33,7 @@ from gateway.conversion.formats.body_format import (
         (b"application/x-www-form-urlencoded", BodyFormat.FORM),
         (b"application/x-ndjson", BodyFormat.JSON_LINES),
         (b"application/jsonl; charset=utf-8", BodyFormat.JSON_LINES),
+        (b"application/geo+json-seq", BodyFormat.JSON_SEQUENCE),
         (b"text/event-stream", BodyFormat.EVENT_STREAM),
         (b"text/csv", BodyFormat.OTHER),
         (b"application/x-ndjson; charset=utf-16", BodyFormat.JSON_LINES),
