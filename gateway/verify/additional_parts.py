@@ -14,18 +14,19 @@ import msgspec
 
 from gateway.conversion.additional import (
     CLOSED,
+    Additional,
     DocumentShapes,
     LoadedDocument,
     OperationShapes,
 )
 from gateway.conversion.chain import BodyConversion, Conversion, compose
 from gateway.conversion.conversion_error import ConversionError
-from gateway.conversion.field_path import Tokens, pointer
+from gateway.conversion.field_path import Tokens, pointer, spell
 from gateway.conversion.formats import json_body
 from gateway.conversion.formats.json_patch import nulls
 from gateway.conversion.media_filter import JSON_MEDIA
 from gateway.conversion.parameter_change import LINK, QUERY, parse_query
-from gateway.conversion.version_step import VersionLink
+from gateway.conversion.version_step import VersionLink, is_success
 from gateway.routing.snapshot import Api
 from gateway.verify.claims import places
 from gateway.verify.documented_versions import loaded_document, located_operations, service_path
@@ -65,35 +66,118 @@ def additional_parts(
 
     A part is left out if `additional` of a conversion decides about it.
     """
-    ladder, about = tuple(api.versions.values()), (api.name, client[0], service[0])
-    up = compose(ladder, api.links, client[0], service[0]).of_request(JSON_MEDIA)
-    down = compose(ladder, api.links, service[0], client[0]).of_request(JSON_MEDIA)
-    known = {
-        version: loaded_document(api, version, shapes) for version, shapes in (client, service)
-    }
+    both, about = _Documents.of(api, client, service), (api.name, client[0], service[0])
+    up, down, newer = both.up, both.down, both.newer
     allowed = next((link.allow_loss for link in up.links if link.allow_loss), "")
-    walk, reached = _Walk(known[client[0]], known[service[0]]), set[int]()
-    for ours, path in _at_endpoints(api, *client):
-        ways = up.at(path), down.at(path)
-        found = find_operation(ours, *ways)
-        method, target = ours.operation.method, _target(api, service[0], path, ours)
-        if found is not None:
-            ways, method, target = (found.request, found.response), found.method, found.path
-        theirs = known[service[0]].find(method, target)
-        mine = known[client[0]].find(ours.operation.method, _target(api, client[0], path, ours))
-        if theirs is not None and mine is not None and id(theirs) not in reached:
+    walk, reached = _Walk(both.older, newer), set[int]()
+    for pair in both.pairs(client[1]):
+        theirs = pair.theirs
+        if id(theirs) not in reached:
             reached.add(id(theirs))
-            for part, names in walk.operation(mine, theirs, *ways):
+            for part, names in walk.operation(pair):
                 name = f"{theirs.method} {theirs.path}"
                 yield AdditionalParts(*about, name, part, tuple(names), allowed)
     for one, path in _at_endpoints(api, *service):
         method = one.operation.method
-        theirs = known[service[0]].find(method, _target(api, service[0], path, one))
+        target = newer.find(method, _target(api, service[0], path, one))
         declared = find_operation(one, up.at(path), down.at(path))
         decided = _decides(up.at(path), client[0], method, None)
-        if theirs is not None and id(theirs) not in reached and not (declared or decided):
-            reached.add(id(theirs))
+        if target is not None and id(target) not in reached and not (declared or decided):
+            reached.add(id(target))
             yield AdditionalParts(*about, one.name, allowed=allowed)
+
+
+class HiddenFields(NamedTuple):
+    """Fields that `additional` removes from a document that a client reads and writes back.
+
+    Attributes:
+        endpoint: The path of the endpoint.
+        operation: The path of the write in the newer version.
+        method: The method of the write in the older version.
+        names: The fields of the newer version that the write deletes.
+    """
+
+    endpoint: str
+    operation: str
+    method: str
+    names: tuple[str, ...]
+
+
+def hidden_fields(
+    api: Api, client: tuple[Version, DocumentShapes], service: tuple[Version, DocumentShapes]
+) -> Iterator[HiddenFields]:
+    """Yield the fields that a PUT or PATCH deletes because `additional` hides them from clients.
+
+    A PATCH keeps the fields that it does not contain, but replaces whole arrays (RFC 7396).
+    """
+    both = _Documents.of(api, client, service)
+    resources: dict[tuple[str, str], dict[str, _Pair]] = {}
+    for pair in both.pairs(client[1]):
+        resources.setdefault((pair.endpoint, pair.ours.path), {})[pair.ours.method] = pair
+    for pairs in resources.values():
+        reading = pairs.get("GET")
+        hidden = () if reading is None else [*_Walk(both.older, both.newer).hidden(reading)]
+        for method in ("PUT", "PATCH") if hidden else ():
+            if method in pairs and (body := pairs[method].theirs).request >= 0:
+                names = dict.fromkeys(
+                    _spelt(place)
+                    for place in hidden
+                    if (body.method != "PATCH" or 0 in place)
+                    and _shape_at(both.newer, body.request, place) != CLOSED
+                )
+                if names:
+                    yield HiddenFields(pairs[method].endpoint, body.path, method, tuple(names))
+
+
+class _Pair(NamedTuple):
+    """An operation in both versions, and its conversions at one endpoint."""
+
+    endpoint: str
+    ours: OperationShapes
+    theirs: OperationShapes
+    asking: Conversion
+    answering: Conversion
+
+
+class _Documents(NamedTuple):
+    """The documents of two versions, and the conversions between them."""
+
+    api: Api
+    older: LoadedDocument
+    newer: LoadedDocument
+    up: Conversion
+    down: Conversion
+
+    @classmethod
+    def of(
+        cls,
+        api: Api,
+        client: tuple[Version, DocumentShapes],
+        service: tuple[Version, DocumentShapes],
+    ) -> "_Documents":
+        ladder = tuple(api.versions.values())
+        return cls(
+            api,
+            loaded_document(api, *client),
+            loaded_document(api, *service),
+            compose(ladder, api.links, client[0], service[0]).of_request(JSON_MEDIA),
+            compose(ladder, api.links, service[0], client[0]).of_request(JSON_MEDIA),
+        )
+
+    def pairs(self, shapes: DocumentShapes) -> Iterator[_Pair]:
+        """Yield the operations of the older version, whose shapes are given, in both versions."""
+        older, newer = self.older.version, self.newer.version
+        for one, path in _at_endpoints(self.api, older, shapes):
+            ways = self.up.at(path), self.down.at(path)
+            found = find_operation(one, *ways)
+            method, target = one.operation.method, _target(self.api, newer, path, one)
+            if found is not None:
+                ways, method, target = (found.request, found.response), found.method, found.path
+            theirs = self.newer.find(method, target)
+            own = _target(self.api, older, path, one)
+            ours = self.older.find(one.operation.method, own)
+            if theirs is not None and ours is not None:
+                yield _Pair(path, ours, theirs, *ways)
 
 
 def _at_endpoints(
@@ -132,14 +216,9 @@ class _Walk:
     compared: set[tuple[int, int]] = field(default_factory=set)
     named: frozenset[str] = frozenset()
 
-    def operation(
-        self,
-        ours: OperationShapes,
-        theirs: OperationShapes,
-        asking: Conversion,
-        answering: Conversion,
-    ) -> Iterator[tuple[str, list[str]]]:
+    def operation(self, pair: _Pair) -> Iterator[tuple[str, list[str]]]:
         """Yield the parts of an operation with their additional names."""
+        _, ours, theirs, asking, answering = pair
         self.named = frozenset(_named(asking.links))
         parts: list[tuple[str, list[str]]] = []
         older = self.older.version
@@ -151,13 +230,20 @@ class _Walk:
                 ("request", self._fields(_Body(theirs.request, ours.request, body))),
                 ("form", self._fields(_Body(theirs.form, ours.form, body))),
             ]
-        for key, number in theirs.responses.items():
-            status = statuses_of(key)[0]
+        for key, status, response in _responses(pair):
             if not _decides(answering, older, theirs.method, status):
-                own = ours.response(answering.status(theirs.method, status))
-                body = answering.for_response(theirs.method, status)
-                parts.append((f"response {key}", self._fields(_Body(number, own, body))))
+                parts.append((f"response {key}", self._fields(response)))
         return ((part, names) for part, names in parts if names)
+
+    def hidden(self, pair: _Pair) -> Iterator[Tokens]:
+        """Yield the places that `additional` removes from the successful responses of a GET."""
+        self.named = frozenset(_named(pair.asking.links))
+        older, steps = self.older.version, pair.answering.version_steps
+        for _, status, response in _responses(pair):
+            policies = (one.additional("GET", status) for one in steps if one.older == older)
+            drops = any(one is not None and one.responses is Additional.DROP for one in policies)
+            if is_success(status) and drops:
+                yield from self._walk(response, response.newer, response.older, ())
 
     def _asks(self, name: str, ours: OperationShapes, answering: Conversion) -> bool:
         """Return whether requests of the older version can have a parameter, in their form."""
@@ -171,9 +257,10 @@ class _Walk:
         return all(knows(line.key) or knows(f"{line.key}[]") for line in parse_query(query))
 
     def _fields(self, body: _Body) -> list[str]:
-        return [*self._walk(body, body.newer, body.older, ())]
+        places = self._walk(body, body.newer, body.older, ())
+        return [pointer(*("*" if one == 0 else one for one in place)) for place in places]
 
-    def _walk(self, body: _Body, newer: int, older: int, at: Tokens) -> Iterator[str]:
+    def _walk(self, body: _Body, newer: int, older: int, at: Tokens) -> Iterator[Tokens]:
         if newer < 0 or older < 0 or (newer, older) in self.compared:
             return
         self.compared.add((newer, older))
@@ -185,7 +272,7 @@ class _Walk:
                 if number != CLOSED:
                     yield from self._walk(body, inner, number, place)
                 elif name not in self.named:
-                    yield pointer(*("*" if one == 0 else one for one in place))
+                    yield place
         yield from self._walk(body, theirs.rest, mine.rest, (*at, "*"))
         yield from self._walk(body, theirs.items, mine.items, (*at, 0))
 
@@ -197,16 +284,33 @@ class _Walk:
             text = json_body.convert(_only(place), body.conversion, of_places=True)
         except ConversionError:
             return set()
-        return {self._shape_at(body.older, found) for found in nulls(msgspec.json.decode(text))}
+        places = nulls(msgspec.json.decode(text))
+        return {_shape_at(self.older, body.older, found) for found in places}
 
-    def _shape_at(self, number: int, place: Tokens) -> int:
-        for token in place:
-            if number < 0:
-                return number
-            shape = self.older.shape(number)
-            is_index = isinstance(token, int)
-            number = shape.items if is_index else shape.names.get(str(token), shape.rest)
-        return number
+
+def _responses(pair: _Pair) -> Iterator[tuple[str, int, _Body]]:
+    """Yield the documented statuses of the newer version, each with the body of its response."""
+    method = pair.theirs.method
+    for key, number in pair.theirs.responses.items():
+        status = statuses_of(key)[0]
+        own = pair.ours.response(pair.answering.status(method, status))
+        yield key, status, _Body(number, own, pair.answering.for_response(method, status))
+
+
+def _shape_at(document: LoadedDocument, number: int, place: Tokens) -> int:
+    for token in place:
+        if number < 0:
+            return number
+        shape = document.shape(number)
+        is_index = isinstance(token, int)
+        number = shape.items if is_index else shape.names.get(str(token), shape.rest)
+    return number
+
+
+def _spelt(place: Tokens) -> str:
+    """Return a place as changes name it, such as `lines[].color`."""
+    steps = ("[]" if one == 0 else f".{'*' if one == '*' else spell(str(one))}" for one in place)
+    return "".join(steps).removeprefix(".")
 
 
 def _only(place: Tokens) -> bytes:

@@ -1,6 +1,6 @@
 """A check for fields, parameters and operations that only the newer of two versions has."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from gateway.base.mistakes import Mistakes
 from gateway.conversion.additional import DocumentShapes
@@ -16,10 +16,8 @@ from gateway.versions.version import Version
 _PARTS, _NAMES = 5, 5
 
 
-def warn_of_additional(
-    api: Api, parts: Sequence[Part], documents: DocumentFolder, mistakes: Mistakes
-) -> None:
-    """Warn of what reaches clients and services of another version although no change names it."""
+def compiled_documents(api: Api, documents: DocumentFolder) -> dict[Version, DocumentShapes]:
+    """Return the shapes of the documents that are files, by version."""
     shapes: dict[Version, DocumentShapes] = {}
     for version, location in api.schemas.items():
         if not location.startswith(("http://", "https://")):
@@ -29,6 +27,16 @@ def warn_of_additional(
                 shapes[version] = compiler.compile()
             except DocumentError:
                 continue  # another check reports it
+    return shapes
+
+
+def warn_of_additional(
+    api: Api,
+    parts: Sequence[Part],
+    shapes: Mapping[Version, DocumentShapes],
+    mistakes: Mistakes,
+) -> None:
+    """Warn of what reaches clients and services of another version although no change names it."""
     for older, links in api.links.items():
         newer = links[0].newer
         if older not in shapes or newer not in shapes:

@@ -9,6 +9,7 @@ import msgspec
 from multidict import CIMultiDict
 
 from gateway.base.mistakes import ConfigError, Issue, Location, Mistakes
+from gateway.conversion.additional import DocumentShapes
 from gateway.conversion.chain import BodyConversion, Conversion, compose
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.declared.conversion import ExampleConfig, ExampleMessageConfig, Part
@@ -27,7 +28,7 @@ from gateway.conversion.version_step import Direction, VersionLink
 from gateway.proxy.timed_conversion import run_now
 from gateway.rollout.differences import ComparedAnswer, compare
 from gateway.routing.snapshot import Api, Endpoint, Snapshot
-from gateway.rules.checks.additional_check import warn_of_additional
+from gateway.rules.checks.additional_check import compiled_documents, warn_of_additional
 from gateway.rules.checks.fields import DocumentFolder, described_versions, warn_of_unreached
 from gateway.rules.checks.moved_path_check import warn_of_left_out
 from gateway.rules.checks.overwriting_check import warn_of_overwriting
@@ -52,8 +53,9 @@ def check_conversions(
     mistakes, documents = Mistakes(), DocumentFolder(path.absolute().parent)
     for api in snapshot.apis:
         parts = config.apis[api.name].parts(api)
-        _look_up_fields(api, parts, documents, mistakes)
-        warn_of_additional(api, parts, documents, mistakes)
+        shapes = compiled_documents(api, documents)
+        _look_up_fields(api, parts, documents, shapes, mistakes)
+        warn_of_additional(api, parts, shapes, mistakes)
     prove_examples(config, snapshot.apis, mistakes)
     if mistakes.found:
         issues = [rules.issue(mistake.location, mistake.text) for mistake in mistakes.found]
@@ -62,7 +64,11 @@ def check_conversions(
 
 
 def _look_up_fields(
-    api: Api, parts: Sequence[Part], documents: DocumentFolder, mistakes: Mistakes
+    api: Api,
+    parts: Sequence[Part],
+    documents: DocumentFolder,
+    shapes: Mapping[Version, DocumentShapes],
+    mistakes: Mistakes,
 ) -> None:
     described = described_versions(api, documents, mistakes)
     for one in described.values():
@@ -71,7 +77,7 @@ def _look_up_fields(
             one.look_up(parts, mistakes, described, upwards=upwards)
     located = {version: one.located for version, one in described.items()}
     warn_of_left_out(api, parts, located, mistakes)
-    warn_of_overwriting(api, parts, located, mistakes)
+    warn_of_overwriting(api, parts, located, shapes, mistakes)
     warn_of_refusals(api, parts, located, mistakes)
 
 

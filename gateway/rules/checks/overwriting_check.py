@@ -9,27 +9,32 @@ from typing import NamedTuple
 
 from gateway.base.mistakes import Location, Mistakes
 from gateway.base.path_templates import shared_path
+from gateway.conversion.additional import Additional, AdditionalPolicy, DocumentShapes
 from gateway.conversion.changes.field_use import FieldUse
 from gateway.conversion.declared.conversion import NOT_MERGED, Part
 from gateway.conversion.declared.writes_option import WritesConfig
 from gateway.conversion.field_path import parse_path
 from gateway.conversion.schema import Schema
-from gateway.conversion.version_step import VersionLink
+from gateway.conversion.version_step import MessageKind, VersionLink
 from gateway.routing.endpoint import asked_paths
 from gateway.routing.snapshot import Api, Endpoint
 from gateway.rules.checks.fields import presence_of, sought
+from gateway.verify.additional_parts import HiddenFields, hidden_fields
 from gateway.verify.located_operation import LocatedOperation
 from gateway.verify.openapi.body_fields import BodyFields, Presence
 from gateway.versions.version import Version
 
 _OVERWRITING = ("PUT", "PATCH")
 _LISTED = 5
+_HIDES = "additional: drop hides"
+_KEEP, _PASS = "keep: true", "additional: pass"
 
 
 def warn_of_overwriting(
     api: Api,
     parts: Sequence[Part],
     described: Mapping[Version, Sequence[LocatedOperation]],
+    shapes: Mapping[Version, DocumentShapes],
     mistakes: Mistakes,
 ) -> None:
     """Warn about endpoints where a version's PUT or PATCH loses data of another version.
@@ -37,9 +42,14 @@ def warn_of_overwriting(
     It is a mistake if a chain that merges writes has a change that reads more than the body.
     """
     unmerged: dict[Location, None] = {}
+    hidden = {
+        older: [*hidden_fields(api, (older, shapes[older]), (newer, shapes[newer]))]
+        for older, (link, *_) in api.links.items()
+        if older in shapes and (newer := link.newer) in shapes
+    }
     for index, endpoint in enumerate(api.endpoints):
         for client, service in endpoint.converted:
-            check = _Check(api, endpoint, client, service, parts, described)
+            check = _Check(api, endpoint, client, service, parts, described, hidden)
             methods_of: dict[tuple[str, str | None, tuple[str, ...]], list[str]] = {}
             for method in _OVERWRITING:
                 unmerged |= check.unmerged(method)
@@ -50,9 +60,10 @@ def warn_of_overwriting(
             for (path, reason, losses), methods in methods_of.items():
                 more = f"; and {len(losses) - _LISTED} more" if losses[_LISTED:] else ""
                 named = " or ".join(methods)
+                ways = {_PASS if text.startswith(_HIDES) else _KEEP: None for text in losses}
                 remedy = (
-                    f". Set writes: merge, keep the field in version {client} (keep: true), or"
-                    f" refuse {named} of version {client} here"
+                    f". Set writes: merge, keep the field in version {client}"
+                    f" ({' or '.join(ways)}), or refuse {named} of version {client} here"
                 )
                 mistakes.warn_of_loss(
                     f"warning: a {named} to {path} by a client of version"
@@ -83,6 +94,7 @@ class _Check(NamedTuple):
     service: Version
     parts: Sequence[Part]
     described: Mapping[Version, Sequence[LocatedOperation]]
+    hidden: Mapping[Version, Sequence[HiddenFields]]
 
     def losses(self, method: str) -> dict[tuple[str, str | None], list[str]]:
         """Describe the data that requests with a method can lose.
@@ -110,7 +122,33 @@ class _Check(NamedTuple):
                 lost = found.setdefault((shown, reason), [])
                 if text not in lost:
                     lost.append(text)
+        for path, text, reason in self._hidden(method) if service_bodies else ():
+            shown = path if here.segments[-1].tail else here.text
+            found.setdefault((shown, reason), []).append(text)
         return found
+
+    def _hidden(self, method: str) -> Iterator[tuple[str, str, str | None]]:
+        """Yield the losses because `additional` hides fields, each with a path and a reason."""
+        deciding: dict[Version, tuple[AdditionalPolicy, str | None]] = {}
+        for part, _ in () if self._upwards else self._applied("GET"):
+            link = part.link
+            if link.additional is not None and MessageKind.RESPONSE in link.on:
+                # The parts of a downgrade are in reverse order, and the last one decides.
+                deciding.setdefault(link.older, (link.additional, part.config.allow_loss))
+        here = self.endpoint.template.text
+        for older, (policy, reason) in deciding.items():
+            if policy.responses is not Additional.DROP:
+                continue
+            if older not in self.hidden:
+                if method == "PUT":
+                    what = f"the fields that the document of version {older} lacks"
+                    yield here, f"{_HIDES} {what}", reason
+                continue
+            for one in self.hidden[older]:
+                if (one.endpoint, one.method) == (here, method):
+                    names = ", ".join(f"'{name}'" for name in one.names[:_LISTED])
+                    more = f" and {len(one.names) - _LISTED} more" if one.names[_LISTED:] else ""
+                    yield one.operation, f"{_HIDES} {names}{more}", reason
 
     def unmerged(self, method: str) -> dict[Location, None]:
         changes = (change for part in self._merged(method) for change in part.changes())

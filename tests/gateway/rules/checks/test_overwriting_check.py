@@ -178,6 +178,62 @@ def test_documents_limit_the_warnings_to_operations_with_the_field(
     assert warned(tmp_path, f"changes: [ {DEFAULT} ]", versions) == expected
 
 
+def stored(**fields: object) -> dict[str, object]:
+    """Return a document of version 1 or 2 whose GET responds with what PUT and PATCH write."""
+    schema = {"type": "object", "properties": fields}
+    content = {"content": {"application/json": {"schema": schema}}}
+    operation = {"responses": {"200": {**content, "description": ""}}}
+    writes = {method: {**operation, "requestBody": content} for method in ("put", "patch")}
+    return {"openapi": "3.1.0", "paths": {"/orders/{id}": {"get": operation, **writes}}}
+
+
+TEXT = {"type": "string"}
+LINES = {"type": "array", "items": {"type": "object", "properties": {"id": TEXT, "color": TEXT}}}
+OLD_LINES = {"type": "array", "items": {"type": "object", "properties": {"id": TEXT}}}
+DROP = "additional: drop"
+HIDES = f"{DROP} hides"
+
+
+def hides(methods: str, what: str) -> str:
+    return warning(methods, f"{HIDES} {what}").replace("(keep: true)", "(additional: pass)")
+
+
+@pytest.mark.parametrize(
+    ("keys", "newer", "expected"),
+    [
+        (DROP, stored(id=TEXT, score=TEXT), [hides("PUT", "'score'")]),
+        (DROP, stored(id=TEXT, lines=LINES), [hides("PUT or PATCH", "'lines[].color'")]),
+        (DROP, stored(id=TEXT, at={"type": "string", "readOnly": True}), []),
+        (DROP, stored(id=TEXT), []),
+        (DROP, None, [hides("PUT", "the fields that the document of version 1 lacks")]),
+        ("additional: refuse", stored(id=TEXT, score=TEXT), []),
+        ("additional: { requests: drop }", stored(id=TEXT, score=TEXT), []),
+        (f"{DROP}\n        on: requests", stored(id=TEXT, score=TEXT), []),
+        (f"{DROP}\n        methods: [POST]", stored(id=TEXT, score=TEXT), []),
+        (f"{DROP}\n        writes: merge", stored(id=TEXT, score=TEXT), []),
+    ],
+)
+def test_a_write_that_deletes_what_additional_hides_causes_a_warning(
+    tmp_path: Path, keys: str, newer: Mapping[str, object] | None, expected: list[str]
+) -> None:
+    (tmp_path / "v1.json").write_text(json.dumps(stored(id=TEXT, lines=OLD_LINES)))
+    versions = OLD.replace('"1": {', '"1": { schema: v1.json,')
+    if newer is not None:
+        (tmp_path / "v2.json").write_text(json.dumps(newer))
+        versions = versions.replace('"2": {', '"2": { schema: v2.json,')
+    assert warned(tmp_path, f"{keys}\n        changes: []", versions) == expected
+
+
+def test_the_last_conversion_with_additional_decides_what_a_write_deletes(tmp_path: Path) -> None:
+    (tmp_path / "v1.json").write_text(json.dumps(stored(id=TEXT)))
+    (tmp_path / "v2.json").write_text(json.dumps(stored(id=TEXT, score=TEXT)))
+    versions = OLD.replace('"1": {', '"1": { schema: v1.json,')
+    versions = versions.replace('"2": {', '"2": { schema: v2.json,')
+    first = f"{DROP}\n        changes: []\n      - between: ['1', '2']"
+    later = f"paths: ['{ORDERS}']\n        additional: pass\n        changes: []"
+    assert warned(tmp_path, f"{first}\n        {later}", versions) == []
+
+
 def test_the_warning_about_a_tail_capture_names_each_path(tmp_path: Path) -> None:
     (tmp_path / "v2.json").write_text(json.dumps(described(put=["id", "channel"])))
     versions = OLD.replace('"2": {', '"2": { schema: v2.json,')
