@@ -117,6 +117,8 @@ def test_the_gateway_accepts_the_rendered_configuration(
             path.parent.mkdir(exist_ok=True, parents=True)
             path.write_text(objects["ConfigMap"]["data"][item["key"]])
     text = (tmp_path / "gateway.yaml").read_text()
+    if values == "minimal":
+        assert load_file(tmp_path / "gateway.yaml", objects["Secret"]["stringData"]).apis
     loaded = yaml.safe_load(text)
     loaded["admin"].pop("tls", None)  # the certificates are in the cluster
     (tmp_path / "gateway.yaml").write_text(yaml.safe_dump(loaded))
@@ -124,10 +126,34 @@ def test_the_gateway_accepts_the_rendered_configuration(
     assert {"operator", "monitor"} == set(loaded["admin"]["tokens"])
 
 
+LITERAL = """\
+services: { shop: { targets: ["http://shop:8002"] } }
+apis:
+  shop:
+    versions: { 1.9: { via: 1.10 }, 1.10: { service: shop } }
+    conversions:
+      - between: [1.9, 1.10]
+        on: responses
+        changes: [ { map: { field: n, values: { yes: no, total: 1.50 }, unknown: keep } } ]
+    endpoints: [ { path: "/v{version}/shop", version: { in: path } } ]
+"""
+
+
+def test_the_text_of_a_configuration_reaches_the_pods_as_it_is(tmp_path: Path) -> None:
+    """Helm reads values by YAML 1.1, where `on`, `n` and `yes` are booleans and 1.10 is 1.1."""
+    (tmp_path / "mine.yaml").write_text(LITERAL)
+    objects = rendered(*TOKENS, "--set-file", f"configText={tmp_path / 'mine.yaml'}")
+    text = objects["ConfigMap"]["data"]["gateway.yaml"]
+    assert text.startswith(LITERAL)
+    (tmp_path / "gateway.yaml").write_text(text)
+    (api,) = load_file(tmp_path / "gateway.yaml", objects["Secret"]["stringData"]).apis
+    assert list(api.versions) == ["1.9", "1.10"]
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (TOKENS, "config.apis: no API is configured"),
+        (TOKENS, "configText: no API is configured"),
         (("--set", "config.apis.a.service=s"), "secret.operatorToken: not set; set it to"),
         (("--set", "secret.operatorToken=short"), "operatorToken"),
         (("--set", "secret.stateUrl=state.db"), "stateUrl"),
