@@ -277,7 +277,9 @@ async def _admin(settings: Settings, operator: Operator, tasks: Tasks) -> AsyncI
     runner = await start_admin(operator, parts, hosts)
     server = runner.server
     assert server is not None  # `start_admin` has set it up
-    (listener,) = listening_sockets(settings.admin_host, settings.admin_port, 1)
+    (listener,) = listening_sockets(
+        settings.admin_host, settings.admin_port, 1, "GATEWAY_ADMIN_PORT"
+    )
     first = operator.rules.admin.tls
 
     def tls() -> ssl.SSLContext | None:

@@ -1,6 +1,7 @@
 """Listening sockets that share an address, and the acceptor of their connections."""
 
 import asyncio
+import errno
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -55,21 +56,27 @@ def open_listeners(
     workers: list[list[Listening]] = [[] for _ in range(count)]
     places = {each.address: each.host_and_port for each in listeners} or {"": (host, port)}
     for address, place in places.items():
-        sockets = listening_sockets(*place, count)
+        sockets = listening_sockets(*place, count, "listen" if address else "GATEWAY_PORT")
         for index, own in enumerate(sockets):
             others = (*sockets[:index], *sockets[index + 1 :])
             workers[index].append(Listening(address, own, others))
     return workers
 
 
-def listening_sockets(host: str, port: int, count: int) -> list[socket.socket]:
-    """Open sockets that share one address; the kernel distributes connections among them."""
+def listening_sockets(host: str, port: int, count: int, setting: str) -> list[socket.socket]:
+    """Open sockets that share one address; the kernel distributes connections among them.
+
+    Args:
+        setting: The variable or key with the port, for the error message.
+    """
     try:
         return _sockets(host, port, count)
     except UnicodeError:  # a label of the name is empty or too long
         reason = "no host has this name"
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
+        if error.errno == errno.EADDRINUSE:
+            reason += f"; stop the program that listens there, or set {setting} to another port"
     raise ListenError(f"cannot listen on {host}:{port}: {reason}")
 
 

@@ -32,6 +32,7 @@ Data = dict[str, "Data"] | list["Data"] | str | int | float | bool | None
 _REMEDIES = {
     "cannot start any token": "indent with spaces, and quote strings that begin with this "
     "character",
+    "expected alphabetic or numeric": "quote strings that begin with * or &",
     "expected ',' or": "close the bracket, and quote strings that contain brackets or braces",
     "mapping values are not allowed": (
         "indent the lines of a block equally, end a key with a colon, quote strings that contain "

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from gateway.base.mistakes import Issue, Location, suggest
+from gateway.base.mistakes import Issue, Location, place, suggest
 from gateway.base.model import PATTERN_MESSAGES
 from gateway.rules.document import Data, YamlDocument
 from gateway.rules.root import Config
@@ -26,7 +26,7 @@ def explain(document: YamlDocument, error: ValidationError) -> list[Issue]:
         location, value = _in_document(document.data, detail["loc"])
         if detail["type"] == "union_tag_invalid":
             location, value = _in_document(document.data, (*location, "in"))
-        text = _text(detail, value)
+        text = _misplaced(detail, location) or _text(detail, value)
         if text is not None:
             issues.append(document.issue(location, text))
     return issues
@@ -79,13 +79,47 @@ _RENAMED: dict[int | str, str] = {
 }
 
 
+# The keys that YAML 1.1 reads as booleans, and that a program such as Helm or PyYAML writes so.
+_BOOLEANS = {"true": ("on", "yes", "y"), "false": ("off", "no", "n")}
+_UNEXPECTED = ("extra_forbidden", "unexpected_keyword_argument")
+_NO_MAPPING = ("dict_type", "model_type", "dataclass_type")
+
+
+def _misplaced(error: ErrorDetails, location: Location) -> str | None:
+    """Return the remedy for a key that is valid in an enclosing section; None for other mistakes.
+
+    It may be unknown in its section, or be read as a name there, such as that of a version.
+    """
+    if error["type"] not in (*_UNEXPECTED, *_NO_MAPPING) or len(location) < 2:
+        return None
+    *outer, key = location
+    if _has_key(tuple(outer), key) or location in _REMOVED:
+        return None
+    for length in range(len(outer) - 1, -1, -1):
+        if isinstance(outer[length], str) and _has_key(tuple(outer[:length]), key):
+            section = place(tuple(outer[:length])) or "the top level"
+            return f"is a key of {section}; indent it like the keys there"
+    return None
+
+
+def _has_key(location: Location, key: object) -> bool:
+    return any(key in schema.get("properties", ()) for schema in _schemas(location))
+
+
+def _known(at: Location) -> str:
+    known = [key for schema in _schemas(at[:-1]) for key in schema.get("properties", ())]
+    read = next((word for word in _BOOLEANS.get(str(at[-1]), ()) if word in known), None)
+    if read is not None:
+        return f"YAML 1.1 reads {read} as {at[-1]}: write '{read}' in quotes"
+    return suggest(str(at[-1]), known)
+
+
 def _text(error: ErrorDetails, value: Data) -> str | None:
     at, context = error["loc"], error.get("ctx", {})
     match error["type"]:
         case "extra_forbidden" | "unexpected_keyword_argument":
-            known = [key for schema in _schemas(at[:-1]) for key in schema.get("properties", ())]
             removed = _REMOVED.get(at) or (_RENAMED.get(at[-1]) if at[0] == "apis" else None)
-            return removed or f"unknown key; {suggest(str(at[-1]), known)}"
+            return removed or f"unknown key; {_known(at)}"
         case "missing" if isinstance(at[-1], str):
             return f"'{at[-1]}' is missing here; add it"
         case "missing":
@@ -117,6 +151,8 @@ def _expected(error: ErrorDetails, value: Data) -> str:
         case "dict_type" | "model_type" | "dataclass_type":
             keys = [key for schema in _schemas(error["loc"]) for key in _wanted(schema)]
             return f"expected a mapping such as {{ {', '.join(f'{key}: ...' for key in keys)} }}"
+        case "tuple_type" if isinstance(value, dict):
+            return "expected a list; begin each element with '- ', or write brackets: [ ... ]"
         case "tuple_type":
             return "expected a list; write it in brackets: [ ... ]"
         case "string_type" if isinstance(value, dict | list | None):

@@ -27,9 +27,9 @@ class Use(BodySection):
 
     def compile_body(self, context: BuildContext) -> Change | None:
         if self.group not in context.groups:
-            context.complain(
-                f"no group is called '{self.group}'; {suggest(self.group, context.groups)}", "group"
-            )
+            known = suggest(self.group, context.groups)
+            remedy = known if context.groups else "declare it in groups of the API"
+            context.complain(f"no group is called '{self.group}'; {remedy}", "group")
             return None
         places: list[tuple[Scope, ...]] = []
         for index, place in enumerate(self.at or ()):

@@ -99,7 +99,8 @@ def test_serve_fails_with_one_line_if_a_port_is_taken(variable: str, folder: Pat
             f"GATEWAY_CONFIG=explain.yaml {settings} python -m gateway", folder
         )
     assert (status, out) == (1, "")
-    assert err == f"cannot listen on 127.0.0.1:{port}: address already in use\n"
+    remedy = f"stop the program that listens there, or set {variable} to another port"
+    assert err == f"cannot listen on 127.0.0.1:{port}: address already in use; {remedy}\n"
 
 
 @pytest.mark.parametrize(

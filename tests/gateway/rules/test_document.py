@@ -32,6 +32,12 @@ from tests.gateway.rules.rules import RULES, edited, loaded, report
             id="a character that is YAML's own",
         ),
         pytest.param(
+            "field: *\n",
+            "1:9: not YAML: while scanning an alias, did not find expected alphabetic or numeric"
+            " character; quote strings that begin with * or &",
+            id="a star without quotes",
+        ),
+        pytest.param(
             edited('"/v{version}/person"', "/v{version}/person"),
             "8:19: not YAML: while parsing a flow mapping, did not find expected ',' or '}';"
             " close the bracket, and quote strings that contain brackets or braces",
