@@ -168,8 +168,8 @@ async def supervise(settings: Settings, reloader: Reloader, count: int) -> None:
                     documents.follow(rules)
 
             state.follow(supervisor.apply, supervisor.set_ahead)
+            documents.follow(reloader.latest)  # before a worker is ready, as /readyz depends on it
             await supervisor.start()
-            documents.follow(reloader.latest)
             tasks.start("documents", documents.run)
             tasks.start("document_files", documents.read)
             _announce(listeners[0], reloader, admin=admin, workers=count)

@@ -9,17 +9,21 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from aiohttp import ClientSession
 
+from gateway import app
 from gateway.access.token_buckets import shared_memory
 from gateway.base.overrides import NO_OVERRIDES
 from gateway.observe import log
 from gateway.process import supervisor as module
 from gateway.process.listening import Listening
-from gateway.process.reloader import Loaded
+from gateway.process.reloader import Loaded, Reloader
 from gateway.process.running import Tasks
+from gateway.process.settings import Settings
 from gateway.process.supervisor import Supervisor
 from gateway.verify.live.document_process import DocumentProcess
 from tests.gateway.documents import ignore
+from tests.gateway.kit import DEADLINE, free_port
 
 
 async def test_a_worker_that_hangs_while_it_loads_is_killed(
@@ -90,3 +94,44 @@ async def test_a_worker_that_keeps_dying_young_is_restarted_after_growing_waits(
     await supervised._fill(0, asyncio.Event())
     assert waits == [0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 10, 10, 0.1, 0.2, 0.4]
     assert set(events) == {"worker_died"}
+
+
+DROPPING = """\
+services: { s: { targets: ["http://127.0.0.1:9"] } }
+apis:
+  shop:
+    endpoints: [ { path: "/v{version}/item", version: { in: path } } ]
+    versions: { "1": { via: "2", schema: v1.json }, "2": { service: s } }
+    conversions: [ { between: ["1", "2"], additional: drop, changes: [] } ]
+"""
+
+
+async def test_the_first_worker_does_not_make_the_gateway_ready_before_its_documents(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Requests would get 503 document_unavailable."""
+    (tmp_path / "v1.json").write_text('{"openapi": "3.1.0", "paths": {}}')
+    (tmp_path / "gateway.yaml").write_text(DROPPING)
+    stop, first = asyncio.Event(), asyncio.Event()
+
+    async def start(supervised: Supervisor) -> None:
+        supervised._ready.add(1)
+        first.set()
+        await stop.wait()  # for the other workers
+
+    monkeypatch.setattr(app, "stop_on_signals", lambda *_: stop)
+    monkeypatch.setattr(app, "on_hangup", lambda _: None)
+    monkeypatch.setattr(Supervisor, "start", start)
+    port = free_port()
+    settings = Settings(config=tmp_path / "gateway.yaml", port=0, admin_port=port)
+    main = asyncio.create_task(app.supervise(settings, Reloader(settings.config, {}), 2))
+    try:
+        async with asyncio.timeout(DEADLINE), ClientSession() as client:
+            await first.wait()
+            async with client.get(f"http://127.0.0.1:{port}/readyz") as answer:
+                found = await answer.json()
+    finally:
+        stop.set()
+        async with asyncio.timeout(DEADLINE):
+            await main
+    assert found == {"status": "not ready", "reason": "OpenAPI documents are not loaded yet"}
