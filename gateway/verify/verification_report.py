@@ -1,5 +1,6 @@
 """The report of `verify`, as text and as JSON."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
@@ -10,6 +11,9 @@ from gateway.verify.additional_parts import AdditionalParts
 from gateway.verify.claims import Claim, MessagePart, Unproved
 from gateway.verify.openapi.excerpt import excerpt, values_at
 from gateway.verify.proof import ClaimProof, Finding, Unproven
+
+# A fraction of a second in RFC 3339.
+_FRACTION = re.compile(rb"[Tt ][0-9:]{8}\.[0-9]")
 
 VerificationResult = ClaimProof | Unproven | Unproved | AdditionalParts
 
@@ -137,6 +141,19 @@ def _finding(claim: Claim, finding: Finding) -> Iterator[str]:
         yield f"             smallest  {example}"
         if claim.conversion is not None and finding.converted is not None:
             yield f"             becomes   {excerpt(finding.converted, finding.field, values)}"
+    if remedy := _remedy(claim, finding):
+        yield f"             remedy    {remedy}"
+
+
+def _remedy(claim: Claim, finding: Finding) -> str:
+    """Return what to do about a value that a change cannot convert, or converts to a fraction."""
+    sender = claim.service if claim.part is MessagePart.RESPONSE else claim.client
+    if finding.keyword == "convert" and "unknown in version" not in finding.reason:
+        limits = f"with minimum, pattern or enum in the document of version {sender}"
+        return f"exclude such values {limits}, or set unfit in the change"
+    if finding.reason.endswith("found a fraction") and _FRACTION.search(finding.example or b""):
+        return "set digits: 0 in the change (time)"
+    return ""
 
 
 def _object(result: VerificationResult) -> dict[str, object]:
@@ -171,7 +188,7 @@ def _object(result: VerificationResult) -> dict[str, object]:
                 "proved": result.proved,
                 "examples": result.examples,
                 "failed": result.failed,
-                "findings": [_described(each) for each in result.findings],
+                "findings": [_described(result.claim, each) for each in result.findings],
                 "more": result.more,
                 "allowed": [
                     {"field": each.field, "reason": each.reason} for each in result.allowed
@@ -184,7 +201,7 @@ def _place(claim: Claim) -> dict[str, object]:
     return {"body": claim.part.value, "status": claim.status if response else None}
 
 
-def _described(finding: Finding) -> dict[str, object]:
+def _described(claim: Claim, finding: Finding) -> dict[str, object]:
     return {
         "field": finding.field,
         "keyword": finding.keyword,
@@ -192,6 +209,7 @@ def _described(finding: Finding) -> dict[str, object]:
         "example": _raw(finding.example),
         "converted": _raw(finding.converted),
         **({"first": finding.first} if finding.first else {}),
+        **({"remedy": remedy} if (remedy := _remedy(claim, finding)) else {}),
     }
 
 

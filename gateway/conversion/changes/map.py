@@ -1,6 +1,6 @@
 """`map`: the older version has other words for the same values."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Decimal
 from enum import Enum
 from typing import Annotated, Literal
@@ -237,9 +237,8 @@ def _replacing_words(
             elif not isinstance(word, Unknown):
                 holder[key] = word
             elif word is Unknown.REFUSE:
-                given = [spelt(one) for one in words if one is not None]
-                named = f"{', '.join(given[:_LISTED])}{' and more' if given[_LISTED:] else ''}"
-                raise ConversionError(f"{kind(value)} other than {named}", field)
+                known = _listed(spelt(one) for one in words if one is not None)
+                raise ConversionError(f"{kind(value)} other than {known}", field)
 
         return step
 
@@ -248,6 +247,11 @@ def _replacing_words(
 
 def _value(word: Scalar | Unknown) -> object:
     return PLAIN.number(word.digits) if isinstance(word, Number) else word
+
+
+def _listed(words: Iterable[str]) -> str:
+    given = [*words]
+    return f"{', '.join(given[:_LISTED])}{' and more' if given[_LISTED:] else ''}"
 
 
 def _spellings(
@@ -274,6 +278,6 @@ def _replacing(known: Mapping[str, str], unknown: str | None, keep: bool) -> Cal
             return found
         if keep:
             return word
-        raise ValueError("not a value in the map")
+        raise ValueError(f"a value other than {_listed(known)}")
 
     return convert

@@ -30,6 +30,7 @@ from gateway.conversion.schema import ANYTHING, JSON_TYPES, Flat, SchemaImage, s
 from gateway.conversion.steps import ConversionStep
 
 _WHOLE = re.compile(r"(-?)(0|[1-9][0-9]*)\Z", re.ASCII)
+_ZEROS = re.compile(r"-?0[0-9]", re.ASCII)
 _FRACTION = re.compile(r"(-?)(0|[1-9][0-9]*)(?:\.([0-9]+))?\Z", re.ASCII)
 # The limits keep amounts with an exponent from being written out with too many digits.
 _EXPONENT = re.compile(
@@ -156,7 +157,8 @@ def units(places: int, text: str) -> str:
     plain = format(Decimal(text), "f") if _EXPONENT.match(text) else text
     match = _FRACTION.match(plain)
     if match is None:
-        raise ValueError("expected an amount such as 12.50, found something else")
+        zeros = ", without a zero before its digits" if _ZEROS.match(plain) else ""
+        raise ValueError(f"expected an amount such as 12.50{zeros}, found something else")
     sign, whole, fraction = match.groups("")
     kept, rest = fraction[:places], fraction[places:]
     if rest.strip("0"):

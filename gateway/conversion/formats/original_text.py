@@ -36,14 +36,33 @@ class RepeatedKey(str):
 
 
 class RepeatedValue(NamedTuple):
-    """The value of one of several members with the same key. It cannot be opened."""
+    """The value of one of several members with the same key. It cannot be opened.
+
+    Attributes:
+        key: The key in the sender's message.
+    """
 
     value: Document
     members: int
+    key: str
 
 
-def repeated() -> ConversionError:
-    return ConversionError("an object has the same key twice (RFC 8259, section 4)")
+# The maximum length of a key in an error, in characters.
+_LONGEST_KEY = 100
+
+
+def repeated(key: str) -> ConversionError:
+    shown = key if len(key) <= _LONGEST_KEY else f"{key[:_LONGEST_KEY]}..."
+    return ConversionError(f"an object has the key '{shown}' twice (RFC 8259, section 4)")
+
+
+def _first_repeated(keys: Iterable[str]) -> str | None:
+    known = set[str]()
+    for key in keys:
+        if key in known:
+            return key
+        known.add(key)
+    return None
 
 
 def object_of(given: Iterable[tuple[str, Document]]) -> JsonObject:
@@ -54,7 +73,7 @@ def object_of(given: Iterable[tuple[str, Document]]) -> JsonObject:
         if counts[key] == 1:
             made[key] = value
         else:
-            made[RepeatedKey(key) if key in made else key] = RepeatedValue(value, counts[key])
+            made[RepeatedKey(key) if key in made else key] = RepeatedValue(value, counts[key], key)
     return made
 
 
@@ -63,7 +82,7 @@ def check_repeated(fields: JsonObject) -> None:
     counts = Counter(str(key) for key in fields)
     for key, value in fields.items():
         if counts[str(key)] != (value.members if isinstance(value, RepeatedValue) else 1):
-            raise repeated()
+            raise repeated(value.key if isinstance(value, RepeatedValue) else str(key))
 
 
 _encoded = msgspec.json.Encoder(decimal_format="number").encode
@@ -95,8 +114,10 @@ def odd_members(text: bytes, written: bytes, members: Mapping[str, Any]) -> OddM
 
 
 def refuse_repeated(text: bytes, written: bytes, members: Mapping[str, Any]) -> None:
-    if not _same_colons(text, written) and len(_scan(text.decode(), members)[0]) > len(members):
-        raise repeated()
+    if not _same_colons(text, written):
+        key = _first_repeated(key for key, _ in _scan(text.decode(), members).members)
+        if key is not None:
+            raise repeated(key)
 
 
 def refuse_repeated_within(text: bytes, parsed: Document) -> None:
@@ -143,8 +164,9 @@ def _after(text: str, at: int) -> int:
 
 
 def _refuse_pairs(pairs: list[tuple[str, object]]) -> None:
-    if len({key for key, _ in pairs}) < len(pairs):
-        raise repeated()
+    key = _first_repeated(key for key, _ in pairs)
+    if key is not None:
+        raise repeated(key)
 
 
 _decoder = msgspec.json.Decoder(dict[str, Raw] | list[Raw] | str | int | float | bool | None)
@@ -194,7 +216,7 @@ class OriginalText:
     def open(self, value: Document) -> Document:
         if type(value) is not Raw:
             if isinstance(value, RepeatedValue):
-                raise repeated()
+                raise repeated(value.key)
             return Number(str(_encoded(value), "ascii")) if type(value) in _NUMBERS else value
         self._step()
         if len(value) > large_json.LARGE:
@@ -365,7 +387,7 @@ def _same(one: Document, other: Document) -> bool:
 def _plain(value: Document) -> Document:
     """Return a value as plain dicts and lists; raise ConversionError for a repeated key."""
     if isinstance(value, RepeatedValue):
-        raise repeated()
+        raise repeated(value.key)
     if isinstance(value, dict):
         return {key: _plain(member) for key, member in value.items()}
     return [*map(_plain, value)] if isinstance(value, list) else value

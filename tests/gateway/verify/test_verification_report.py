@@ -1,11 +1,15 @@
 """The text report and the JSON report of `verify`, with every kind of result."""
 
 import json
+from pathlib import Path
+
+import pytest
 
 from gateway.verify import verification_report
 from gateway.verify.claims import Claim, MessagePart, Unproved
 from gateway.verify.proof import ClaimProof, Finding
 from gateway.versions.version import Version
+from tests.gateway.verify.test_round_trips import described, results
 
 ABOUT = ("things", Version(1, "1"), Version(2, "2"))
 
@@ -66,3 +70,38 @@ def test_the_json_report_has_an_object_for_each_result() -> None:
 def test_the_json_report_holds_if_no_claim_fails() -> None:
     (text,) = verification_report.json((RESULTS[0], *RESULTS[4:]))
     assert json.loads(text)["holds"] is True
+
+
+UNIX = {"type": "integer"}
+RFC_3339 = {"type": "string", "format": "date-time"}
+EXCLUDE = (
+    "exclude such values with minimum, pattern or enum in the document of version 1,"
+    " or set unfit in the change"
+)
+
+
+@pytest.mark.parametrize(
+    ("change", "part", "remedies"),
+    [
+        ("newer: rfc3339, older: unix", "response 200", {"set digits: 0 in the change (time)"}),
+        ("newer: rfc3339, older: unix, digits: 0", "response 200", set()),
+        (
+            "newer: rfc3339, older: unix",
+            "request",
+            {EXCLUDE},
+        ),
+    ],
+)
+def test_a_time_that_the_other_version_cannot_have_is_reported_with_a_remedy(
+    tmp_path: Path, change: str, part: str, remedies: set[str]
+) -> None:
+    documents = described("put", at=UNIX), described("put", at=RFC_3339)
+    found = results(tmp_path, f"changes: [ time: {{ field: at, {change} }} ]", *documents)
+    proofs = [one for one in found if isinstance(one, ClaimProof)]
+    asked = [one for one in proofs if part in f"{one.claim.part.value} {one.claim.status}"]
+    lines = [*verification_report.text(asked)]
+    marked = {line.split("remedy", 1)[1].strip() for line in lines if "  remedy  " in line}
+    assert marked == remedies
+    (written,) = verification_report.json(asked)
+    findings = [each for one in json.loads(written)["claims"] for each in one["findings"]]
+    assert {each["remedy"] for each in findings if "remedy" in each} == remedies

@@ -93,11 +93,11 @@ def test_repeated_keys_are_all_converted() -> None:
     key_case_of().up.step(fields, PLAIN)
     check_repeated(fields)
     assert [(str(key), value) for key, value in fields.items()] == [
-        ("aB", RepeatedValue(1, 2)),
+        ("aB", RepeatedValue(1, 2, "a_b")),
         ("cD", 2),
-        ("aB", RepeatedValue({"eF": 3}, 2)),
-        ("x", RepeatedValue(4, 2)),
-        ("x", RepeatedValue(5, 2)),
+        ("aB", RepeatedValue({"eF": 3}, 2, "a_b")),
+        ("x", RepeatedValue(4, 2, "x")),
+        ("x", RepeatedValue(5, 2, "x")),
     ]
 
 

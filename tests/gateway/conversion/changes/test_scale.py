@@ -57,6 +57,9 @@ def test_other_spellings_of_an_amount_are_accepted(amount: str, units: str) -> N
     assert spelt(NUMBERS, amount, upwards=True) == units
 
 
+ZEROS = "without a zero before its digits"
+
+
 @pytest.mark.parametrize(
     ("value", "reason"),
     [
@@ -64,6 +67,7 @@ def test_other_spellings_of_an_amount_are_accepted(amount: str, units: str) -> N
         ('"1e-3"', "has more than 2 decimal places"),
         ('"twelve"', "expected an amount such as 12.50, found something else"),
         ('"12,50"', "expected an amount such as 12.50, found something else"),
+        ('"007.50"', f"expected an amount such as 12.50, {ZEROS}, found something else"),
         ('".5"', "expected an amount such as 12.50, found something else"),
         ('"1e9999"', "expected an amount such as 12.50, found something else"),
         ('"0x.50"', "expected an amount such as 12.50, found something else"),

@@ -109,11 +109,11 @@ def test_a_json_patch_is_upgraded(older: str, newer: str) -> None:
         ('[{"op":"add","path":"/x","value":1},{"op":"test","path":"/state","value":9}]', "/1/"),
         (
             '[{"op":"remove","path":"/b"},{"op":"add","path":"/b","value":1,"value":2}]',
-            "/1: an object has the same key twice (RFC 8259, section 4)",
+            "/1: an object has the key 'value' twice (RFC 8259, section 4)",
         ),
         (
             '[{"op":"remove", "path":"/b", "\\u0070ath":"/c"}]',
-            "/0: an object has the same key twice (RFC 8259, section 4)",
+            "/0: an object has the key 'path' twice (RFC 8259, section 4)",
         ),
     ],
 )

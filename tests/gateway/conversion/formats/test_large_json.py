@@ -96,7 +96,7 @@ def test_the_parser_never_parses_a_large_text_at_once(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     ("body", "problem"),
     [
-        (members(b'"title":1', b'"title":1'), "the same key twice"),
+        (members(b'"title":1', b'"title":1'), "the key 'title' twice"),
         (members(b'"a":1,'), "not JSON"),
         (members(b"") + b"}", "not JSON"),
         (b"[" + b"{}," * 50_000 + b"]", "not JSON"),

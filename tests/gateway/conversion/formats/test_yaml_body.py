@@ -125,5 +125,5 @@ def test_a_body_in_braces_may_be_json_or_yaml() -> None:
 
 
 def test_a_key_that_occurs_twice_is_refused() -> None:
-    with pytest.raises(ConversionError, match="the same key twice"):
+    with pytest.raises(ConversionError, match="the key 'a' twice"):
         convert_yaml(b"a: 1\na: 2\n", CONVERSION, None)
