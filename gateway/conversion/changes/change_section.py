@@ -231,6 +231,10 @@ class ChangeSection(SectionModel):
         for loss in self.own_losses():
             yield loss._replace(newer=loss.newer != self.inverse)
 
+    def filter_losses(self) -> Iterable[Loss]:
+        """Yield what a filter of the older version does not find if the change is in a query."""
+        return ()
+
     def overwritten(self) -> Iterable[Loss]:
         """Return the values that a client destroys if it writes a document back as it read it.
 

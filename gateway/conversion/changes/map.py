@@ -102,6 +102,16 @@ class Map(BodySection, ParameterSection):
                 known = spelt(self._otherwise[key])
                 yield Loss(key == "newer", f"'{self.field}' is {known} for every other value", True)
 
+    def filter_losses(self) -> Iterator[Loss]:
+        back = {known: word for word, known in self._pairs} | {
+            known: word for word, known in self._pairs_back
+        }
+        for known, word in back.items():
+            others = [spelt(one) for one, same in self._pairs if same == known and one != word]
+            if others:
+                text = f"'{self.field}' {spelt(known)} becomes {spelt(word)}"
+                yield Loss(True, f"{text}, so a filter by it does not find {' and '.join(others)}")
+
     def compile_body(self, context: BuildContext) -> Change | None:
         older, newer = dict(self._pairs), self._way_back(context)
         others = [self._otherwise.get(key, Unknown(self.unknown)) for key in ("older", "newer")]

@@ -40,7 +40,8 @@ def warn_of_losses(part: Part, endpoints: Sequence[EndpointUse], mistakes: Mista
     config, link = part.config, part.link
     taken = {newer: _taken(link, endpoints, newer=newer) for newer in (True, False)}
     for key, change in _changes(part):
-        for loss in change.section.losses():
+        filtered = change.section.filter_losses() if key == "query" else ()
+        for loss in (*change.section.losses(), *filtered):
             # A client that cannot see a value does not overwrite it.
             keeps = None if config.writes is None or loss.newer else "writes are merged"
             reason = change.allow_loss or config.allow_loss or keeps

@@ -58,3 +58,33 @@ def test_check_warns_of_losses_in_the_directions_that_messages_take(
         if f"lossy towards version {version}: '{kind}" in one.text
     }
     assert found == set(losses.split(", ")) - {""}
+
+
+FILTERED = """
+services: { s: { targets: ["http://127.0.0.1:9"] } }
+apis:
+  shop:
+    endpoints: [ { path: "/v{version}/a", version: { in: path }, methods: [GET] } ]
+    versions: { "1": { via: "2" }, "2": { service: s } }
+    conversions:
+      - between: ["1", "2"]
+        WHERE: [ map: { field: state, values: { OPEN: open, LOST: gone, SOLD: gone }, BACK } ]
+"""
+
+
+@pytest.mark.parametrize(
+    ("where", "back", "missed"),
+    [
+        ("query", "back: { gone: SOLD }", "SOLD, so a filter by it does not find LOST"),
+        ("query", "back: { gone: ALL }", "ALL, so a filter by it does not find LOST and SOLD"),
+        ("changes", "back: { gone: SOLD }", ""),
+    ],
+)
+def test_check_warns_of_the_values_that_a_filter_of_the_older_version_does_not_find(
+    where: str, back: str, missed: str
+) -> None:
+    text = FILTERED.replace("WHERE", where).replace("BACK", back)
+    _, warnings = check(text.encode(), "gateway.yaml", {})
+    found = [one.text for one in warnings if "a filter by it" in one.text]
+    expected = f"warning: lossy towards version 2: 'state' gone becomes {missed}"
+    assert found == ([expected] if missed else [])
