@@ -149,7 +149,7 @@ def _remedy(claim: Claim, finding: Finding) -> str:
     """Return what to do about a value that a change cannot convert, or converts to a fraction."""
     sender = claim.service if claim.part is MessagePart.RESPONSE else claim.client
     if finding.keyword == "convert" and "unknown in version" not in finding.reason:
-        limits = f"with minimum, pattern or enum in the document of version {sender}"
+        limits = f"with required, minimum, pattern or enum in the document of version {sender}"
         return f"exclude such values {limits}, or set unfit in the change"
     if finding.reason.endswith("found a fraction") and _FRACTION.search(finding.example or b""):
         return "set digits: 0 in the change (time)"

@@ -20,6 +20,11 @@ _DEEPEST = 30
 # The minimum similarity of the names of a renamed field, from 0 to 1. Less similar names count only
 # if no other fields have equal schemas.
 _SIMILAR = 0.6
+# The minimum similarity of the names of a field that has moved into an object.
+_SAME = 0.85
+# Scalars are looked for in objects that are nested at most this deep in a field.
+_DEEPEST_LEAF = 2
+_SCALARS = frozenset({"string", "integer", "number", "boolean"})
 # A placeholder for a value that the user has to write.
 UNKNOWN = "TODO"
 # Values of longer enums are not matched.
@@ -37,13 +42,23 @@ class SuggestedChange(NamedTuple):
     name: str
     keys: Mapping[str, object]
 
+    @property
+    def named(self) -> tuple[str, str]:
+        """The change without the values that the user chooses."""
+        keys = {key: one for key, one in self.keys.items() if key != "value"}
+        return self.name, json.dumps(keys, sort_keys=True, default=str)
+
+    @property
+    def adds(self) -> bool:
+        return self.name == "default" or "value" in self.keys
+
     def below(self, prefix: str) -> str:
         """Return the change as YAML, with `prefix` before the names of its fields."""
         keys = {
             key: [joined(prefix, one) for one in value]
             if isinstance(value, list) and key == "fields"
             else joined(prefix, str(value))
-            if key in ("field", "to", "into")
+            if key in ("field", "to") or (key == "into" and "fields" in self.keys)
             else value
             for key, value in self.keys.items()
         }
@@ -75,6 +90,30 @@ class Part:
     name: str = ""
     differences: list[Difference] = field(default_factory=list)
     uses: list[Use] = field(default_factory=list)
+
+    @property
+    def changes(self) -> dict[tuple[str, str], Difference]:
+        changed = (one for one in self.differences if one.change is not None)
+        return {one.change.named: one for one in changed if one.change is not None}
+
+    def is_covered_by(self, other: "Part") -> bool:
+        """Return whether the changes of another component also fit the messages of this one.
+
+        The input of a resource has some of its fields. A change that only the other component has
+        must not add its field to messages that cannot have it.
+        """
+        mine, theirs = self.changes, other.changes
+        fields = {one.field for one in self.differences}
+        return mine.keys() <= theirs.keys() and all(
+            named in mine or one.field in fields or one.change is None or not one.change.adds
+            for named, one in theirs.items()
+        )
+
+
+class _Leaf(NamedTuple):
+    path: str
+    kind: str
+    schema: object
 
 
 class Comparison:
@@ -145,11 +184,67 @@ class Comparison:
             self._compare_choices(part, at, old["anyOf"], new["anyOf"])
         own: Any = _facts(old)
         other: Any = _facts(new)
+        if self._compare_list(part, at, old, new, depth):
+            return
         if own != other:
             if own.get("type") != other.get("type"):
                 own, other = (_without_notes(one) for one in (old, new))
             change = _value_change(at, old, new)
             part.differences.append(Difference(at, own, other, change=change))
+
+    def _compare_list(self, part: Part, at: str, old: Data, new: Data, depth: int) -> bool:
+        """Compare an array with an object that contains it; return whether the schemas are such."""
+        for name, keys in (("extract", (old, new)), ("envelope", (new, old))):
+            bare, holder = keys
+            lists = _lists(holder)
+            if _kind(bare) != "array" or len(lists) != 1:
+                continue
+            ((key, inner),) = lists.items()
+            where: dict[str, object] = {"field": at} if at else {}
+            where["key" if name == "extract" else "into"] = key
+            own, other = (_without_notes(one) for one in (old, new))
+            part.differences.append(Difference(at, own, other, change=_entry(name, **where)))
+            bare_items, inner_items = bare.get("items", {}), inner.get("items", {})
+            if name == "extract":
+                place = f"{joined(at, key)}[]"
+                self._compare(part, place, bare_items, inner_items, depth + 1)
+            else:
+                self._compare(part, f"{at}[]", inner_items, bare_items, depth + 1)
+            return True
+        return False
+
+    def _compare_leaf(
+        self, part: Part, at: str, before: str, old: object, new: object, depth: int
+    ) -> bool:
+        """Compare a value with the only such value of an object, if the newer version has it."""
+        kind = _kind(self._read(0, old)[1])
+        found = [one for one in self._leaves(new) if one.kind == kind]
+        is_same = at == before
+        if kind not in _SCALARS or len(found) != 1 or (is_same and "." in found[0].path):
+            return False
+        (leaf,) = found
+        sides, place = (self._shown(0, old), self._shown(1, new)), f"{at}.{leaf.path}"
+        if is_same:
+            change = _entry("extract", field=at, key=leaf.path)
+            part.differences.append(Difference(at, *sides, change=change))
+        else:
+            change = _entry("rename", field=place, to=before)
+            note = f"version OLDER may call it '{before.rpartition('.')[2]}'"
+            part.differences.append(Difference(place, *sides, note, change))
+        self._compare(part, place, old, leaf.schema, depth + 1)
+        return True
+
+    def _leaves(self, schema: object, depth: int = 0) -> "Iterator[_Leaf]":
+        """Yield the scalar fields of an object, also of the objects in it."""
+        for name, inner in self._read(1, schema)[1].get("properties", {}).items():
+            read = self._read(1, inner)[1]
+            if not _NAMEABLE.fullmatch(name):
+                continue
+            if _kind(read) in _SCALARS:
+                yield _Leaf(name, _kind(read), inner)
+            elif depth < _DEEPEST_LEAF:
+                for leaf in self._leaves(inner, depth + 1):
+                    yield leaf._replace(path=f"{name}.{leaf.path}")
 
     def _compare_choices(
         self, part: Part, at: str, older: Sequence[object], newer: Sequence[object]
@@ -183,6 +278,10 @@ class Comparison:
                 continue
             first = len(part.differences)
             sides = self._shown(0, olds[before]), self._shown(1, news[name])
+            if _NAMEABLE.fullmatch(name) and self._compare_leaf(
+                part, at, f"{prefix}{before}", olds[before], news[name], depth
+            ):
+                continue
             if before != name:
                 change = _entry("rename", field=at, to=f"{prefix}{before}")
                 note = f"version OLDER may call it '{before}'"
@@ -199,8 +298,16 @@ class Comparison:
                     part.differences[first] = known._replace(note=note)
                 else:
                     part.differences.append(Difference(at, *sides, note))
+        moved = self._moved({one: olds[one] for one in lone_old}, news, {*renamed.values()})
         for name in lone_old:
-            if name not in renamed.values():
+            if name in moved:
+                at, schema = moved[name]
+                change = _entry("rename", field=f"{prefix}{at}", to=f"{prefix}{name}")
+                sides = self._shown(0, olds[name]), self._shown(1, schema)
+                note = f"version OLDER may call it '{name}'"
+                part.differences.append(Difference(f"{prefix}{at}", *sides, note, change))
+                self._compare(part, f"{prefix}{at}", olds[name], schema, depth + 1)
+            elif name not in renamed.values():
                 value = self._read(0, olds[name])[1]
                 keys = {"value": _example(value)} if name in required[0] else {}
                 change = _entry("remove", field=f"{prefix}{name}", **keys)
@@ -227,6 +334,31 @@ class Comparison:
             if is_only or _likeness(near, name) >= _SIMILAR:
                 del left[near]
                 yield name, near
+
+    def _moved(
+        self, olds: Mapping[str, object], news: Mapping[str, object], renamed: set[str]
+    ) -> dict[str, tuple[str, object]]:
+        """Return the place and the schema of each older field that is now inside an object."""
+        leaves = [
+            leaf._replace(path=f"{name}.{leaf.path}")
+            for name, schema in news.items()
+            if name not in olds and _NAMEABLE.fullmatch(name)
+            for leaf in self._leaves(schema)
+        ]
+        found: dict[str, tuple[str, object]] = {}
+        for name, schema in olds.items():
+            kind = _kind(self._read(0, schema)[1])
+            alike = [
+                leaf
+                for leaf in leaves
+                if leaf.kind == kind
+                and max(_likeness(name, one) for one in (leaf.path, leaf.path.rpartition(".")[2]))
+                >= _SAME
+            ]
+            if name not in renamed and len(alike) == 1:
+                found[name] = alike[0].path, alike[0].schema
+                leaves.remove(alike[0])
+        return found
 
     def _shown(self, side: int, schema: object) -> object:
         """Return a schema as the file shows it: without descriptions, components as `$ref`."""
@@ -343,6 +475,15 @@ def _kind(schema: object) -> str:
     kinds = schema.get("type", "") if isinstance(schema, Mapping) else ""
     some = [kinds] if isinstance(kinds, str) else [one for one in kinds if one != "null"]
     return some[0] if len(some) == 1 else ""
+
+
+def _lists(schema: Data) -> dict[str, Data]:
+    """Return the arrays of an object, by name."""
+    return {
+        name: inner
+        for name, inner in schema.get("properties", {}).items()
+        if _kind(inner) == "array" and _NAMEABLE.fullmatch(name)
+    }
 
 
 def _null(schema: Data) -> bool:

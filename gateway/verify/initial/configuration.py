@@ -20,6 +20,8 @@ from gateway.verify.initial.outline import (
 _JSON = re.compile(r"application/(?:json|[^;\s]+\+json)\s*(?:;.*)?\Z|\*/\*\Z", re.IGNORECASE)
 # A schema in a comment is truncated to this length.
 _LONGEST = 240
+# A component with fewer differences has its own group, or none.
+_FEWEST_SHARED = 2
 _FIRST_PORT = 8001
 _NO_BODY = ("GET", "HEAD", "DELETE")
 
@@ -137,8 +139,9 @@ class _Changes:
         ]
         self._entries = self._messages()
         self._affected = self._comparison.affected()
+        self._shared = self._shared_groups()
         uses = Counter(
-            use.part
+            self._shared.get(use.part, use.part)
             for part in (*self._affected, *(one.part for one in self._entries))
             for use in part.uses
         )
@@ -147,14 +150,28 @@ class _Changes:
             part
             for part in self._affected
             if uses[part] == 1 and not any(use.part in self._affected for use in part.uses)
-        }
+        } - {*self._shared}
         names = Counter[str]()
         self._names: dict[Part, str] = {}
-        for part in self._affected - self._inline:
+        for part in self._affected - self._inline - {*self._shared}:
             name = re.sub(r"[^A-Za-z0-9_.-]", "_", part.name)
             name = name if name[:1].isalpha() or name.startswith("_") else f"_{name}"
             names[name] += 1
             self._names[part] = f"{name}{suffix}{'' if names[name] == 1 else f'_{names[name]}'}"
+
+    def _shared_groups(self) -> dict[Part, Part]:
+        """Return the components whose changes another one has too, such as those of its input."""
+        found: dict[Part, Part] = {}
+        some = [part for part in self._comparison.components.values() if part in self._affected]
+        some.sort(key=lambda part: len(part.differences), reverse=True)
+        for part in some:
+            if part.uses or len(part.differences) < _FEWEST_SHARED:
+                continue
+            larger = (one for one in some if one not in found and one is not part)
+            group = next((one for one in larger if part.is_covered_by(one)), None)
+            if group is not None:
+                found[part] = group
+        return found
 
     def group_lines(self) -> Iterator[str]:
         for part in self._comparison.components.values():
@@ -201,7 +218,7 @@ class _Changes:
             if use.part in self._inline:
                 yield from self._part_lines(use.part, joined(prefix, use.at))
             elif use.part in self._affected:
-                places.setdefault(use.part, []).append(use)
+                places.setdefault(self._shared.get(use.part, use.part), []).append(use)
         for target, uses in places.items():
             at, doubtful = (
                 [joined(prefix, use.at) for use in uses if use.sure is sure]

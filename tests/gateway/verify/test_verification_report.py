@@ -75,7 +75,7 @@ def test_the_json_report_holds_if_no_claim_fails() -> None:
 UNIX = {"type": "integer"}
 RFC_3339 = {"type": "string", "format": "date-time"}
 EXCLUDE = (
-    "exclude such values with minimum, pattern or enum in the document of version 1,"
+    "exclude such values with required, minimum, pattern or enum in the document of version 1,"
     " or set unfit in the change"
 )
 

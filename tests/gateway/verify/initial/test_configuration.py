@@ -174,6 +174,11 @@ def test_the_user_may_name_labels_and_the_mechanism(tmp_path: Path) -> None:
     assert api["endpoints"][0]["version"] == {"in": "header", "name": "Pet-Version"}
 
 
+ADDRESS = {
+    "street": {"type": "string"},
+    "town": {"type": "object", "properties": {"city": {"type": "string"}}},
+}
+OWNER = {"id": {"type": "string"}, "age": {"type": "integer"}}
 CHANGES = {
     "rename": (
         {"name": {"type": "string"}},
@@ -208,6 +213,40 @@ CHANGES = {
             }
         },
         [{"join": {"fields": ["name.first", "name.last"], "into": "name"}}],
+    ),
+    "fields that have moved into an object": (
+        {"street": {"type": "string"}, "city": {"type": "string"}},
+        {"address": {"type": "object", "properties": ADDRESS}},
+        [
+            {"rename": {"field": "address.street", "to": "street"}},
+            {"rename": {"field": "address.town.city", "to": "city"}},
+        ],
+    ),
+    "a field that has moved into an object with a similar name": (
+        {"room_no": {"type": "string"}},
+        {"room": {"type": "object", "properties": {"number": {"type": "string"}}}},
+        [{"rename": {"field": "room.number", "to": "room_no"}}],
+    ),
+    "an object in place of its id": (
+        {"owner": {"type": "string"}},
+        {"owner": {"type": "object", "properties": OWNER}},
+        [{"extract": {"field": "owner", "key": "id"}}],
+    ),
+    "a list in an envelope": (
+        {"tags": {"type": "array", "items": {"type": "object", "properties": OLD["properties"]}}},
+        {"tags": {"type": "object", "properties": {"data": {"type": "array", "items": NEW}}}},
+        [
+            {"extract": {"field": "tags", "key": "data"}},
+            {"rename": {"field": "tags.data[].fullName", "to": "tags.data[].name"}},
+        ],
+    ),
+    "a list without its envelope": (
+        {"tags": {"type": "object", "properties": {"data": {"type": "array", "items": OLD}}}},
+        {"tags": {"type": "array", "items": NEW}},
+        [
+            {"envelope": {"field": "tags", "into": "data"}},
+            {"rename": {"field": "tags[].fullName", "to": "tags[].name"}},
+        ],
     ),
     "type": (
         {"total": {"type": "string"}},
@@ -276,6 +315,57 @@ def test_a_component_in_several_places_becomes_a_group(tmp_path: Path) -> None:
         ]
     }
     assert [entry["changes"] for entry in api["conversions"]] == [[], [{"use": {"group": "N"}}]]
+
+
+def pet(version: str, key: str, *only_newer: str) -> dict[str, Any]:
+    """Return a document with a pet, its input, and its patch, which lack the id."""
+
+    def component(required: bool, *names: str) -> dict[str, Any]:
+        properties = {name: {"type": "string"} for name in names}
+        return {"type": "object", "properties": properties, "required": [*names] * required}
+
+    fields = key, "color", *only_newer
+    schemas = {
+        "Pet": component(True, "id", f"{key}At", *fields),
+        "PetInput": component(True, *fields),
+        "PetPatch": component(False, *fields),
+    }
+    content = {
+        name: {
+            "content": {"application/json": {"schema": {"$ref": f"#/components/schemas/{name}"}}}
+        }
+        for name in schemas
+    }
+    done = {"responses": {"200": {"description": "", **content["Pet"]}}}
+    writes = {"put": "PetInput", "post": "PetInput", "patch": "PetPatch"}
+    item = {method: {"requestBody": content[name], **done} for method, name in writes.items()}
+    components = {"schemas": schemas}
+    return document({"/pets/{id}": {"get": done, **item}}, version, components=components)
+
+
+def test_the_input_and_the_patch_of_a_resource_use_its_group(tmp_path: Path) -> None:
+    written(tmp_path, pet("1", "named"), pet("2", "name", "status"))
+
+    api = uncommented(tmp_path)["apis"]["pets"]
+
+    assert [*api["groups"]] == ["Pet"]
+    changes = [entry["changes"] for entry in api["conversions"] if entry["changes"]]
+    assert {json.dumps(one) for one in changes} == {'[{"use": {"group": "Pet"}}]'}
+    text = (tmp_path / "gateway.yaml").read_text()
+    assert text.count("default: { field: status") == 1
+
+
+def test_an_input_that_lacks_a_field_with_a_default_has_its_own_changes(tmp_path: Path) -> None:
+    older, newer = pet("1", "named"), pet("2", "name", "status")
+    del newer["components"]["schemas"]["PetInput"]["properties"]["status"]
+    newer["components"]["schemas"]["PetInput"]["required"].remove("status")
+    written(tmp_path, older, newer)
+
+    api = uncommented(tmp_path)["apis"]["pets"]
+
+    assert "default" in json.dumps(api["groups"]["Pet"])
+    own = [one for one in api["conversions"] if one.get("on") == "requests"]
+    assert "status" not in json.dumps([one for one in own if "PUT /pets/{id}" in one["operations"]])
 
 
 def test_operations_and_parameters_that_differ_are_listed(tmp_path: Path) -> None:
