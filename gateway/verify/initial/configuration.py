@@ -63,6 +63,12 @@ def _api(outline: Outline, services: dict[str, str], taken: dict[str, str]) -> I
             service = _service(services, name if shared else own, target)
             schema = f", schema: {flow(one.given.location)}"
             yield f"    {_quoted(one.label)}: {{ service: {service}{schema} }}"
+    for older, newer in pairwise(versions):
+        media, other = _error_types(older), _error_types(newer)
+        if media and other and media.isdisjoint(other):
+            named = f"version {newer.label} have another media type. Add to version {older.label}:"
+            yield f"  # TODO Errors of {named}"
+            yield f"  # errors: {{ content_type: {min(media)} }}"
     if outline.guessed:
         yield "  # TODO No document shows where requests name the version; correct `version`."
     yield "  endpoints:"
@@ -80,6 +86,22 @@ def _api(outline: Outline, services: dict[str, str], taken: dict[str, str]) -> I
         yield "  conversions:"
         for comparison in comparisons:
             yield from comparison.lines()
+
+
+def _error_types(version: OutlinedVersion) -> set[str]:
+    """Return the JSON media types of the documented errors, without their parameters."""
+    responses = (
+        followed(version.given.data, response)
+        for operation in version.operations.values()
+        for status, response in operation.declared.get("responses", {}).items()
+        if str(status)[0] in "45d"
+    )
+    return {
+        media.partition(";")[0].strip().lower()
+        for response in responses
+        for media in map(str, response.get("content") or ())
+        if _JSON.match(media) and not media.startswith("*")
+    }
 
 
 def _service(services: dict[str, str], name: str, target: str | None) -> str:

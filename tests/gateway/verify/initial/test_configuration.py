@@ -368,6 +368,34 @@ def test_an_input_that_lacks_a_field_with_a_default_has_its_own_changes(tmp_path
     assert "status" not in json.dumps([one for one in own if "PUT /pets/{id}" in one["operations"]])
 
 
+@pytest.mark.parametrize(
+    ("older", "newer", "hint"),
+    [
+        ("application/json", "application/problem+json; charset=utf-8", "application/json"),
+        ("application/json", "application/json", None),
+        ("text/html", "application/problem+json", None),
+    ],
+)
+def test_errors_of_another_media_type_are_listed(
+    tmp_path: Path, older: str, newer: str, hint: str | None
+) -> None:
+    documents = []
+    for version, media in (("1", older), ("2", newer)):
+        item = get(OLD)
+        error = {"description": "", "content": {media: {"schema": {"type": "object"}}}}
+        item["get"]["responses"]["404"] = error
+        documents.append(document({"/pets": item}, version))
+    written(tmp_path, *documents)
+    text = (tmp_path / "gateway.yaml").read_text()
+    assert ("# TODO Errors of version 2 have another media type." in text) == (hint is not None)
+    if hint is not None:
+        line = f"errors: {{ content_type: {hint} }}"
+        assert f"    # {line}\n" in text
+        path = tmp_path / "gateway.yaml"
+        path.write_text(text.replace('"1": { ', f'"1": {{ {line}, '))
+        load_file(path, {})
+
+
 def test_operations_and_parameters_that_differ_are_listed(tmp_path: Path) -> None:
     page = {"name": "page_size", "in": "query", "schema": {"type": "integer"}}
     size = {"name": "pageSize", "in": "query", "schema": {"type": "integer"}}
