@@ -292,3 +292,22 @@ def test_alerts_and_dashboard_are_those_of_the_monitoring_folder(full: dict[str,
     assert full["PrometheusRule"]["spec"] == yaml.safe_load(expected("alerts.yml"))
     data = full["ConfigMap shop-api-version-gateway-dashboard"]["data"]
     assert json.loads(data["version-gateway.json"]) == json.loads(expected("dashboard.json"))
+
+
+def test_no_alert_or_dashboard_links_to_an_address_that_is_not_configured() -> None:
+    objects = rendered("--values", str(FULL), "--set", "docsUrl=")
+    assert "example.com" not in json.dumps(objects["PrometheusRule"])
+    urls = {
+        rule["annotations"]["runbook_url"].partition("#")[0]
+        for group in objects["PrometheusRule"]["spec"]["groups"]
+        for rule in group["rules"]
+        if "alert" in rule
+    }
+    assert urls == {"docs/alerts.md"}
+    (text,) = objects["ConfigMap shop-api-version-gateway-dashboard"]["data"].values()
+    dashboard = json.loads(text)
+    assert "example.com" not in text
+    linked = json.loads((ROOT / "monitoring" / "dashboard.json").read_text())
+    for one in (linked, *linked["panels"]):
+        one.pop("links", None)
+    assert dashboard == linked

@@ -131,11 +131,10 @@ def body_of(port: int, path: str) -> object:
 
 
 @contextmanager
-def container_of_the_docs(stack: Project, folder: Path, added: str = "") -> Iterator[Container]:
-    """Run the commands of docs/deploy.md with a backend_v2 of this machine, and another port."""
+def files_of_the_docs(stack: Project, folder: Path, added: str = "") -> Iterator[dict[str, str]]:
+    """Write the configuration of docs/deploy.md, with a backend_v2 of this machine."""
     page = (stack.folder / "docs" / "deploy.md").read_text()
     files = dict(re.findall(r"^```\w+ file=(\S+)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL))
-    name, image = f"version-gateway-docs-{stack.port}", stack.at_start["gateway"]["Image"]
     with ExitStack() as resources:
         every = "0.0.0.0"  # noqa: S104  # containers connect by the address of the bridge
         backend = start_program(resources, folder, "backend_v2", BACKEND_V2_HOST=every)
@@ -145,6 +144,15 @@ def container_of_the_docs(stack: Project, folder: Path, added: str = "") -> Iter
         config.write_text(rules + added)
         for path in (folder, config.parent):
             path.chmod(0o755)  # the user of the image reads them
+        yield files
+
+
+@contextmanager
+def container_of_the_docs(stack: Project, folder: Path, added: str = "") -> Iterator[Container]:
+    """Run the commands of docs/deploy.md with other ports."""
+    name, image = f"version-gateway-docs-{stack.port}", stack.at_start["gateway"]["Image"]
+    with ExitStack() as resources:
+        files = resources.enter_context(files_of_the_docs(stack, folder, added))
         script = files["run.sh"].replace("--name gateway", f"--name {name}")
         script = script.replace("exec gateway", f"exec {name}").replace("gateway-data:", f"{name}:")
         script = script.replace(" version-gateway check", f" {image} check")
@@ -171,6 +179,33 @@ def test_the_commands_of_the_docs_start_a_gateway_with_a_read_only_file_system(
         assert [line.split()[5] for line in usage[1:3]] == ["1", "1"]
         container.run("stop", container.name)
         assert container.run("inspect", "--format", "{{.State.ExitCode}}", container.name) == "0\n"
+
+
+def test_the_compose_file_of_the_docs_starts_a_gateway(stack: Project, tmp_path: Path) -> None:
+    name, image = f"version-gateway-compose-{stack.port}", stack.at_start["gateway"]["Image"]
+    with ExitStack() as resources:
+        files = resources.enter_context(files_of_the_docs(stack, tmp_path))
+        text = files["compose.yaml"].replace("image: version-gateway", f"image: {image}")
+        text = text.replace("8080:8080", "127.0.0.1::8080").replace(":8090:8090", "::8090")
+        (tmp_path / "compose.yaml").write_text(text)
+        (tmp_path / ".env").write_text("GATEWAY_ADMIN_TOKEN=0123456789abcdef\n")
+        compose = [
+            "docker",
+            "compose",
+            "--project-name",
+            name,
+            "--project-directory",
+            str(tmp_path),
+        ]
+        down = [*compose, "down", "--volumes"]
+        resources.callback(subprocess.run, down, capture_output=True, check=False)
+        up = [*compose, "up", "--detach", "--wait"]
+        done = subprocess.run(up, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        container = Container(f"{name}-gateway-1")
+        assert container.answer("/v1/person") == V1
+        usage = container.run("exec", container.name, "version-gateway", "usage").splitlines()
+        assert usage[1].split()[5] == "1"
 
 
 def test_the_health_check_of_the_image_works_with_tls_at_the_admin_port(

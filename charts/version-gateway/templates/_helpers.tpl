@@ -49,12 +49,20 @@ labels:
 {{- . | replace "/" "__" -}}
 {{- end -}}
 
-{{/* A file of monitoring/ with the address of the documentation. */}}
+{{/* A file of monitoring/ with the address of the documentation. Without it, alerts name the file of their
+runbook, and the dashboard has no links. */}}
 {{- define "version-gateway.monitoring" -}}
 {{- $text := .root.Files.Get (printf "monitoring/%s" .file) -}}
+{{- $docs := "https://example.com/version-gateway/docs" -}}
 {{- if .root.Values.docsUrl -}}
-{{- $text | replace "https://example.com/version-gateway/docs" (trimSuffix "/" .root.Values.docsUrl) -}}
+{{- $text | replace $docs (trimSuffix "/" .root.Values.docsUrl) -}}
+{{- else if hasSuffix ".json" .file -}}
+{{- $dashboard := fromJson $text -}}
+{{- range append $dashboard.panels $dashboard -}}
+{{- $_ := unset . "links" -}}
+{{- end -}}
+{{- toPrettyJson $dashboard -}}
 {{- else -}}
-{{- $text -}}
+{{- $text | replace $docs "docs" -}}
 {{- end -}}
 {{- end -}}
