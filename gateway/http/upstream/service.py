@@ -343,6 +343,8 @@ class ServiceModel(SectionModel):
 def _target(given: str | WeightedTarget) -> Target:
     url, weight = (given, 1) if isinstance(given, str) else (given.url, given.weight)
     right = "write http://host:port or https://host:port"
+    if "$" in url and "@" not in url:
+        raise ValueError("a target cannot contain a dollar sign; write a variable as ${NAME}")
     try:
         parts = urlsplit(url)
         port = parts.port
