@@ -25,6 +25,7 @@ from gateway.conversion.steps import ConversionStep
 
 # The maximum number of values that a refusal lists.
 _LISTED = 10
+_PLACEHOLDER = "TODO"
 
 
 class Unknown(Enum):
@@ -165,12 +166,12 @@ class Map(BodySection, ParameterSection):
         found |= {older: newer for newer, older in self._pairs_back}
         for word, names in back.items():
             if word not in found:
-                context.complain(
-                    f"{' and '.join(map(spelt, names))} become the same value; choose"
-                    " the value for the way back: back:"
-                    f" {{ {spelt(word)}: {spelt(names[0])} }}",
-                    "values",
-                )
+                same = f"{' and '.join(map(spelt, names))} become the same value"
+                back_key = f"back: {{ {spelt(word)}: {spelt(names[0])} }}"
+                remedy = f"choose the value for the way back: {back_key}"
+                if word == _PLACEHOLDER:  # `init` writes it for words without a counterpart
+                    remedy = f"write the older version's value of each in place of {_PLACEHOLDER}"
+                context.complain(f"{same}; {remedy}", "values")
         return found
 
 
