@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 
 # jsonschema-rs is the fastest validator of JSON Schema for Python, and is maintained for current
@@ -91,9 +92,10 @@ def _violations(error: jsonschema_rs.ValidationError) -> Iterator[_Found]:
     path, kind = tuple(error.instance_path), error.kind
     match kind:
         case _Kind.AnyOf() | _Kind.OneOfNotValid():
-            # The alternative schema that matches most deeply was probably meant.
-            for inner in max(kind.context, key=_depth, default=()):
-                yield from _violations(inner)
+            found = [
+                [each for inner in errors for each in _violations(inner)] for errors in kind.context
+            ]
+            yield from max(found, key=partial(_match, path), default=())
         case _Kind.Required(property=name):
             yield (*path, name), kind.name, "is missing, but required"
         case (
@@ -117,6 +119,18 @@ def _kind(value: object) -> str:
     return "a fraction" if isinstance(value, float) and value % 1 else kind_of(value)
 
 
-def _depth(errors: list[jsonschema_rs.ValidationError]) -> tuple[int, int]:
-    depths = (len(error.instance_path) + (error.kind.name == "required") for error in errors)
-    return max(depths, default=0), -len(errors)
+def _match(path: tuple[str | int, ...], violations: list[_Found]) -> tuple[bool, int, int]:
+    """Return how well a value at a path matches an alternative; the best match was probably meant.
+
+    A property that distinguishes alternatives has another value in the others. Otherwise, the first
+    violation is deeper in a better match.
+    """
+    depths = [len(place) - len(path) for place, _, _ in violations]
+    is_other = any(
+        depth == 0 or (depth == 1 and keyword in _DISTINGUISHING)
+        for depth, (_, keyword, _) in zip(depths, violations, strict=True)
+    )
+    return not is_other, min(depths, default=0), -len(violations)
+
+
+_DISTINGUISHING = ("const", "enum")

@@ -49,6 +49,26 @@ def test_violations_have_a_field_a_keyword_and_a_reason(
     assert validator.allows(document) == (not expected)
 
 
+def test_a_violation_is_in_the_alternative_that_was_probably_meant() -> None:
+    """The kind tells which one, or else the number of fields that do not fit."""
+
+    def an(kind: str, *names: str, required: tuple[str, ...] = ()) -> Schema:
+        texts: dict[str, object] = {name: {"type": "string"} for name in names}
+        properties = {**texts, "kind": {"enum": [kind]}}
+        made: Schema = {"type": "object", "properties": properties, "required": [*required]}
+        return {**made, "additionalProperties": False}
+
+    bank, cash = an("bank", "iban"), an("cash", "desk", required=("kind", "desk"))
+    union = {"oneOf": [an("card", "number", "name", "cvc"), bank, cash, {"type": "string"}]}
+    validator = Validator({"type": "array", "items": union})
+    card = {"number": "1", "name": "A", "old": "B"}
+    for document in (card, {**card, "kind": "card"}, {"kind": "card", "old": "B"}):
+        (found,) = validator.violations([document])
+        assert (found.field, found.keyword) == ("/*/old", "additionalProperties")
+    found, *others = validator.violations([{"kind": "cash"}])
+    assert ((found.field, found.keyword), others) == (("/*/desk", "required"), [])
+
+
 def test_the_path_of_a_violation_has_the_index_of_an_array_element() -> None:
     (found,) = Validator(OBJECT).violations({"a": "", "b": ["x", "z"]})
     assert found.path == ("b", 1)
