@@ -47,6 +47,7 @@ MADE = "x-made"
 """The keyword that marks an object created by a change."""
 
 
+_NULL: Schema = {"type": "null"}
 # The maximum number of alternatives of a schema; more raise UndecidedError.
 _MANY = 200
 _OF_TYPE: Mapping[str, frozenset[str]] = {
@@ -103,6 +104,18 @@ class Taken(NamedTuple):
     rest: Flat
     value: object
     required: bool
+
+
+class SchemaUnion(NamedTuple):
+    """The members of `anyOf` or `oneOf`; a schema without them is its only member.
+
+    Attributes:
+        is_exclusive: Whether values have to fit exactly one member, as in `oneOf`.
+    """
+
+    members: list[object]
+    is_exclusive: bool
+    discriminator: Mapping[str, Any] = MappingProxyType({})
 
 
 class Components(dict[str, object]):
@@ -383,6 +396,25 @@ class Schemas:
                 break
             schema = self.components.get(str(schema["$ref"]).removeprefix(PLACE), schema)
         return schema
+
+    def as_union(self, schema: object) -> SchemaUnion:
+        """Return the members of a schema that consists of `anyOf` or `oneOf` alone."""
+        target = self.target(schema)
+        if not isinstance(target, dict):
+            return SchemaUnion([schema], is_exclusive=False)
+        for key in ("anyOf", "oneOf"):
+            members = target.get(key)
+            if not (isinstance(members, list) and target.keys() <= {key, "discriminator"}):
+                continue
+            others = [one for one in members if one != _NULL]
+            if len(members) > len(others) == 1:  # `nullable` beside `oneOf` in OpenAPI 3.0
+                inner = self.as_union(others[0])
+                if all(flat["type"] != "null" for flat in self.alternatives(others[0])):
+                    return inner._replace(members=[*inner.members, _NULL])
+            named = target.get("discriminator")
+            found = named if isinstance(named, dict) else {}
+            return SchemaUnion(members, is_exclusive=key == "oneOf", discriminator=found)
+        return SchemaUnion([schema], is_exclusive=False)
 
     def _open(self, schema: object) -> Iterable[Flat]:
         if schema is False:

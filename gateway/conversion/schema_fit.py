@@ -9,17 +9,20 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import partial
+from itertools import chain
 from typing import Any, NamedTuple
 
 from gateway.conversion.chain import BodyConversion
 from gateway.conversion.field_path import pointer
 from gateway.conversion.schema import (
+    PLACE,
     WIDE,
     WIDE_TYPES,
     Flat,
     Schema,
     SchemaImage,
     Schemas,
+    SchemaUnion,
     UndecidedError,
     definitions,
     elements_of,
@@ -54,6 +57,8 @@ class Fit(NamedTuple):
             the other schema lacks.
         reason: The predicate of a sentence whose subject is the field, such as "may be null".
         inner: The comparison of the two schemas at the location, if the difference is inside them.
+        is_unsure: Whether documents may be valid despite the differences inside, since the two
+            schemas are alternatives, and others may allow or exclude the same documents.
     """
 
     verdict: Verdict
@@ -61,6 +66,7 @@ class Fit(NamedTuple):
     keyword: str = ""
     reason: str = ""
     inner: "_Comparison | None" = None
+    is_unsure: bool = False
 
 
 _PROVED, _UNKNOWN = Fit(Verdict.PROVED), Fit(Verdict.UNKNOWN)
@@ -73,6 +79,8 @@ class Difference(NamedTuple):
         key: The identity of the two schemas and of the difference between them, which may occur in
             many messages. None if the conversion may refuse documents.
         at: The location of `given` and `wanted`, the two schemas that differ.
+        within: The two schemas of which `given` and `wanted` are alternatives, if only values that
+            the first one allows and the second one excludes are differences.
     """
 
     fit: Fit
@@ -80,6 +88,7 @@ class Difference(NamedTuple):
     at: str
     given: object
     wanted: object
+    within: tuple[object, object] | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -289,19 +298,97 @@ class SchemaComparer:
         return Fit(inner.verdict, at, inner=inner)
 
     def _compared(self, one: _Comparison) -> Iterator[Fit]:
-        flats = [flat for flat in self._given.alternatives(one.given) if not self._is_empty(flat)]
-        others = self._wanted.alternatives(one.wanted)
-        for flat in flats:
-            yield from self._alternative(flat, others)
-        if self._absent:
-            yield from self._absences(flats, others, one.named)
+        """Compare each alternative with its counterpart, or with all others if it has none.
+
+        A difference between counterparts is unsure if another wanted alternative may allow the
+        value, or if another given alternative of `oneOf` may exclude it.
+        """
+        mine, theirs = self._given.as_union(one.given), self._wanted.as_union(one.wanted)
+        flats = [self._filled(member) for member in mine.members]
+        others = [self._wanted.alternatives(member) for member in theirs.members]
+        every = [*chain(*others)]
+        pairs = self._counterparts(mine, theirs)
+        overlaps = mine.is_exclusive and any(map(_is_wide, self._given.alternatives(one.given)))
+        for index, own in enumerate(flats):
+            if not own:
+                continue
+            unsure, pair = _UNKNOWN, pairs.get(index)
+            if pair is not None:
+                rest = [each for at, some in enumerate(others) if at != pair for each in some]
+                inner = self._inner(mine.members[index], theirs.members[pair], "")
+                is_sure = not overlaps and not any(self._possible(flat, rest) for flat in own)
+                if is_sure or inner.verdict is Verdict.PROVED:
+                    yield inner
+                    continue
+                unsure = inner._replace(verdict=Verdict.UNKNOWN, is_unsure=True)
+            found = [
+                fit
+                for flat in own
+                for fit in self._alternative(flat, every, unsure, is_sure=not overlaps)
+            ]
+            yield from found
+            if pair is not None and unsure not in found:
+                yield from self._absences(own, others[pair], one.named)
+        if self._excludes_more(one, mine, theirs, pairs):
+            yield _UNKNOWN
+        loose = [*chain(*(own for at, own in enumerate(flats) if at not in pairs))]
+        free = [*chain(*(each for at, each in enumerate(others) if at not in pairs.values()))]
+        if self._absent == "lost":
+            yield from self._absences([*chain(*flats)], free, one.named)
+        else:
+            yield from self._absences(loose, every, one.named)
+
+    def _filled(self, schema: object) -> list[Flat]:
+        return [flat for flat in self._given.alternatives(schema) if not self._is_empty(flat)]
+
+    def _excludes_more(
+        self, one: _Comparison, mine: SchemaUnion, theirs: SchemaUnion, pairs: Mapping[int, int]
+    ) -> bool:
+        """Return whether wanted alternatives of `oneOf` may exclude what the given ones allow.
+
+        They exclude values that fit several of them. A given `oneOf` has excluded these values, if
+        each wanted alternative allows only values that its counterpart allows too.
+        """
+        overlap = theirs.is_exclusive and any(map(_is_wide, self._wanted.alternatives(one.wanted)))
+        if not overlap:
+            return False
+        if not mine.is_exclusive or len(pairs) < len(theirs.members):
+            return True
+        wanted_schemas = _OpenSchemas(self._wanted.components)
+        mirrored = SchemaComparer(wanted_schemas, self._given, proceed=self._proceed)
+        for index, other in pairs.items():
+            given, wanted = mine.members[index], theirs.members[other]
+            back = ConvertedSchema(wanted_schemas, wanted, [])
+            if not isinstance(given, dict) or mirrored.differences(back, given):
+                return True
+        return False
+
+    def _counterparts(self, mine: SchemaUnion, theirs: SchemaUnion) -> dict[int, int]:
+        """Return the indexes of alternatives, and of the obvious counterpart of each.
+
+        Counterparts share values of a discriminating property, the name, or most of their
+        properties.
+        """
+        if len(mine.members) == len(theirs.members) == 1:
+            return {}
+        found = [
+            (likeness, index, other)
+            for index, one in enumerate(_traits(self._given, mine))
+            for other, each in enumerate(_traits(self._wanted, theirs))
+            if (likeness := _likeness(one, each)) is not None
+        ]
+        pairs: dict[int, int] = {}
+        for _, index, other in sorted(found, key=lambda one: one[0], reverse=True):
+            if index not in pairs and other not in pairs.values():
+                pairs[index] = other
+        return pairs
 
     def _absences(
         self, flats: Sequence[Flat], others: Sequence[Flat], named: frozenset[str]
     ) -> Iterator[Fit]:
         mine = [flat for flat in flats if flat["type"] == "object"]
         theirs = [flat for flat in others if flat["type"] == "object"]
-        if not mine or not theirs:
+        if not (self._absent and mine and theirs):
             return
         if self._absent == "lost":
             needed = {name for flat in theirs for name in flat.get("required", ())}
@@ -319,24 +406,30 @@ class SchemaComparer:
         for name in sorted(found):
             yield Fit(Verdict.FAILS, pointer(name), self._absent)
 
-    def _alternative(self, flat: Flat, others: Sequence[Flat]) -> Iterator[Fit]:
+    def _alternative(
+        self, flat: Flat, others: Sequence[Flat], unsure: Fit, *, is_sure: bool
+    ) -> Iterator[Fit]:
         words = flat.get("enum")
         if words is not None and len(words) > 1:
             for word in words:
-                yield from self._alternative({**flat, "enum": [word]}, others)
+                one = {**flat, "enum": [word]}
+                yield from self._alternative(one, others, unsure, is_sure=is_sure)
             return
         meant = [one for one in others if _is_within(flat, one)]
         if not meant:
             yield self._of_no_type(flat, others)
             return
-        possible = [one for one in meant if not self._excludes(flat, one)]
+        possible = self._possible(flat, meant)
         found = [list(self._covered(flat, one)) for one in possible or meant]
         best = min(found, key=lambda some: (_worst(some), len(some)))
-        if len(possible) <= 1:
+        if len(possible) <= 1 and is_sure:
             yield from best
         elif best:
             # Several alternatives may together allow all values, even if no single one does.
-            yield _UNKNOWN
+            yield unsure
+
+    def _possible(self, flat: Flat, others: Iterable[Flat]) -> list[Flat]:
+        return [one for one in others if _is_within(flat, one) and not self._excludes(flat, one)]
 
     def _excludes(self, flat: Flat, wanted: Flat) -> bool:
         """Return whether `wanted` excludes every object of `flat`.
@@ -497,25 +590,110 @@ class SchemaComparer:
         return not self._is_empty(flat)
 
 
+class _OpenSchemas(Schemas):
+    """Schemas whose objects may have undeclared fields; others assume that senders add none."""
+
+    def alternatives(self, schema: object) -> list[Flat]:
+        found = super().alternatives(schema)
+        return [
+            {**flat, "additionalProperties": True}
+            if flat["type"] == "object" and not _FREE & flat.keys()
+            else flat
+            for flat in found
+        ]
+
+
+_FREE = frozenset({"additionalProperties", "unevaluatedProperties"})
+
+
 def _differences(top: _Comparison) -> Iterator[Difference]:
     """Yield each difference inside a comparison once, at its shortest location."""
-    known, level = {top}, deque([(top, "")])
+    known, level = {(top, False)}, deque([(top, "", False)])
     while level:
-        one, at = level.popleft()
-        for fit in one.found:
+        one, at, is_unsure = level.popleft()
+        for fit in dict.fromkeys(one.found):
+            inner, place = fit.inner, at + fit.field
             if fit.verdict is Verdict.PROVED:
                 continue
-            if fit.inner is None:
-                key = (one, fit.field, fit.keyword)
-                placed = fit._replace(field=at + fit.field)
-                yield Difference(placed, key, at, one.given, one.wanted)
-            elif fit.inner not in known:
-                known.add(fit.inner)
-                level.append((fit.inner, at + fit.field))
+            if inner is None:
+                # These fields are differences even if the document is valid.
+                if not is_unsure or fit.keyword in _ABSENT:
+                    key = (one, fit.field, fit.keyword)
+                    yield Difference(fit._replace(field=place), key, at, one.given, one.wanted)
+                continue
+            if fit.is_unsure and not is_unsure:
+                within = one.given, one.wanted
+                unsure = Fit(fit.verdict, place)
+                yield Difference(unsure, (one, inner), place, inner.given, inner.wanted, within)
+            below = is_unsure or fit.is_unsure
+            if known.isdisjoint({(inner, below), (inner, False)}):
+                known.add((inner, below))
+                level.append((inner, place, below))
+
+
+_ABSENT = frozenset({"lost", "ignored"})
+
+
+class _Traits(NamedTuple):
+    """What makes an alternative recognizable.
+
+    `words` has the values in `enum` or `const` of each property, or of the value itself at "".
+    """
+
+    reference: object
+    types: frozenset[str]
+    names: frozenset[str]
+    words: Mapping[str, frozenset[bytes]]
+
+
+def _traits(schemas: Schemas, union: SchemaUnion) -> list[_Traits]:
+    return [_traits_of(schemas, member, union.discriminator) for member in union.members]
+
+
+def _traits_of(schemas: Schemas, member: object, discriminator: Mapping[str, Any]) -> _Traits:
+    reference = member["$ref"] if isinstance(member, dict) and "$ref" in member else None
+    words: dict[str, frozenset[bytes]] = {}
+    flats = schemas.alternatives(member)
+    fields = [pair for flat in flats for pair in properties_of(flat).items()]
+    values = [("", flat.get("enum")) for flat in flats]
+    for name, some in (*values, *((name, schemas.words(one)) for name, one in fields)):
+        if some:
+            words[name] = words.get(name, frozenset()) | {*map(text_of, some)}
+    mapping = discriminator.get("mapping")
+    if reference is not None and isinstance(mapping, dict):
+        named = {value for value, place in mapping.items() if _is_named(place, reference)}
+        words[str(discriminator.get("propertyName"))] = frozenset(map(text_of, named))
+    names = frozenset(name for name, _ in fields)
+    return _Traits(reference, frozenset(flat["type"] for flat in flats), names, words)
+
+
+def _is_named(place: object, reference: object) -> bool:
+    return str(place).removeprefix(PLACE) == str(reference).removeprefix(PLACE)
+
+
+def _likeness(one: _Traits, other: _Traits) -> tuple[int, bool, float] | None:
+    """Return how alike two alternatives are; None if they are not counterparts."""
+    if one.types.isdisjoint(other.types):
+        return None
+    shared = [not one.words[n].isdisjoint(other.words[n]) for n in one.words.keys() & other.words]
+    alike = 2 * sum(shared) - len(shared)
+    is_same = one.reference is not None and one.reference == other.reference
+    names = one.names | other.names
+    common = len(one.names & other.names) / len(names) if names else 1.0
+    is_counterpart = alike > 0 or is_same or (alike == 0 and common >= _MOST)
+    return (alike, is_same, common) if is_counterpart else None
+
+
+# The share of common properties from which on alternatives are counterparts.
+_MOST = 0.5
 
 
 def _worst(found: Iterable[Fit]) -> Verdict:
     return max((fit.verdict for fit in found), default=Verdict.PROVED)
+
+
+def _is_wide(flat: Flat) -> bool:
+    return WIDE in flat
 
 
 def _is_reference(schema: object) -> bool:

@@ -10,6 +10,7 @@ import msgspec
 
 from gateway.conversion.conversion_error import Beside, ConversionError
 from gateway.conversion.schema import (
+    Schema,
     Schemas,
     UndecidedError,
     definitions,
@@ -190,11 +191,15 @@ class Prover:
 
     def _test(self, claim: Claim, one: Difference) -> tuple[int, int, list[Finding]]:
         """Test values at the place of a difference; the schemas are those after the conversion."""
-        given, wanted = (
-            with_components(as_schema(schema), (source,))
-            for schema, source in ((one.given, claim.given), (one.wanted, claim.wanted))
-        )
-        trial = _Trial(replace(claim, given=given, wanted=wanted, conversion=None), self.end)
+
+        def of(given: object, wanted: object) -> list[Schema]:
+            pairs = (given, claim.given), (wanted, claim.wanted)
+            return [with_components(as_schema(one), (source,)) for one, source in pairs]
+
+        given, wanted = of(one.given, one.wanted)
+        within = one.within and tuple(map(Validator, of(*one.within)))
+        alone = replace(claim, given=given, wanted=wanted, conversion=None)
+        trial = _Trial(alone, self.end, within)
         failed = trial.run_all(self._examples)
         return trial.examples, failed, trial.findings()
 
@@ -221,8 +226,15 @@ def _structural(claim: Claim, one: Difference) -> Finding:
 
 @dataclass(slots=True)
 class _Trial:
+    """A test of a claim on examples.
+
+    Attributes:
+        within: the schemas of which those of the claim are alternatives; see `Difference`.
+    """
+
     claim: Claim
     end: float
+    within: tuple[Validator, ...] | None = None
     given: Validator = field(init=False)
     wanted: Validator = field(init=False)
     examples: int = 0
@@ -248,14 +260,19 @@ class _Trial:
     def run_all(self, examples: Examples) -> int:
         """Test the claim on all examples, and return the number of failures."""
         longest = longest_list(reachable(self.claim.wanted))
-        return sum(map(self.run, examples.of(self.claim.given, longest)))
+        made = examples.of(self.claim.given, longest)
+        return sum(self.run(one) for one in made if self.within is None or self.allows(one))
+
+    def allows(self, document: object) -> bool:
+        within = self.within is None or self.within[0].allows(document)
+        return within and self.given.allows(document)
 
     def findings(self) -> list[Finding]:
         return [self.finding(*known) for known in islice(self.failures.items(), _MOST)]
 
     def finding(self, failure: tuple[str, str], document: object) -> Finding:
         def still(smaller: object) -> bool:
-            return self.given.allows(smaller) and failure in {
+            return self.allows(smaller) and failure in {
                 (violation.field, violation.keyword) for violation in self._outcome(smaller)[1]
             }
 
@@ -340,7 +357,10 @@ class _Trial:
                 return _NOTHING, [violation]
         if self.claim.part is MessagePart.ROUND_TRIP:
             return arrived, self._not_allowed(document, [*self._overwritten(document, arrived)])
-        return arrived, self.wanted.violations(arrived)
+        if self.within is None:
+            return arrived, self.wanted.violations(arrived)
+        whole = self.within[1].violations(arrived)
+        return arrived, whole and (self.wanted.violations(arrived) or whole)
 
     def _not_allowed(self, document: object, lost: list[Violation]) -> list[Violation]:
         """Return the losses that also occur without the changes whose losses are allowed."""
