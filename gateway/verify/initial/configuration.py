@@ -14,8 +14,8 @@ from gateway.verify.initial.outline import (
     OutlinedOperation,
     OutlinedVersion,
     followed,
-    shape,
 )
+from gateway.verify.openapi.openapi import shape
 
 _JSON = re.compile(r"application/(?:json|[^;\s]+\+json)\s*(?:;.*)?\Z|\*/\*\Z", re.IGNORECASE)
 # A schema in a comment is truncated to this length.

@@ -10,11 +10,12 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from gateway.base.path_templates import parse_template
+from gateway.verify.openapi import openapi
+from gateway.verify.openapi.openapi import METHODS, server_of, shape
 from gateway.versions.version import LABEL
 
 Data = Mapping[str, Any]
 
-_METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 _CAPTURE = re.compile(r"\{([^{}]*)\}")
 # A segment that names a version, such as v1, 2.0, v2beta1 or 2024-09-30.
 _SEGMENT = re.compile(r"(v?)([0-9][0-9.]*(?:(?:alpha|beta|rc)[0-9]*)?|[0-9]{4}-[0-9]{2}-[0-9]{2})")
@@ -148,10 +149,6 @@ def parse_mechanism(text: str) -> Mechanism:
             " accept:application/vnd.example.v{version}+json"
         )
     return Mechanism(f'{{ in: {place}, {key}: "{name}" }}')
-
-
-def shape(path: str) -> str:
-    return _CAPTURE.sub("{}", path)
 
 
 def _paths(given: Given) -> list[str]:
@@ -316,17 +313,10 @@ def _api_name(given: Given) -> str:
 
 def _server(data: Data) -> tuple[str | None, str]:
     """Return the address of the document's server, or None, and the path below it."""
-    server = next((one for one in _list(data.get("servers")) if isinstance(one, Mapping)), {})
-    variables = _mapping(server.get("variables"))
-
-    def default(match: re.Match[str]) -> str:
-        return str(_mapping(variables.get(match[1])).get("default", match[0]))
-
     with suppress(ValueError):
-        url = urlsplit(_CAPTURE.sub(default, str(server.get("url", ""))))
+        url = server_of(data)
         is_absolute = url.scheme in ("http", "https") and url.netloc and "{" not in url.netloc
-        path = url.path.rstrip("/")
-        return f"{url.scheme}://{url.netloc}" if is_absolute else None, path
+        return f"{url.scheme}://{url.netloc}" if is_absolute else None, url.path.rstrip("/")
     return None, ""
 
 
@@ -355,7 +345,7 @@ def _operations(
             continue
         found += [
             OutlinedOperation(method.upper(), public, item[method], item)
-            for method in _METHODS
+            for method in METHODS
             if isinstance(item.get(method), Mapping)
         ]
     return found, unusable
@@ -382,15 +372,9 @@ def _public(path: str, mechanism: Mechanism | None, label: str) -> str | None:
 
 def followed(data: Data, value: object) -> Data:
     """Resolve references within a document; return an empty mapping for a broken one."""
-    for _ in range(32):
-        if not (isinstance(value, Mapping) and isinstance(value.get("$ref"), str)):
-            break
-        target: object = data
-        for step in value["$ref"].removeprefix("#").split("/")[1:]:
-            key = step.replace("~1", "/").replace("~0", "~")
-            target = target.get(key) if isinstance(target, Mapping) else None
-        value = target
-    return _mapping(value)
+    with suppress(ValueError):
+        return _mapping(openapi.followed(data, value))
+    return {}
 
 
 def _mapping(value: object) -> Data:

@@ -3,10 +3,10 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from itertools import islice
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from gateway.conversion.document import kind
 from gateway.conversion.schema import Schema, Schemas, definitions
@@ -16,7 +16,7 @@ from gateway.verify.openapi.nested_names import NestedName, as_schema, nested_fo
 from gateway.verify.openapi.swagger import from_swagger
 
 _VERSION = re.compile(r"3\.[0-9]+(?:\.[0-9]+)?")
-_METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
+METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 JSON = re.compile(r"application/(?:json|[^;\s]+\+json)\s*(?:;.*)?\Z", re.IGNORECASE)
 FORM = re.compile(r"application/x-www-form-urlencoded\s*(?:;.*)?\Z", re.IGNORECASE)
 # The style of parameters and form fields whose nested fields have names in brackets.
@@ -69,11 +69,11 @@ class Operation:
 
     @property
     def shape(self) -> str:
-        return _shape(self.path)
+        return shape(self.path)
 
     @property
     def bare_shape(self) -> str:
-        return _shape(self.path.removeprefix(self.base))
+        return shape(self.path.removeprefix(self.base))
 
     def takes(self, path: str) -> bool:
         pattern = re.escape(self.bare_shape).replace(r"\{\}", "[^/]+")
@@ -100,8 +100,60 @@ class Operation:
 
 
 @cache
-def _shape(path: str) -> str:
+def shape(path: str) -> str:
     return _PARAMETER.sub("{}", path)
+
+
+def followed(data: object, value: object) -> object:
+    """Return the target of a reference in a document, or any other value itself.
+
+    Raises:
+        ValueError: a reference has no target.
+    """
+    for _ in range(32):
+        if not (isinstance(value, Mapping) and isinstance(value.get("$ref"), str)):
+            return value
+        value = _resolved(data, value["$ref"])
+    raise ValueError("its references form a cycle")
+
+
+def _resolved(value: object, reference: str, schema: object = None) -> object:
+    if not reference.startswith("#"):
+        raise ValueError(f"'{reference}' refers to another document; bundle both into one file")
+    if reference == "#" and schema is not None:
+        return schema
+    if not reference.startswith("#/"):
+        raise ValueError(
+            f"'{reference}' is not a JSON Pointer; write one such as #/components/schemas/A"
+        )
+    for step in unquote(reference[1:]).split("/")[1:]:
+        key = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(value, Mapping) and key in value:
+            value = value[key]
+        elif isinstance(value, list) and key.isdecimal() and int(key) < len(value):
+            value = value[int(key)]
+        else:
+            raise ValueError(f"'{reference}' has no target; is the name right?")
+    return value
+
+
+def server_of(data: Mapping[str, object]) -> SplitResult:
+    """Return the URL of the first server of a document, with the defaults of its variables.
+
+    Raises:
+        ValueError: the URL is invalid.
+    """
+    servers = data.get("servers")
+    server = servers[0] if isinstance(servers, list) and servers else None
+    first, variables = (
+        (server, server.get("variables")) if isinstance(server, Mapping) else ({}, {})
+    )
+
+    def default(name: re.Match[str]) -> str:
+        variable = variables.get(name[1]) if isinstance(variables, Mapping) else None
+        return str(variable.get("default", "")) if isinstance(variable, Mapping) else name[0]
+
+    return urlsplit(_PARAMETER.sub(default, str(first.get("url", ""))))
 
 
 class OpenApiDocument:
@@ -114,64 +166,29 @@ class OpenApiDocument:
     def __init__(self, data: object, source: str) -> None:
         self.source = source
         if isinstance(data, dict) and str(data.get("swagger")) == "2.0":
-            self.data: dict[str, Any] = data
             try:
-                data = from_swagger(data, self._followed)
+                data = from_swagger(data, partial(followed, data))
             except ValueError as error:
                 raise self._bad(str(error)) from None
         if not isinstance(data, dict) or "openapi" not in data:
             raise self._bad(
                 "not an OpenAPI document (no 'openapi'); publish one: 3.0, 3.1 or Swagger 2.0"
             )
-        self.data = data
+        self.data: dict[str, Any] = data
         version = str(data["openapi"])
         if not _VERSION.fullmatch(version):
             raise self._bad(f"OpenAPI {version}; versions 3.0 and 3.1 are read")
         self._of_3_0 = version.startswith("3.0")
 
-    def _followed(self, value: object) -> object:
-        for _ in range(32):
-            if not (isinstance(value, dict) and isinstance(value.get("$ref"), str)):
-                return value
-            value = self._resolve(value["$ref"])
-        raise ValueError("its references form a cycle")
-
     def _resolve(self, reference: str, schema: object = None) -> object:
-        if not reference.startswith("#"):
-            raise ValueError(f"'{reference}' refers to another document; bundle both into one file")
-        if reference == "#" and schema is not None:
-            return schema
-        if not reference.startswith("#/"):
-            raise ValueError(
-                f"'{reference}' is not a JSON Pointer; write one such as #/components/schemas/A"
-            )
-        value: object = self.data if schema is None else schema
-        for step in unquote(reference[1:]).split("/")[1:]:
-            key = step.replace("~1", "/").replace("~0", "~")
-            if isinstance(value, dict) and key in value:
-                value = value[key]
-            elif isinstance(value, list) and key.isdecimal() and int(key) < len(value):
-                value = value[int(key)]
-            else:
-                raise ValueError(f"'{reference}' has no target; is the name right?")
-        return value
+        return _resolved(self.data if schema is None else schema, reference, schema)
 
     def _base(self) -> str:
-        servers = self.data.get("servers")
-        first = servers[0] if isinstance(servers, list) and servers else {}
-        if not isinstance(first, dict):
-            return ""
-        variables = first.get("variables", {})
-
-        def default(name: re.Match[str]) -> str:
-            variable = variables.get(name[1]) if isinstance(variables, dict) else None
-            return str(variable.get("default", "")) if isinstance(variable, dict) else name[0]
-
-        url = _PARAMETER.sub(default, str(first.get("url", "")))
         try:
-            return urlsplit(url).path.rstrip("/")
+            return server_of(self.data).path.rstrip("/")
         except ValueError as error:
-            raise self._bad(f"servers: '{url}': {error}") from None
+            written = self.data["servers"][0]["url"]
+            raise self._bad(f"servers: '{written}': {error}") from None
 
     def _mapping(self, value: object, where: str) -> Mapping[str, object]:
         if not isinstance(value, dict):
@@ -207,11 +224,11 @@ class Description(OpenApiDocument):
         try:
             for path, item in self._mapping(self.data.get("paths", {}), "paths").items():
                 where = f"paths.{path}: "
-                entry = self._mapping(self._followed(item), "a path")
+                entry = self._mapping(followed(self.data, item), "a path")
                 others = self._mapping(entry.get("additionalOperations", {}), "operations")
                 for name in (*(("QUERY",) if "query" in entry else ()), *others):
                     self.unread.append(("additionalOperations", f"{name} {base}{path}"))
-                for method in _METHODS:
+                for method in METHODS:
                     if method in entry:
                         where = f"{method.upper()} {path}: "
                         declared = self._mapping(entry[method], "an operation")
@@ -235,14 +252,14 @@ class Description(OpenApiDocument):
             for raw in _parameters(source)
             for key, parameters in (self._parameter(raw),)
         }
-        body = self._followed(declared.get("requestBody"))
+        body = followed(self.data, declared.get("requestBody"))
         responses = self._responses(declared)
         return Operation(
             method.upper(),
             base + path,
             None if body is None else self._body(body, Use.REQUEST),
             {
-                str(status): self._body(self._followed(response), Use.RESPONSE)
+                str(status): self._body(followed(self.data, response), Use.RESPONSE)
                 for status, response in responses.items()
             },
             tuple(one for some in given.values() for one in some),
@@ -263,15 +280,15 @@ class Description(OpenApiDocument):
         return own
 
     def _fields(self, response: object) -> tuple[str, ...]:
-        declared = self._mapping(self._followed(response), "a response").get("headers", {})
+        declared = self._mapping(followed(self.data, response), "a response").get("headers", {})
         return tuple(self._mapping(declared, "headers"))
 
     def _types(self, message: object) -> tuple[str, ...]:
-        declared = self._mapping(self._followed(message), "a message").get("content", {})
+        declared = self._mapping(followed(self.data, message), "a message").get("content", {})
         return tuple(self._mapping(declared, "content"))
 
     def _parameter(self, raw: object) -> tuple[tuple[str, str], list[ApiParameter]]:
-        parameter = self._mapping(self._followed(raw), "a parameter")
+        parameter = self._mapping(followed(self.data, raw), "a parameter")
         if not (isinstance(parameter.get("name"), str) and isinstance(parameter.get("in"), str)):
             raise ValueError("a parameter needs a name and a location (in)")
         content = self._mapping(parameter.get("content", {}), "content")
@@ -294,7 +311,7 @@ class Description(OpenApiDocument):
         content = self._mapping(self._mapping(declared, what).get("content", {}), "content")
         for media_type, entry in content.items():
             if types.match(media_type):
-                described = self._mapping(self._followed(entry), media_type)
+                described = self._mapping(followed(self.data, entry), media_type)
                 schema = self._schema(described.get("schema", {}), use)
                 encoding = self._mapping(described.get("encoding", {}), "encoding")
                 nested = [

@@ -24,11 +24,10 @@ from gateway.conversion.additional import (
 )
 from gateway.conversion.formats.body_format import BodyFormat, format_of
 from gateway.verify.openapi.document_source import fetch_texts, parse
-from gateway.verify.openapi.openapi import OpenApiDocument
+from gateway.verify.openapi.openapi import METHODS, OpenApiDocument, followed
 
 # The maximum number of shapes. Stripe's document of 2026 has 8,000.
 _MOST = 200_000
-_METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 _ANYTHING: Mapping[str, object] = {}
 _REST = ("additionalProperties", "unevaluatedProperties")
 
@@ -92,10 +91,10 @@ class ShapeCompiler(OpenApiDocument):
                         subtypes.append((name, schema))
             for path, item in self._mapping(self.data.get("paths", {}), "paths").items():
                 where = f"paths.{path}: "
-                entry = self._mapping(self._followed(item), "a path")
+                entry = self._mapping(followed(self.data, item), "a path")
                 operations += [
                     self._operation(method, path, entry, self._mapping(entry[method], method))
-                    for method in _METHODS
+                    for method in METHODS
                     if method in entry
                 ]
             self._complete()
@@ -107,7 +106,7 @@ class ShapeCompiler(OpenApiDocument):
     def _operation(
         self, method: str, path: str, item: _Schema, declared: _Schema
     ) -> OperationShapes:
-        body = self._followed(declared.get("requestBody")) or _ANYTHING
+        body = followed(self.data, declared.get("requestBody")) or _ANYTHING
         responses = self._mapping(declared.get("responses", {}), "responses")
         base = self._base()
         return OperationShapes(
@@ -118,7 +117,7 @@ class ShapeCompiler(OpenApiDocument):
             self._body(body, _is_json, of_response=False),
             self._body(body, _is_form, of_response=False),
             {
-                str(status): self._body(self._followed(one), _is_json, of_response=True)
+                str(status): self._body(followed(self.data, one), _is_json, of_response=True)
                 for status, one in responses.items()
                 if not str(status).startswith("x-")
             },
@@ -128,7 +127,7 @@ class ShapeCompiler(OpenApiDocument):
         names: dict[str, int] = {}
         rest = CLOSED
         for raw in parameters:
-            one = self._mapping(self._followed(raw), "a parameter")
+            one = self._mapping(followed(self.data, raw), "a parameter")
             if one.get("in") != "query":
                 continue
             name, schema = str(one.get("name")), one.get("schema")
@@ -144,7 +143,7 @@ class ShapeCompiler(OpenApiDocument):
                     rest = ANY if fields.rest or not fields.closed else rest
         keys = self._mapping(self.data.get("components", {}), "components").get("securitySchemes")
         for scheme in (keys or {}).values() if isinstance(keys, dict) else ():
-            one = self._mapping(self._followed(scheme), "a security scheme")
+            one = self._mapping(followed(self.data, scheme), "a security scheme")
             if one.get("in") == "query":
                 names.setdefault(str(one.get("name")), SCALAR)
         return self._keep(Shape(names, rest))
@@ -153,7 +152,7 @@ class ShapeCompiler(OpenApiDocument):
         content = self._mapping(message or {}, "a message").get("content", {})
         entries = self._mapping(content, "content").items()
         found = tuple(
-            self._mapping(self._followed(entry), name).get("schema", _ANYTHING)
+            self._mapping(followed(self.data, entry), name).get("schema", _ANYTHING)
             for name, entry in entries
             if wanted(name)
         )
@@ -161,10 +160,10 @@ class ShapeCompiler(OpenApiDocument):
 
     def _number(self, schemas: _Schemas, of_response: bool) -> int:
         """Return the number of the shape of values to which one of the schemas applies."""
-        followed = tuple(map(self._target, schemas))
-        key = of_response, frozenset(map(id, followed))
+        targets = tuple(map(self._target, schemas))
+        key = of_response, frozenset(map(id, targets))
         if key not in self._numbers:
-            fields = self._fields(followed, of_response)
+            fields = self._fields(targets, of_response)
             is_object, is_array = fields.may_be
             if (is_object and fields.closed) or (is_array and fields.items):
                 self._numbers[key] = self._keep(Shape({}))

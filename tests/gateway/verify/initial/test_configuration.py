@@ -396,6 +396,20 @@ def test_errors_of_another_media_type_are_listed(
         load_file(path, {})
 
 
+def test_references_with_percent_encoded_names_are_followed(tmp_path: Path) -> None:
+    """Swagger tools write the name of a generic type, such as `Page<Pet>`, percent-encoded."""
+    documents = (
+        document(
+            {"/pets": get({"$ref": "#/components/schemas/Page%3CPet%3E"})},
+            version,
+            components={"schemas": {"Page<Pet>": schema}},
+        )
+        for version, schema in (("1", OLD), ("2", NEW))
+    )
+    written(tmp_path, *documents)
+    assert "rename: { field: fullName, to: name }" in (tmp_path / "gateway.yaml").read_text()
+
+
 def test_operations_and_parameters_that_differ_are_listed(tmp_path: Path) -> None:
     page = {"name": "page_size", "in": "query", "schema": {"type": "integer"}}
     size = {"name": "pageSize", "in": "query", "schema": {"type": "integer"}}
