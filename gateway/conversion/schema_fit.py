@@ -143,16 +143,6 @@ def convert_schema(conversion: BodyConversion | None, schema: Schema) -> Convert
     return ConvertedSchema(image, made, image.refusals)
 
 
-def fits(given: ConvertedSchema, wanted: Schema) -> Fit:
-    """Check whether all converted documents are valid for another schema.
-
-    Returns the worst difference, or the verdict PROVED.
-    """
-    comparer = SchemaComparer(given.schemas, Schemas(definitions(wanted)))
-    found = comparer.differences(given, wanted)
-    return max((one.fit for one in found), key=lambda fit: fit.verdict, default=_PROVED)
-
-
 class SchemaComparer:
     """Compares schemas of one document with schemas of another document, each pair once.
 

@@ -20,8 +20,14 @@ from gateway.conversion.changes.rename import rename
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.field_path import parse_scopes
 from gateway.conversion.formats import json_body
-from gateway.conversion.schema import PLACE, Schema, UndecidedError
-from gateway.conversion.schema_fit import ConvertedSchema, Verdict, convert_schema, fits
+from gateway.conversion.schema import PLACE, Schema, Schemas, UndecidedError, definitions
+from gateway.conversion.schema_fit import (
+    ConvertedSchema,
+    Fit,
+    SchemaComparer,
+    Verdict,
+    convert_schema,
+)
 from gateway.conversion.unfit import REFUSE_UNFIT, UnfitPolicy
 from gateway.conversion.version_step import Direction, VersionLink
 from gateway.rules.document import read
@@ -141,6 +147,13 @@ def allows(converted: ConvertedSchema, document: object) -> bool:
     schema = root if isinstance(root, dict) else {} if root else {"not": {}}
     whole = {**schema, "components": {"schemas": converted.schemas.components}}
     return jsonschema_rs.is_valid(whole, document)
+
+
+def fits(given: ConvertedSchema, wanted: Schema) -> Fit:
+    """Return the worst difference, or the verdict PROVED."""
+    comparer = SchemaComparer(given.schemas, Schemas(definitions(wanted)))
+    found = (one.fit for one in comparer.differences(given, wanted))
+    return max(found, key=lambda fit: fit.verdict, default=Fit(Verdict.PROVED))
 
 
 def between(
@@ -285,7 +298,7 @@ def an(**fields: object) -> Schema:
         ({"$ref": "#/components/schemas/A"}, TEXT, Verdict.UNKNOWN, ""),
     ],
 )
-def test_fits_returns_a_proof_or_the_first_difference_between_two_schemas(
+def test_a_comparison_returns_a_proof_or_the_first_difference_between_two_schemas(
     given_schema: Schema, wanted: Schema, verdict: Verdict, place: str
 ) -> None:
     found = fits(convert_schema(None, given_schema), wanted)
