@@ -1,7 +1,6 @@
 """The command `verify`: tests the configured conversions against OpenAPI documents."""
 
 import asyncio
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ from gateway.verify.additional_parts import AdditionalParts, additional_parts
 from gateway.verify.claims import Claim, MessagePart, Outcome, Unproved, claims
 from gateway.verify.openapi.document_source import fetch
 from gateway.verify.openapi.examples import Examples, NoExamplesError
-from gateway.verify.openapi.openapi import Description
+from gateway.verify.openapi.openapi import Description, shape
 from gateway.verify.openapi.shapes import ShapeCompiler
 from gateway.verify.proof import ClaimProof, Prover, Unproven
 from gateway.verify.time_limit import OutOfTimeError, end_after, interrupted_at
@@ -64,7 +63,6 @@ class VerifyError(Exception):
 
 # The seconds after the time limit for loading the documents and listing their claims.
 _LISTING = 1.0
-_PARAMETER = re.compile(r"\{[^{}]*\}")
 
 Begins = Callable[[Claim, int, int], object]
 """Called before a claim is tested, with its number and the number of claims of its version pair."""
@@ -202,8 +200,8 @@ def _is_about(operation: str, wanted: str | None) -> bool:
     """Return whether a result is about the wanted operation; parameters may have other names."""
     if wanted is None:
         return True
-    method, _, path = _PARAMETER.sub("{}", wanted).partition(" ")
-    first, _, other = _PARAMETER.sub("{}", operation).partition(" -> ")
+    method, _, path = shape(wanted).partition(" ")
+    first, _, other = shape(operation).partition(" -> ")
     found, _, own = first.partition(" ")
     moved, _, there = other.rpartition(" ")
     sides = ((found, own), (moved or found, there))
