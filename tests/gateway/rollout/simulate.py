@@ -43,6 +43,7 @@ HEALTHY = {
 MOVED_FIRST = min((f"c{number}" for number in range(60)), key=partial(bucket, KEY))
 FAULTS = {
     "3 % of the responses are 500": Fault("5xx", 0.03),
+    "all requests fail": Fault("5xx"),
     "all requests of one client fail": Fault("4xx", client=MOVED_FIRST),
     "all reads of one client fail": Fault("4xx", client=MOVED_FIRST, reads=True),
     "one operation hangs": Fault(slower=60, operations=("GET /r0",)),
