@@ -60,7 +60,7 @@ def faulty(name: str, seed: int) -> Run:
     return simulate(seed, TRAFFIC(), CUTOVER, fault=FAULTS[name], seconds=300, before=120)
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=200, help="default: %(default)s")
     seeds = range(parser.parse_args().seeds)
@@ -73,10 +73,16 @@ def main() -> None:
             show(f"{name}: {dict(counts)}")
             for why in {each.why for each in states if each.decided_by is DecidedBy.ROLLED_BACK}:
                 show(f"  {why}")
-        show(f"{wrong} of {len(HEALTHY) * len(seeds)} healthy cutovers were rolled back")
+        total = len(HEALTHY) * len(seeds)
+        show(f"{wrong} of {total} healthy cutovers were rolled back")
+        is_missed = False
         for name in FAULTS:
             runs = [*processes.map(partial(faulty, name), seeds)]
             found = [run for run in runs if run.state.decided_by is DecidedBy.ROLLED_BACK]
+            if len(found) < 0.95 * len(runs):
+                is_missed = True
+                show(f"{name}: only {len(found)} of {len(runs)} rolled back")
+                continue
             struck, seconds = (
                 [
                     sorted(run[place] for run in found)[int(len(found) * part)]
@@ -90,6 +96,7 @@ def main() -> None:
                 f" failed requests and seconds: median {struck[0]}, {seconds[0]}; 95 %"
                 f" {struck[1]}, {seconds[1]}"
             )
+    return 1 if is_missed or wrong * 1000 > total else 0
 
 
 def show(line: str) -> None:
@@ -98,4 +105,4 @@ def show(line: str) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
