@@ -50,11 +50,11 @@ class Limits:
     """The largest number of clients connected to one worker at a time. The number is lower if the
     process cannot open enough files for one service connection per client. The default is 10000."""
     tunnels: PositiveInt = 1000
-    """The largest number of connections to one worker that have switched to WebSocket at a time.
-    The default is 1000."""
+    """The largest number of connections to one worker that have switched to another protocol,
+    such as WebSocket, at a time. The default is 1000."""
     tunnel_seconds: Seconds = 3600.0
     """The longest time in which no byte passes through a connection that has switched to
-    WebSocket, in seconds. The default is 3600."""
+    another protocol, in seconds. The default is 3600."""
 
 
 DEFAULT_LIMITS = Limits()

@@ -31,6 +31,7 @@ from gateway.http.client.message import (
     Tunnel,
     has_left,
     reset,
+    tunnelled,
     unsent_bytes,
 )
 from gateway.http.client.request_parsing import (
@@ -157,6 +158,7 @@ class ClientConnection(RequestHandler):
             "_resuming",
             "_seam",
             "_state",
+            "_switches",
         ),
         *("_totals", "_tunnel", "_unfinished", "_unread", "_unsent", "own", "peer"),
         *("certificate", "scheme", "stall_seconds"),
@@ -199,6 +201,7 @@ class ClientConnection(RequestHandler):
         self._arriving: StreamReader | None = None  # the request body that is being parsed
         self._due: int | None = 0  # the bytes still missing from that body; None for a chunked body
         self._last = False  # whether the request being parsed is the last of the connection
+        self._switches = False  # whether that request may switch to another protocol
         self._line: bytes | None = b""  # the first line of a head, while it is incomplete
         self._method = ""  # the real method of a request that is parsed with another method
         self._unread = UNREAD  # the placeholder for a head that cannot be parsed
@@ -361,6 +364,7 @@ class ClientConnection(RequestHandler):
             return
         self._messages.append((message, content))
         self._last = message.should_close or message.upgrade
+        self._switches = message.upgrade and tunnelled(message) is not None
         if content.is_eof():
             self._request_over()
             return
@@ -443,6 +447,7 @@ class ClientConnection(RequestHandler):
             # connections.
             self._parser = self._new_parser()
         self._arriving, self._due, self._seam, self._unfinished = None, 0, b"", 0
+        self._upgraded = self._switches  # aiohttp's parser reports this only for a WebSocket
         if self._last and not self._upgraded:
             self._close = True  # further bytes must be ignored (RFC 9112, section 9.6)
 

@@ -129,6 +129,19 @@ RequestMessage = RawRequestMessage | Any
 """The parsed head of a request; aiohttp's parser in C returns no tuple, contrary to its types."""
 
 
+# WebSocket, the streams of Docker (`docker exec`) and those of older kubectl (`kubectl exec`). No
+# version of HTTP is among them, since the gateway would not see the requests in the tunnel.
+_TUNNELLED: Final = frozenset({"websocket", "tcp", "spdy/3.1"})
+
+
+def tunnelled(message: RequestMessage) -> bytes | None:
+    """Return the protocol of an Upgrade that the gateway can tunnel, or None."""
+    if not message.upgrade or message.version != HttpVersion11:  # RFC 9110, section 7.8
+        return None
+    protocol = message.headers.get("Upgrade", "")
+    return protocol.encode() if protocol.lower() in _TUNNELLED else None
+
+
 class ClientTransport(Protocol):
     """The part of a client's connection that an exchange uses.
 
@@ -273,11 +286,7 @@ class ClientExchange:
 
     @property
     def upgrade(self) -> bytes | None:
-        """The protocol of an Upgrade that the gateway can tunnel (only WebSocket), or None."""
-        if not self.message.upgrade or self.message.version != HttpVersion11:  # RFC 9110, 7.8
-            return None
-        protocol = self.message.headers.get("Upgrade", "")
-        return protocol.encode() if protocol.lower() == "websocket" else None
+        return tunnelled(self.message)
 
     def _check_expectation(self) -> None:
         """Raise FaultError if Expect is not 100-continue (RFC 9110, section 10.1.1)."""

@@ -1,4 +1,4 @@
-"""WebSocket through the gateway: real endpoints on both sides, and a service that declines."""
+"""Other protocols through the gateway: WebSocket, and the streams of Docker and kubectl."""
 
 import asyncio
 import json
@@ -131,6 +131,30 @@ async def test_a_websocket_is_tunnelled_where_no_change_of_bodies_applies(
     assert asked.startswith(b"GET /v2/feed?topic=a HTTP/1.1\r\n")
     assert b"\r\nUpgrade: websocket\r\n" in asked
     assert b"\r\nX-Topic: b\r\n" in asked
+
+
+@pytest.mark.parametrize("line", ["Content-Length: 2", "Transfer-Encoding: chunked"])
+@pytest.mark.parametrize("protocol", ["tcp", "SPDY/3.1"])
+async def test_streams_of_docker_and_kubectl_are_tunnelled_after_the_body_of_their_request(
+    reloaded: StartGateway, upstream: StartUpstream, protocol: str, line: str
+) -> None:
+    async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
+        assert b"{}" in await scripted.take(reader)
+        fields = f"Connection: Upgrade\r\nUpgrade: {protocol}\r\n\r\n"
+        writer.write(b"HTTP/1.1 101 UPGRADED\r\n" + fields.encode() + b"output")
+        assert await reader.readexactly(10) == b"earlylater"
+        writer.write(b"end")
+
+    program = reloaded(rules((await upstream(script)).port))
+    body = b"{}" if "Length" in line else b"2\r\n{}\r\n0\r\n\r\n"
+    async with connect(program) as client, asyncio.timeout(10):
+        asked = ask("POST /plain", line, "Connection: Upgrade", f"Upgrade: {protocol}")
+        client.send(asked + body + b"early")
+        head = await client.head()
+        assert (head.status, head["upgrade"]) == (101, protocol)
+        assert await client.reader.readexactly(6) == b"output"
+        client.send(b"later")
+        assert await client.rest() == b"end"
 
 
 async def test_a_converted_request_ignores_an_upgrade_that_is_no_websocket_handshake(
