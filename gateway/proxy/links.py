@@ -177,8 +177,9 @@ def asked(exchange: Exchange, plan: Plan) -> tuple[Callable[[Version], str], str
 
 
 def response_links(exchange: Exchange, mapper: LinkMapper) -> Callable[[str], str]:
-    exchange.mapped_links = made = set[str]()
-    return _once(_noting(exchange, "body", mapper.to_client), made)
+    if exchange.mapped_links is None:
+        exchange.mapped_links = set[str]()
+    return _once(_noting(exchange, "body", mapper.to_client), exchange.mapped_links)
 
 
 def request_links(exchange: Exchange, mapper: LinkMapper) -> Callable[[str], str]:

@@ -114,30 +114,21 @@ class LiveContext(NamedTuple):
     def message(
         self, conversion: BodyConversion, fields: HeaderFields, status: int | None
     ) -> Message | None:
-        needs = conversion.needs_message
-        if not (conversion.maps_links or needs):
-            return None
-        exchange = self.exchange
-        mapper = links.link_mapper(exchange, self.plan)
-        map_links = links.request_links if status is None else links.response_links
-        link = map_links(exchange, mapper)
-        return self._planned(mapper, fields, status, link) if needs else Message(link=link)
+        if conversion.needs_message:
+            return self.shown(fields, status)
+        return Message(link=self._links(status)[1]) if conversion.maps_links else None
 
     def shown(self, fields: HeaderFields, status: int | None) -> Message:
-        mapper = links.link_mapper(self.exchange, self.plan)
-        return self._planned(mapper, fields, status)
-
-    def _planned(
-        self,
-        mapper: LinkMapper,
-        fields: HeaderFields,
-        status: int | None,
-        link: Callable[[str], str] = str,
-    ) -> Message:
+        mapper, link = self._links(status)
         query = self.exchange.message.path.partition("?")[2]
         return planned_message(
             self.plan, self.method, mapper.path, query, mapper.captures, fields, status, link
         )
+
+    def _links(self, status: int | None) -> tuple[LinkMapper, Callable[[str], str]]:
+        mapper = links.link_mapper(self.exchange, self.plan)
+        map_links = links.request_links if status is None else links.response_links
+        return mapper, map_links(self.exchange, mapper)
 
 
 def planned_message(

@@ -1,11 +1,22 @@
-"""`link`: a URL in a body that must lead each client to the client's own version."""
+"""`link`: a URL in a body or header field that must lead each client to its own version."""
 
 from gateway.conversion.change import Change, ValueRewrite, value_change
-from gateway.conversion.changes.change_section import BodySection, BuildContext
+from gateway.conversion.changes.change_section import BodySection, BuildContext, ParameterSection
 from gateway.conversion.document import JsonForm, JsonObject, reach, refuse
 from gateway.conversion.field_path import Keys, Scope
+from gateway.conversion.message import Message
+from gateway.conversion.parameter_change import (
+    LineStep,
+    ParameterChange,
+    ParameterLines,
+    Spelling,
+    rewritten,
+    same_name,
+)
 from gateway.conversion.schema import Flat, SchemaImage, wide
 from gateway.conversion.steps import ConversionStep
+
+_ALWAYS_MAPPED = frozenset({"location", "content-location", "refresh", "link"})
 
 
 class Link(BodySection):
@@ -22,6 +33,37 @@ class Link(BodySection):
 
     def compile_body(self, context: BuildContext) -> Change | None:
         return context.value_change(self.field, map_link, "field")
+
+
+class LinkParameter(ParameterSection):
+    """Convert a URL in a header field, as for Location, which needs no such change."""
+
+    keyword = "link"
+
+    field: str
+    """The header field that holds the URL, such as Azure-AsyncOperation."""
+
+    @property
+    def needs_message(self) -> bool:
+        return True
+
+    def compile_parameter(self, context: BuildContext) -> ParameterChange:
+        if not context.header:
+            context.complain("maps only header fields; write it below headers", "field")
+        name = context.name(self.field, "field")
+        if name.lower() in _ALWAYS_MAPPED:
+            context.complain("is mapped without this change; remove the change", "field")
+        return ParameterChange(same_name(name), _mapping(name), _mapping(name))
+
+
+def _mapping(name: str) -> LineStep:
+    def step(lines: ParameterLines, spelling: Spelling) -> ParameterLines:
+        message = spelling.message
+        if not isinstance(message, Message):
+            return lines
+        return rewritten(name, message.link, message.link).up(lines, spelling)
+
+    return step
 
 
 def map_link(scopes: tuple[Scope, ...], field: Keys) -> Change:

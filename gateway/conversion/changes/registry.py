@@ -45,8 +45,7 @@ CHANGES: Final = _models(BodySection)  # type: ignore[type-abstract]  # it is no
 PARAMETER_CHANGES: Final = _models(ParameterSection)  # type: ignore[type-abstract]
 """The model of every change of query parameters and header fields, by its keyword in gateway.yaml.
 
-Changes of objects, such as `envelope`, do not exist for parameters, which are never objects. `link`
-is not needed, because Location, Content-Location, Link and Refresh are always converted."""
+Changes of objects, such as `envelope`, do not exist for parameters, which are never objects."""
 
 
 class _Built:
