@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 
 from gateway.base.mistakes import Location, Mistakes, place, suggest
-from gateway.base.path_templates import Router, Template
+from gateway.base.path_templates import Router, Template, parse_template
 from gateway.conversion.declared.conflicts import AskedPaths, LinkOverlap, find_conflicts
 from gateway.conversion.declared.conversion import (
     ConversionConfig,
@@ -54,8 +54,12 @@ class DeclaredOperations:
         self._declared: _Declared = {}
         self._refused: _Declared = {}
         self._built: dict[Location, MappedOperation] = {}
-        # Operations that are declared for all methods, but mentioned with a single method.
+        # Operations that are declared for all methods, but mentioned with a single method, and
+        # those in `_within`.
         self._narrowed: set[MappedOperation] = set()
+        # Operations that are declared with the rest of their path as a capture, but mentioned with
+        # a longer path, by the declared operation.
+        self._within: dict[MappedOperation, list[MappedOperation]] = {}
         # If the older version has several operations for one operation of the newer version: the
         # first declared operation, with the further ones.
         self._further: dict[MappedOperation, list[MappedOperation]] = {}
@@ -125,6 +129,7 @@ class DeclaredOperations:
         self, built: MappedOperation, pair: _Pair, entry: str | OperationConfig
     ) -> Iterator[MappedOperation]:
         yield built
+        yield from self._within.get(built, ())
         if isinstance(entry, str):
             yield from self._further.get(built, ())
         if built.newer is None or built.newer.method is not None:
@@ -193,14 +198,31 @@ class DeclaredOperations:
         identity = _identity(pattern)
         if identity not in known:
             whole, first = known.get((None, *identity[1:]), (None, at))
-            if whole is None:  # it is the same in both versions
+            if whole is None:
                 self._warn_of_query(pattern, known, at)
-                known[identity] = (MappedOperation(pattern, pattern), at)
+                known[identity] = (self._part_of_declared(pattern, pair), at)
             else:
                 operation = _narrowed(whole, pattern.method)
                 self._narrowed.add(operation)
                 known[identity] = (operation, first)
         self._built[at] = known[identity][0]
+
+    def _part_of_declared(self, pattern: OperationPattern, pair: _Pair) -> MappedOperation:
+        """Return the operation with its older form; by default, it is the same in both versions."""
+        taken = self._declared.get((pair, False), {}), self._refused.get((pair, False), {})
+        found = [
+            (one.newer.template.literal, one, older)
+            for one, _ in self._declared[pair, True].values()
+            if one.newer is not None and (older := _older_form(pattern, one)) is not None
+            if not any(_identity(older) in known for known in taken)
+        ]
+        if not found:
+            return MappedOperation(pattern, pattern)
+        _, whole, older = max(found, key=lambda each: each[0])
+        operation = replace(whole, newer=pattern, older=older)
+        self._within.setdefault(whole, []).append(operation)
+        self._narrowed.add(operation)
+        return operation
 
     def _warn_of_query(
         self,
@@ -301,6 +323,25 @@ def _narrowed(operation: MappedOperation, method: str | None) -> MappedOperation
         for side in (operation.newer, operation.older)
     )
     return replace(operation, newer=newer, older=older)
+
+
+def _older_form(pattern: OperationPattern, whole: MappedOperation) -> OperationPattern | None:
+    """Return the older form if `whole` is declared with `{rest*}` and includes the operation."""
+    newer, older = whole.newer, whole.older
+    tail = None if newer is None else _tail(newer)
+    if newer is None or older is None or tail is None or newer.query or older.query:
+        return None
+    if newer.method not in (None, pattern.method):
+        return None
+    if whole.writes is not None and whole.writes.read is not None:  # its path may need the capture
+        return None
+    begin = newer.template.text.removesuffix(f"{{{tail}*}}")
+    if not pattern.template.text.startswith(begin):
+        return None
+    rest = pattern.template.text.removeprefix(begin)
+    path = older.template.text.removesuffix(f"{{{tail}*}}") + rest
+    method = older.method or pattern.method
+    return OperationPattern(method, parse_template(path), pattern.query)
 
 
 def _identity(pattern: OperationPattern) -> _Identity:

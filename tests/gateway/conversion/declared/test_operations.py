@@ -104,6 +104,23 @@ def test_a_name_with_a_method_selects_that_method_of_an_operation_for_all_method
     assert set(first) < set(third), "a name without a method is of what has one"
 
 
+def test_an_operation_below_a_moved_path_has_its_older_form_there() -> None:
+    api, _ = checked(
+        "operations: [{ newer: '/new/{rest*}', older: '/old/{rest*}' },"
+        " { newer: GET /new/b, older: GET /b }, { newer: POST /new/c, older: POST /old/c2 },"
+        " { newer: GET /d, older: GET /old/e }]",
+        'operations: ["GET /new/a/{id}"]',
+        "operations: [GET /new/b, POST /new/c]",
+        "operations: [GET /new/e]",
+        "operations: ['/new/{rest*}']",
+    )
+    declared, below, own, taken, whole = (link.operations or () for link in links(api))
+    assert [each.older.text for each in below if each.older] == ["GET /old/a/{id}"]
+    assert set(below) < set(whole), "it is a part of the moved path"
+    assert set(own) < set(declared) - set(whole)
+    assert [each.older.text for each in taken if each.older] == ["GET /new/e"]
+
+
 def test_several_older_operations_can_become_one_newer_operation() -> None:
     api, warnings = checked(
         "operations: [{ newer: 'GET /a/{id}', older: 'GET /b/{id}' },"
