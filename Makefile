@@ -150,6 +150,7 @@ lock: ## pin requirements/*.txt anew from requirements/*.in and pyproject.toml
 	$(LOCK) requirements/fuzz.in --output-file requirements/fuzz.txt
 	$(LOCK) requirements/page.in --output-file requirements/page.txt
 	$(LOCK) requirements/clients.in --output-file requirements/clients.txt
+	$(LOCK) requirements/clients-elasticsearch-7.in --output-file requirements/clients-elasticsearch-7.txt
 	$(LOCK) requirements/clients-pygithub-1.in --output-file requirements/clients-pygithub-1.txt
 	$(LOCK) requirements/clients-stripe-5.in --output-file requirements/clients-stripe-5.txt
 	$(LOCK) requirements/audit.in --output-file requirements/audit.txt
@@ -196,10 +197,10 @@ $(abspath $(VENV))/helm:
 	@GOBIN=$(abspath $(VENV)) go install helm.sh/helm/v3/cmd/helm@v3.22.0
 
 # The clients have an environment of their own: what they need must not replace what the gateway needs.
-$(VENV)/clients.stamp: $(VENV)/test.stamp requirements/clients.txt requirements/clients-pygithub-1.txt requirements/clients-stripe-5.txt
+$(VENV)/clients.stamp: $(VENV)/test.stamp requirements/clients.txt requirements/clients-elasticsearch-7.txt requirements/clients-pygithub-1.txt requirements/clients-stripe-5.txt
 	@$(PYTHON) -m venv --clear $(VENV)/clients
 	@$(VENV)/clients/bin/python -m pip install $(PINNED) --requirement requirements/clients.txt
-	@for client in pygithub-1 stripe-5; do $(VENV)/clients/bin/python -m pip install $(PINNED) \
+	@for client in elasticsearch-7 pygithub-1 stripe-5; do $(VENV)/clients/bin/python -m pip install $(PINNED) \
 		--target $(VENV)/clients/$$client --requirement requirements/clients-$$client.txt || exit 1; done
 	@touch $@
 

@@ -8,7 +8,9 @@ import pytest
 from gateway.cli import check
 
 
-@pytest.mark.parametrize("name", ["autoscaling.yaml", "github.yaml", "stripe.yaml"])
+@pytest.mark.parametrize(
+    "name", ["autoscaling.yaml", "elasticsearch.yaml", "github.yaml", "stripe.yaml"]
+)
 def test_a_strict_check_lists_only_intended_losses(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
