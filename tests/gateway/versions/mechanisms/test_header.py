@@ -57,3 +57,42 @@ def test_a_reserved_header_cannot_name_the_version(name: str) -> None:
         "apis.person.endpoints[2].version.name: is reserved; choose another header,"
         " like X-API-Version"
     )
+
+
+LISTED = HeaderReader("OpenAI-Beta", "assistants=v", "")
+
+
+@pytest.mark.parametrize(
+    ("line", "versions"),
+    [
+        ("assistants=v1", ("1",)),
+        ("realtime=v1, assistants=v2", ("2",)),
+        ("assistants=v1,assistants=v2", ("1", "2")),
+        ("realtime=v1", ()),
+        ("assistants=v", ()),
+        ("1", ()),
+    ],
+)
+def test_a_member_of_a_list_names_the_version(line: str, versions: tuple[str, ...]) -> None:
+    assert LISTED.read(head("/", ("openai-beta", line)), {}) == versions
+
+
+def test_only_the_member_with_the_version_is_rewritten() -> None:
+    fields = [(b"openai-beta", b"realtime=v1, assistants=v1"), (b"X-A", b"assistants=v1")]
+    made = LISTED.rewrite_fields(fields, "2", lambda _: True)
+    assert made == [(b"openai-beta", b"realtime=v1, assistants=v2"), fields[1]]
+
+
+def test_a_member_is_added_to_a_list_without_a_version() -> None:
+    fields = [(b"OpenAI-Beta", b"realtime=v1")]
+    added = [*fields, (b"OpenAI-Beta", b"assistants=v2")]
+    assert LISTED.add_to_fields(fields, "2") == added
+    assert LISTED.add_to_fields(added, "1") == added
+
+
+def test_a_value_without_a_version_is_refused() -> None:
+    (line,) = report(edited("X-API-VERSION }", "X-A, value: v1 }"))
+    assert line.endswith(
+        "apis.person.endpoints[2].version.value: not a value with one {version}; write one like"
+        " assistants=v{version}"
+    )
