@@ -1,7 +1,6 @@
 """Rules for the gateway beyond the shipped ones."""
 
 import json
-import re
 
 from benchmarks.systems import ROOT
 
@@ -57,11 +56,6 @@ def stateless() -> str:
     """Return the shipped rules, which keep nothing across restarts."""
     lines = shipped().splitlines(keepends=True)
     return "".join(line for line in lines if not line.startswith("state:"))
-
-
-def bypassed() -> str:
-    """Return gateway.yaml with what a front proxy can serve going straight to the services."""
-    return re.sub(r"^bypass:.*", "bypass: true", shipped(), flags=re.MULTILINE)
 
 
 def converted() -> str:

@@ -8,7 +8,6 @@ from benchmarks.scenario import Scenario
 SCENARIOS: Mapping[str, Scenario] = {
     "Routed requests, against Envoy": small_requests.routed,
     "Hot modules compiled, against plain Python": small_requests.compiled,
-    "Routed by Envoy as exported, against Envoy": small_requests.exported,
     "Latency at equal load, against Envoy": small_requests.latency,
     "Converted small bodies, against the same unconverted": small_requests.converted,
     "A shadow of everything at full load, against none": small_requests.shadowed,

@@ -76,20 +76,6 @@ def compiled(lab: Lab, effort: Effort) -> Comparison:
     return Comparison({}, claims, pairs=pairs)
 
 
-def exported(lab: Lab, effort: Effort) -> Comparison:
-    """Route by Envoy as `export envoy` sets it up, and as its own rules do."""
-    backend = lab.beside(systems.backend(lab.port())).port
-    ours = lab.measured(systems.exported(lab.port(), backend, rules.bypassed()))
-    theirs = lab.measured(systems.envoy(lab.port(), backend))
-    pairs, claims = [], []
-    for name in ("path", "query", "header"):  # the other goes to the gateway
-        of, to = f"Envoy by export, by {name}", f"Envoy, by {name}"
-        both = {of: (ours, MECHANISMS[name]), to: (theirs, MECHANISMS[name])}
-        pairs.append(beside(lab, both, BOB_2, effort.seconds))
-        claims += [rate(of, to, at_least(0.97)), cpu(of, to)]
-    return Comparison({}, claims, pairs=pairs)
-
-
 def latency(lab: Lab, effort: Effort) -> Comparison:
     """Ask for the same number of requests a second, far below what any of them can do."""
     backend = lab.beside(systems.backend(lab.port())).port

@@ -1,14 +1,11 @@
 """The programs that take part: how each is started, and with which files."""
 
-import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from string import Template
-from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).parents[1]
 _CONFIGS = Path(__file__).parent / "configs"
@@ -66,23 +63,6 @@ def haproxy(port: int, backend: int) -> System:
 def envoy(port: int, backend: int) -> System:
     """Return Envoy with one worker, routing by version as the shipped gateway.yaml does."""
     return _envoy(port, _config("envoy.yaml", port=port, backend=backend))
-
-
-def exported(port: int, backend: int, rules: str) -> System:
-    """Return Envoy with one worker, by what `export envoy` makes of rules with a key `bypass`."""
-    with TemporaryDirectory() as folder:
-        (Path(folder) / "gateway.yaml").write_text(rules)
-        command = [sys.executable, "-m", "gateway", "export", "envoy", "gateway.yaml"]
-        made = subprocess.run(
-            [*command, "--listen", f"127.0.0.1:{port}", "--log", "envoy.log"],
-            cwd=folder,
-            env={**os.environ, "PYTHONPATH": str(ROOT), **_addresses(backend)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,  # what goes where
-            text=True,
-            check=True,
-        )
-    return _envoy(port, made.stdout)
 
 
 def _envoy(port: int, text: str) -> System:
