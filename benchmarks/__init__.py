@@ -1,14 +1,14 @@
-"""The benchmark: the gateway beside nginx, HAProxy and Envoy, on this machine, as ratios.
+"""The benchmark: the gateway beside Envoy, Caddy, Traefik, nginx and HAProxy on one machine.
 
-Words. A *system* is a program under test, alone on one core; *load* and *backend* share the other.
-A *run* puts load on one system for a few seconds and gives a *sample*. A *comparison* has several
-runs. They take turns, and when each has had one, a *round* is over; those of a *pair* are at once.
-A *claim* takes one number from a round, mostly a ratio of two of its samples; a *verdict* is that
-number over all rounds, and a *goal* says what it should be.
+A *system* is a program under test, alone on one core. The *load* generator and the *backend* share
+the other core. A *run* puts load on one system for a few seconds, and returns a *sample*. A
+*comparison* has several runs. In a *round*, each run takes place once, in a changing order; the
+systems of a *pair* run at the same time. A *claim* is a number of a round, mostly the ratio of two
+samples. A *verdict* has this number for all rounds, and a *goal* is the bound for its median.
 
     python -m benchmarks        # or: make bench
 
-From what is to be shown down to what it stands on: `scenarios` says what is compared, `comparison`
-plays the rounds, `report` and `chart` write them down; `lab` starts `systems` with the files in
-`configs/` and with `rules`, and the load comes from `wrk`, `openloop` and `bulk`.
+`scenarios` lists the comparisons, `comparison` runs the rounds, and `report` and `chart` write the
+results. `lab` starts the `systems`, with the files in `configs/` and the configurations of `rules`.
+`wrk`, `openloop` and `bulk` generate the load.
 """

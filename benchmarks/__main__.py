@@ -1,4 +1,4 @@
-"""The command line: play every comparison, then write results.md, results.json and chart.svg."""
+"""The command line: run all comparisons, and write results.md, results.json and chart.svg."""
 
 import argparse
 import os
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from benchmarks import machine
 from benchmarks.chart import chart
-from benchmarks.comparison import judge, play
+from benchmarks.comparison import judge, run_rounds
 from benchmarks.lab import Lab
 from benchmarks.measure import NoResultError, Result, Sample
 from benchmarks.report import data, number, page
@@ -20,12 +20,12 @@ from benchmarks.scenarios import SCENARIOS
 
 
 def main() -> int:
-    """Run the benchmark; return the exit status: 0 done, 1 something broke, 2 cannot begin."""
+    """Run the benchmark; return the exit status: 0 success, 1 an error, 2 a missing requirement."""
     arguments = _parser().parse_args()
     if obstacle := machine.obstacle():
         print(obstacle, file=sys.stderr)
         return 2
-    # Told to end, it ends as after Ctrl-C: every program it started is stopped on the way out.
+    # SIGTERM raises KeyboardInterrupt like Ctrl-C, so that all started programs are stopped.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     _allow_many_connections()
     facts = machine.describe()
@@ -38,7 +38,7 @@ def main() -> int:
             if arguments.only in ("", scenario.__name__)
         ]
     except (NoResultError, OSError) as error:
-        print(f"The benchmark broke off: {error}", file=sys.stderr)
+        print(f"The benchmark failed: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
@@ -54,7 +54,7 @@ def _result(
     title: str, scenario: Scenario, effort: Effort, arguments: argparse.Namespace, cores: list[int]
 ) -> Result:
     print(title, flush=True)
-    # Web servers drop the rights of root, and still have to reach their folders.
+    # Web servers drop root privileges, and must still be able to open their folders.
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         folder = Path(name)
         folder.chmod(0o755)
@@ -64,13 +64,13 @@ def _result(
             except SkippedError as reason:
                 print(f"  skipped: {reason}")
                 return Result(title, "", (), (), (), skipped=str(reason))
-            told = partial(_tell, comparison.unit)
-            played = tuple(play(comparison, arguments.rounds, told))
+            report = partial(_print_sample, comparison.unit)
+            played = tuple(run_rounds(comparison, arguments.rounds, report))
             commands = tuple(lab.commands)
     return Result(title, comparison.unit, commands, played, judge(comparison.claims, played))
 
 
-def _tell(unit: str, name: str, sample: Sample) -> None:
+def _print_sample(unit: str, name: str, sample: Sample) -> None:
     p99 = "" if sample.p99 is None else f"   p99 {number(sample.p99)} ms"
     print(
         f"  {name:34} {number(sample.rate):>8} {unit}/s {number(sample.cpu):>6} CPU µs{p99}",
@@ -83,11 +83,11 @@ def _write(folder: Path, facts: dict[str, str], effort: str, results: list[Resul
     (folder / "results.md").write_text(page(facts, effort, results))
     (folder / "results.json").write_text(data(facts, effort, results))
     (folder / "chart.svg").write_text(chart(results))
-    print(f"\nWritten: results.md, results.json and chart.svg in {folder}")
+    print(f"\nWrote results.md, results.json and chart.svg to {folder}")
 
 
 def _allow_many_connections() -> None:
-    """Raise our limit of open files, and that of all we start, as far as the system lets us."""
+    """Raise the limit on open files to the maximum, also for the programs started later."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
@@ -100,13 +100,15 @@ def _positive(text: str) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--rounds", type=_positive, default=5, help="how often each run is made")
-    parser.add_argument("--seconds", type=_positive, default=2, help="how long each run takes")
-    parser.add_argument("--megabytes", type=_positive, default=512, help="the size of large bodies")
-    names = [scenario.__name__ for scenario in SCENARIOS.values()]
-    parser.add_argument("--only", default="", choices=names, help="play one comparison")
+    parser.add_argument("--rounds", type=_positive, default=5, help="the number of rounds")
+    parser.add_argument("--seconds", type=_positive, default=2, help="the duration of each run")
     parser.add_argument(
-        "--compiled", type=Path, metavar="FOLDER", help="where `make compiled` put the gateway"
+        "--megabytes", type=_positive, default=512, help="the size of large bodies, in megabytes"
+    )
+    names = [scenario.__name__ for scenario in SCENARIOS.values()]
+    parser.add_argument("--only", default="", choices=names, help="run only one comparison")
+    parser.add_argument(
+        "--compiled", type=Path, metavar="FOLDER", help="the folder that `make compiled` fills"
     )
     parser.add_argument("--output", type=Path, default=Path(__file__).parent, metavar="FOLDER")
     return parser

@@ -1,4 +1,4 @@
-"""What is compared on large bodies: streamed, and converted."""
+"""Comparisons with large bodies: streamed, and converted."""
 
 import json
 import threading
@@ -29,7 +29,7 @@ ARRAY_BYTES = 10_000_000
 
 
 def large(lab: Lab, effort: Effort) -> Comparison:
-    """Stream large bodies through, down and up."""
+    """Stream large response and request bodies."""
     backend = lab.beside(systems.bulk(lab.port())).port
     everyone = {
         "gateway": lab.measured(systems.gateway(lab.port(), backend, rules.BULK)),
@@ -60,7 +60,7 @@ def large(lab: Lab, effort: Effort) -> Comparison:
 
 
 def array(lab: Lab, effort: Effort) -> Comparison:
-    """Answer small requests while large arrays are converted, one after the other."""
+    """Measure small requests while large arrays are converted one after the other."""
     person = {"name": {"firstName": "Bob", "lastName": "Charlie"}, "note": "x" * 100}
     one = json.dumps(person, separators=(",", ":"))
     people = "[" + ",".join([one] * (ARRAY_BYTES // len(one))) + "]"
@@ -86,11 +86,11 @@ def array(lab: Lab, effort: Effort) -> Comparison:
 
 
 def lens(lab: Lab, effort: Effort) -> Comparison:
-    """Convert arrays by five changes, beside parsing and writing the same bytes without any."""
+    """Convert arrays by five changes, and compare with parsing and writing the same bytes."""
     newer = conversion.orders(1)
     older = conversion.check(newer)
-    down, up = conversion.ways()
-    one = partial(conversion.passes, seconds=effort.seconds / 2)  # CPU time wanders less
+    down, up = conversion.conversions()
+    one = partial(conversion.throughput, seconds=effort.seconds / 2)  # CPU time varies less
     runs = {
         "five changes, to the older": partial(
             one, lambda body: json_body.convert(body, down), newer
@@ -110,7 +110,7 @@ def lens(lab: Lab, effort: Effort) -> Comparison:
 
 
 def _convert_until(over: threading.Event, port: int) -> int:
-    """Get converted arrays, one after the other, and return how many."""
+    """Request converted arrays one after the other until `over` is set, and return their number."""
     count = 0
     while not over.is_set():
         bulk.download(port, "/v1/people")

@@ -1,8 +1,8 @@
 """Large bodies: a client that moves them and, as `python -m benchmarks.bulk PORT`, their backend.
 
-Neither side touches the bytes: what is sent comes from a file by sendfile(2), what is received is
-dropped in the kernel (MSG_TRUNC, see tcp(7)). So the two together cost less than a proxy between
-them, and it is the proxy that is measured.
+Neither side copies the bytes: sendfile(2) sends them from a file, and the kernel discards received
+bytes (MSG_TRUNC, see tcp(7)). So client and backend together cost less than the proxy between them,
+and the proxy limits the rate.
 """
 
 import socket
@@ -19,12 +19,12 @@ _TIMEOUT = 60.0
 
 
 def download(port: int, path: str) -> Load:
-    """Get a path from a port of 127.0.0.1; units are megabytes."""
+    """GET a path from a port of 127.0.0.1; the units of the result are megabytes."""
     return _exchange(port, "GET", path, 0)
 
 
 def upload(port: int, path: str, count: int) -> Load:
-    """Put `count` bytes on a path of a port of 127.0.0.1; units are megabytes."""
+    """PUT `count` bytes to a path of a port of 127.0.0.1; the units of the result are megabytes."""
     return _exchange(port, "PUT", path, count)
 
 
@@ -42,7 +42,7 @@ def _exchange(port: int, method: str, path: str, up: int) -> Load:
 
 
 def serve(listener: socket.socket) -> None:
-    """Answer GET of PATH/COUNT with so many bytes, and take any PUT, until the process ends."""
+    """Respond to GET PATH/COUNT with COUNT bytes, and accept any PUT, until the process ends."""
     while True:
         peer, _ = listener.accept()
         threading.Thread(target=_serve, args=(peer,), daemon=True).start()
@@ -59,11 +59,11 @@ def _serve(peer: socket.socket) -> None:
 
 
 def _read_head(peer: socket.socket) -> tuple[list[str], int, int]:
-    """Return the words of the first line, the size of the body, and how much of it came along."""
+    """Return the words of the first line, the body size, and the body bytes already received."""
     received = b""
     while b"\r\n\r\n" not in received:
         if not (data := peer.recv(_PIECE)):
-            raise ConnectionError("the connection was closed without a word")
+            raise ConnectionError("the connection was closed before the head was complete")
         received += data
     head, _, body = received.partition(b"\r\n\r\n")
     first, *fields = head.decode("latin-1").lower().split("\r\n")

@@ -1,7 +1,7 @@
-"""The chart: a bar for every ratio of rates, as an SVG that is simple enough to write by hand.
+"""The chart: a bar for each ratio of rates, as an SVG.
 
-Its colours have about the same contrast to white as to black, and it has no background of its own,
-so it can be read on either.
+The colours have about the same contrast to white and to black, and the chart has no background. So
+it is readable on both.
 """
 
 from collections.abc import Sequence
@@ -19,8 +19,9 @@ _FONT = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif"
 def chart(results: Sequence[Result]) -> str:
     """Return the ratios of all comparisons as an SVG document.
 
-    A bar is as long as its ratio. The dotted line is 1, what the gateway is compared with; a tick
-    is the goal. Blue meets its goal, orange misses it, grey has none.
+    The length of a bar is proportional to its ratio. The dotted line is at 1, the reference of the
+    gateway, and a tick marks the goal. A bar is blue if it meets its goal, orange if it misses it,
+    and grey without a goal.
     """
     groups = [(each.title, _ratios(each)) for each in results if _ratios(each)]
     longest = max((each.median for _, ratios in groups for each in ratios), default=1.0)

@@ -1,4 +1,4 @@
-"""Runs that take turns, and what is made of their samples."""
+"""Runs of several systems in turn, and the verdicts on their samples."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -9,16 +9,18 @@ from benchmarks.measure import Claim, Round, Sample, Verdict
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What is to be played.
+    """The runs to compare, and the claims about them.
 
     Attributes:
-        runs: by name, what puts load on a system once, while the others wait.
-        claims: what is wanted of each round; no two have the same text and unit.
-        unit: what is counted: `request` or `MB`.
-        pairs: what puts load on two systems at once, and returns the sample of each by its name.
+        runs: functions that put load on one system once while the others are idle, by name.
+        claims: the claims about each round; no two have the same text and unit.
+        unit: the counted unit: `request` or `MB`.
+        pairs: functions that put load on two systems at the same time, and return the sample of
+            each by name.
 
     Raises:
-        ValueError: two claims could not be told apart in a table or a chart.
+        ValueError: two claims have the same text and unit, so tables and charts would show them
+            alike.
     """
 
     runs: Mapping[str, Callable[[], Sample]]
@@ -32,12 +34,14 @@ class Comparison:
                 raise ValueError(f"{count} claims are named {text!r}, {unit}")
 
 
-def play(comparison: Comparison, count: int, told: Callable[[str, Sample], None]) -> list[Round]:
-    """Play rounds and return their samples; `told` hears of every sample as it comes.
+def run_rounds(
+    comparison: Comparison, count: int, report: Callable[[str, Sample], None]
+) -> list[Round]:
+    """Run the rounds and return their samples; `report` is called with each sample.
 
-    A machine's speed drifts. Numbers are therefore compared within a round only, where they lie
-    seconds apart, and no run is always the first or always behind the same other. Those of a pair
-    are of the same moments.
+    The speed of a machine drifts. So numbers are compared only within a round, whose runs are
+    seconds apart, and the order changes: no run is always the first, or always follows the same
+    other run. The runs of a pair take place at the same time.
     """
     rounds: list[Round] = []
     for number in range(count):
@@ -45,24 +49,24 @@ def play(comparison: Comparison, count: int, told: Callable[[str, Sample], None]
         for pair in comparison.pairs:
             for name, sample in pair().items():
                 beside[name] = sample
-                told(name, sample)
+                report(name, sample)
         samples = {}
         for name in turns(list(comparison.runs), number):
             samples[name] = comparison.runs[name]()
-            told(name, samples[name])
+            report(name, samples[name])
         rounds.append({**beside, **{name: samples[name] for name in comparison.runs}})
     return rounds
 
 
 def turns(names: Sequence[str], number: int) -> Sequence[str]:
-    """Return the order of a round: of each two, one goes backwards; the next two start one on."""
+    """Return the order of a round: reversed in every second round, rotated after every two."""
     start = number // 2 % max(len(names), 1)
     order = [*names[start:], *names[:start]]
     return order[::-1] if number % 2 else order
 
 
 def judge(claims: Sequence[Claim], rounds: Sequence[Round]) -> tuple[Verdict, ...]:
-    """Return what the rounds say of every claim."""
+    """Return the verdict on each claim over all rounds."""
     return tuple(
         Verdict(claim.text, claim.unit, claim.goal, tuple(claim.value(each) for each in rounds))
         for claim in claims

@@ -1,4 +1,4 @@
-"""What is compared beside many connections that ask for hardly anything."""
+"""Comparisons with many connections that send few or no requests."""
 
 import http.client
 from contextlib import closing
@@ -28,7 +28,7 @@ SLOW = 1000
 
 
 def idle(lab: Lab, effort: Effort) -> Comparison:
-    """Keep connections that hardly ever ask for anything, beside those of the load."""
+    """Keep idle connections open beside the connections of the load."""
     backend = lab.beside(systems.backend(lab.port())).port
     crowded, quiet = (
         lab.measured(systems.gateway(lab.port(), backend, rules.shipped())) for _ in range(2)
@@ -54,14 +54,14 @@ def idle(lab: Lab, effort: Effort) -> Comparison:
 
 
 def slow(lab: Lab, effort: Effort) -> Comparison:
-    """Answer a paced load while many clients begin requests and never come to an end."""
+    """Measure a paced load while many clients begin requests that they never complete."""
     backend = lab.beside(systems.backend(lab.port())).port
     ours = lab.measured(systems.gateway(lab.port(), backend, rules.shipped()))
     undisturbed = paced(lab, ours, BY_PATH, BOB_2, PACED, effort.seconds)
 
     def beside_slow() -> Sample:
         with slowloris(ours.port, SLOW):
-            ask(ours, BY_PATH, BOB_2)  # all have been accepted when this one is answered
+            ask(ours, BY_PATH, BOB_2)  # then all earlier connections are accepted
             return undisturbed()
 
     runs = {f"beside {SLOW:,} slow heads": beside_slow, "without them": undisturbed}
@@ -70,7 +70,7 @@ def slow(lab: Lab, effort: Effort) -> Comparison:
 
 
 def watched(lab: Lab, effort: Effort) -> Comparison:
-    """Answer a paced load while somebody has the operator's page open, and metrics are scraped."""
+    """Measure a paced load while the operator's page is open and metrics are scraped."""
     backend = lab.beside(systems.backend(lab.port())).port
     admin = lab.port()
     ours = lab.measured(systems.gateway(lab.port(), backend, rules.shipped(), admin=admin))
@@ -79,7 +79,7 @@ def watched(lab: Lab, effort: Effort) -> Comparison:
     of, to = "beside an open page and a scrape a second", "without them"
 
     def both() -> Round:
-        # Turns of a second: from one to the next, the machine is as fast, or as slow, as before.
+        # Turns of one second, in which the speed of the machine hardly changes.
         samples: dict[str, list[Sample]] = {of: [], to: []}
         for name in (of, to, to, of) * effort.seconds:
             look(name == of)
@@ -91,7 +91,7 @@ def watched(lab: Lab, effort: Effort) -> Comparison:
 
 
 def _keep(lab: Lab, system: Running) -> http.client.HTTPConnection:
-    """Return a connection that was used once."""
+    """Return an open connection on which one request was sent."""
     connection = http.client.HTTPConnection("127.0.0.1", system.port, timeout=10)
     lab.resources.enter_context(closing(connection))
     _ask_again(connection)
@@ -102,4 +102,4 @@ def _ask_again(connection: http.client.HTTPConnection) -> None:
     connection.request("GET", BY_PATH.target)
     response = connection.getresponse()
     if response.status != 200 or BOB_2.encode() not in response.read():
-        raise NoResultError(f"an idle connection was answered {response.status}")
+        raise NoResultError(f"the response on an idle connection has status {response.status}")

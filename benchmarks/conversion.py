@@ -1,4 +1,4 @@
-"""How fast bodies are converted, in this process: the gateway's codec and nothing around it."""
+"""The speed of body conversions in this process, without the rest of the gateway."""
 
 import json
 import resource
@@ -18,7 +18,7 @@ _STATES = ("OPEN", "PAID", "SENT")
 
 
 def order(number: int) -> dict[str, object]:
-    """Return an order as the newer version has it: about half a kilobyte."""
+    """Return an order in the newer version's format, with about half a kilobyte."""
     return {
         "id": number,
         "createdAt": "2025-05-05T10:00:00Z",
@@ -37,13 +37,13 @@ def order(number: int) -> dict[str, object]:
 
 
 def orders(megabytes: float) -> bytes:
-    """Return an array of orders, without white space, of about that many megabytes."""
+    """Return an array of orders without white space, with about this number of megabytes."""
     size = len(_compact(order(1000)))
     return _compact([order(1000 + index) for index in range(int(megabytes * 1e6 / size))])
 
 
-def ways() -> tuple[BodyConversion, BodyConversion]:
-    """Return the conversion of a response to the older version, and of a request to the newer."""
+def conversions() -> tuple[BodyConversion, BodyConversion]:
+    """Return the conversions of a response to the older version and of a request to the newer."""
     found = load(rules.LENS.encode(), "lens.yaml", {}).router.find("/v1/orders")
     routes: list[Route] = [] if found is None else list(found[0].routes.values())
     for route in routes:
@@ -51,20 +51,20 @@ def ways() -> tuple[BodyConversion, BodyConversion]:
             down, up = route.response.for_response("GET", 200), route.request.for_request("POST")
             if down is not None and up is not None:
                 return down, up
-    raise NoResultError("the rules convert nothing")
+    raise NoResultError("the configuration has no conversion")
 
 
 def check(newer: bytes) -> bytes:
-    """Return the older version's document, after making sure that it comes back as it was."""
-    down, up = ways()
+    """Return the older version's document, after checking that it converts back to the original."""
+    down, up = conversions()
     older = json_body.convert(newer, down)
     if b'"total":"1' not in older or json.loads(json_body.convert(older, up)) != json.loads(newer):
         raise NoResultError("the conversion is wrong")
     return older
 
 
-def passes(convert: Callable[[bytes], object], body: bytes, seconds: float) -> Sample:
-    """Return how fast a body is converted, again and again; in megabytes (10⁶ bytes)."""
+def throughput(convert: Callable[[bytes], object], body: bytes, seconds: float) -> Sample:
+    """Return the rate at which a body is converted repeatedly, in megabytes (10⁶ bytes)."""
     convert(body)
     count, began, used = 0, time.perf_counter(), time.process_time()
     while (elapsed := time.perf_counter() - began) < seconds:
@@ -78,12 +78,12 @@ def passes(convert: Callable[[bytes], object], body: bytes, seconds: float) -> S
 
 
 def by_json(body: bytes) -> object:
-    """Parse and write again, as the standard library does."""
+    """Parse and write a body with the standard library."""
     return json.dumps(json.loads(body))
 
 
 def by_msgspec(body: bytes) -> object:
-    """Parse and write again, as msgspec does."""
+    """Parse and write a body with msgspec."""
     return msgspec.json.encode(msgspec.json.decode(body))
 
 

@@ -1,4 +1,4 @@
-"""A PostgreSQL server of its own, for what is measured with the state in a database."""
+"""A temporary PostgreSQL server for comparisons with the state in a database."""
 
 import os
 import shutil
@@ -17,10 +17,10 @@ unix_socket_directories = ''
 
 
 def database(lab: Lab) -> str:
-    """Start a server on the core of the load, until the lab is left; return its URL.
+    """Start a server on the core of the load, until the lab is closed; return its URL.
 
     Raises:
-        SkippedError: none is installed.
+        SkippedError: no server is installed.
     """
     programs, port = _programs(), lab.port()
     folder = Path(lab.resources.enter_context(TemporaryDirectory(prefix="bench-database-")))

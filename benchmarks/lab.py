@@ -1,4 +1,4 @@
-"""The lab: systems on one core, load and backends on the other, and nothing left behind."""
+"""The lab: runs systems on one core, load and backends on the other, and cleans up afterwards."""
 
 import http.client
 import os
@@ -14,30 +14,30 @@ from functools import cached_property
 from pathlib import Path
 from typing import Self
 
-# psutil: the memory of a process, and its children, the same for every system.
+# psutil: reads the memory and the children of any process in the same way.
 import psutil
 
 from benchmarks.measure import Load, NoResultError, Sample
 from benchmarks.request import Request
 from benchmarks.systems import ROOT, System, find
 
-# Envoy and a house of 10,000 routes take a while until they answer.
+# The maximum seconds until a system responds. Envoy and a gateway with 10,000 routes start slowly.
 _READY_WITHIN = 60.0
-# Envoy answers 503 and Traefik 404 until they have read their routes.
+# Envoy responds with 503 and Traefik with 404 until they have read their routes.
 _STARTING = (404, 503)
 _END_WITHIN = 5.0
 _WATCH_EVERY = 0.02
-_PORTS = range(20000, 32768)  # ip(7), ip_local_port_range: connections are given those above
+_PORTS = range(20000, 32768)  # below the ports of outgoing connections (ip(7), ip_local_port_range)
 
 
 class Running:
-    """A started system: what it has used so far, and what it uses now.
+    """A started system, and its use of CPU time and memory.
 
     Attributes:
         process: its first process.
-        port: where it listens on 127.0.0.1.
-        output: the file with what it says.
-        at_rest: its resident memory before there was any load, in MB.
+        port: its port on 127.0.0.1.
+        output: the file with its output.
+        at_rest: its resident memory before any load, in MB.
     """
 
     def __init__(self, process: subprocess.Popen[bytes], port: int, output: Path) -> None:
@@ -47,34 +47,34 @@ class Running:
         self.at_rest = 0.0
 
     @cached_property
-    def family(self) -> list[psutil.Process]:
-        """All processes of the system; first asked for when it answers, and so has them all."""
+    def processes(self) -> list[psutil.Process]:
+        """All processes of the system; first read when it responds, so all of them have started."""
         first = psutil.Process(self.process.pid)
         return [first, *first.children(recursive=True)]
 
     def cpu(self) -> float:
         """Return the CPU time used so far, in seconds."""
-        return sum(time.clock_gettime(_cpu_clock(process.pid)) for process in self.family)
+        return sum(time.clock_gettime(_cpu_clock(process.pid)) for process in self.processes)
 
     def rss(self) -> float:
         """Return the resident memory, in MB."""
-        return sum(process.memory_info().rss for process in self.family) / 1e6
+        return sum(process.memory_info().rss for process in self.processes) / 1e6
 
 
 class Lab:
-    """A folder, some cores, and the programs that run there until the lab is left.
+    """A folder, some cores, and the programs that run there until the lab is closed.
 
     Args:
-        folder: where the programs write; must be empty.
-        cores: the first is for what is measured, the second for all else, this process too; the
-            others are for systems that need more than one.
-        compiled: the folder of a gateway whose hot modules are compiled; None if there is none.
+        folder: the folder for the programs' files; must be empty.
+        cores: the first core is for the measured system, the second one for everything else,
+            including this process. The others are for systems that need several cores.
+        compiled: the folder of a compiled gateway; None without one.
 
     Attributes:
-        cores: the same.
-        compiled: the same.
-        commands: every command line so far.
-        resources: what is closed when the lab is left.
+        cores: see above.
+        compiled: see above.
+        commands: all command lines so far.
+        resources: the resources that are closed together with the lab.
     """
 
     def __init__(self, folder: Path, cores: Sequence[int], compiled: Path | None = None) -> None:
@@ -93,9 +93,9 @@ class Lab:
         self.resources.close()
 
     def port(self) -> int:
-        """Return a port that is free now, and below those that connections are given.
+        """Return a free port below the range of outgoing connections.
 
-        A system that is started anew finds it free again, however many connections there were.
+        So a restarted system finds its port free, however many connections were open.
         """
         for port in self._ports:
             with socket.socket() as held, suppress(OSError):
@@ -104,16 +104,16 @@ class Lab:
         raise NoResultError(f"no port of 127.0.0.1 is free from {_PORTS[0]} to {_PORTS[-1]}")
 
     def measured(self, system: System, *, cores: int = 1) -> Running:
-        """Start a system on so many cores of its own."""
+        """Start a system on this number of cores, which no other program uses."""
         return self._start(system, [self.cores[0], *self.cores[2:]][:cores])
 
     def beside(self, system: System) -> Running:
-        """Start a backend, on the core of the load."""
+        """Start a backend on the core of the load."""
         return self._start(system, self.cores[1:2])
 
     @contextmanager
     def interlude(self) -> Iterator[None]:
-        """End what is started in here when it is left."""
+        """Stop the programs that the block starts at the end of the block."""
         outer, self.resources = self.resources, ExitStack()
         try:
             with self.resources:
@@ -122,14 +122,14 @@ class Lab:
             self.resources = outer
 
     def load(self, command: Sequence[str]) -> list[str]:
-        """Return a command line on the core of the load, and note it."""
+        """Return a command line that runs on the core of the load, and record it."""
         pinned = _pinned(command, self.cores[1:2])
         self._note(pinned)
         return pinned
 
     def sample(self, system: Running, load: Callable[[], Load]) -> Sample:
-        """Put load on a system and return what it took."""
-        for log in self._folder.rglob("*.log"):  # or the disk would have its say
+        """Put load on a system and return its sample."""
+        for log in self._folder.rglob("*.log"):  # writing large logs would affect the result
             os.truncate(log, 0)
         used = system.cpu()
         with _Peak(system) as peak:
@@ -151,23 +151,23 @@ class Lab:
         for name, text in system.files.items():
             (folder / name).write_text(text)
         program = find(system.command[0])
-        assert program is not None  # __main__ looked for all of them
+        assert program is not None  # `machine.obstacle` has checked it
         command = _pinned([program, *system.command[1:]], cores)
         shown = dict(system.environment)
-        if system.code != ROOT:  # by its last name: where it is, is this machine's
+        if system.code != ROOT:  # without the path on this machine
             shown["PYTHONPATH"] = system.code.name
         self._note(_pinned([Path(program).name, *system.command[1:]], cores), **shown)
-        # Appending, so that the file can be emptied while the program writes.
+        # In append mode, the file can be truncated while the program writes.
         output = folder / "output.log"
         with output.open("ab") as stream:
             process = subprocess.Popen(
-                # The kernel ends the program should this process be killed without a word.
+                # The kernel ends the program if this process is killed.
                 ["setpriv", "--pdeathsig", "TERM", *command],
                 cwd=folder,
                 env={**os.environ, "PYTHONPATH": str(system.code), **system.environment},
                 stdout=stream,
                 stderr=subprocess.STDOUT,
-                process_group=0,  # Ctrl-C is for this process, which ends its own in order
+                process_group=0,  # Ctrl-C signals only this process, which stops all others
             )
         self.resources.callback(_stop, process)
         return Running(process, system.port, output)
@@ -180,10 +180,10 @@ class Lab:
 
 
 def ask(system: Running, request: Request, expected: str) -> None:
-    """Return as soon as a system answers a request as it has to.
+    """Return as soon as a system sends the expected response.
 
     Raises:
-        NoResultError: it answers something else, ended, or does not answer in time.
+        NoResultError: the system sends another response, has ended, or does not respond in time.
     """
     deadline = time.monotonic() + _READY_WITHIN
     answered = ""
@@ -207,12 +207,12 @@ def ask(system: Running, request: Request, expected: str) -> None:
         if response.status not in _STARTING:
             raise NoResultError(answered)
         time.sleep(0.02)
-    said = answered or system.output.read_text()[-500:]
-    raise NoResultError(f"a program does not answer as it has to: {said}")
+    shown = answered or system.output.read_text()[-500:]
+    raise NoResultError(f"a program does not send the expected response: {shown}")
 
 
 class _Peak:
-    """Watches the memory of a system; `rss` is the most that was seen, in MB."""
+    """Measures the memory of a system repeatedly; `rss` is the maximum, in MB."""
 
     def __init__(self, system: Running) -> None:
         self._system = system
@@ -235,9 +235,9 @@ class _Peak:
 
 
 def _cpu_clock(process: int) -> int:
-    """Return the clock of the CPU time of a process, to the nanosecond (Linux, clock_getres(2)).
+    """Return the clock of the CPU time of a process, exact to the nanosecond (clock_getres(2)).
 
-    The times that /proc has come in steps of 10 ms, half a µs for each request of a second.
+    The times in /proc have steps of 10 ms, which is half a µs for each request of a second.
     """
     return (~process << 3) | 2
 

@@ -1,4 +1,4 @@
-"""The loads of small requests: those that keep systems full, and one of a constant rate."""
+"""Loads of small requests: one that saturates a system, and one with a constant rate."""
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +14,7 @@ from benchmarks.systems import System
 def closed(
     lab: Lab, system: Running, request: Request, expected: str, seconds: int
 ) -> Callable[[], Sample]:
-    """Return the run of a request under closed load, once it is answered and the system is warm."""
+    """Return a run of a request under closed load, after a first response and a warm-up."""
     ask(system, request, expected)
     wrk.run(wrk.command(system.port, request, 1), 1)
     command = lab.load(wrk.command(system.port, request, seconds))
@@ -27,16 +27,16 @@ def beside(
     expected: str,
     seconds: int,
 ) -> Callable[[], Round]:
-    """Return the run of several systems at once on one core, each of which is kept full.
+    """Return a run of several systems at the same time on one core, each under closed load.
 
-    What slows the machine down slows all of them, so that a µs shows which no two runs one after
-    the other can show. Those that do not run yet are started anew each time, since two processes of
-    one program differ, too.
+    A disturbance of the machine slows all of them. So differences of a µs are visible that
+    measurements one after the other would not show. Systems that are not running yet are started
+    for each run, because two processes of one program also differ.
     """
     orders = [list(systems)[::-1], list(systems)]
 
     def run() -> Round:
-        orders.reverse()  # none is always the first to be started
+        orders.reverse()  # no system is always started first
         with lab.interlude(), ThreadPoolExecutor(len(systems)) as threads:
             running = {}
             for name in orders[0]:
@@ -62,7 +62,7 @@ def beside(
 def paced(
     lab: Lab, system: Running, request: Request, expected: str, rate: float, seconds: int
 ) -> Callable[[], Sample]:
-    """Return the run of a request at a constant rate, once the system answers it."""
+    """Return a run of a request at a constant rate, after a first response."""
     ask(system, request, expected)
     load = partial(openloop.load, system.port, request, rate, seconds)
     return partial(lab.sample, system, load)

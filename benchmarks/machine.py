@@ -1,4 +1,4 @@
-"""The machine and the versions: what a result is worth nothing without."""
+"""Facts about the machine and the installed versions, on which all results depend."""
 
 import os
 import platform
@@ -21,7 +21,7 @@ TOOLS = {
     "taskset": ("taskset", "--version"),
     "setpriv": ("setpriv", "--version"),
 }
-"""What has to be installed, with the command that tells its version."""
+"""The required programs, each with the command that prints its version."""
 _PACKAGES = {
     "envoy": "",
     "caddy": "",
@@ -35,11 +35,11 @@ _NUMBER = re.compile(r"\d+(?:\.\d+)+")
 
 
 def obstacle() -> str:
-    """Return why the benchmark cannot begin and what to do about it, or nothing."""
+    """Return why the benchmark cannot run, with a remedy; empty if it can run."""
     lacking = [command for command, _ in TOOLS.values() if find(command) is None]
     if not lacking:
         enough = len(os.sched_getaffinity(0)) > 1
-        return "" if enough else "The benchmark needs two cores, for what is measured and the load."
+        return "" if enough else "The benchmark needs two cores: for a system and for the load."
     packages = sorted({_PACKAGES.get(command, command) for command in lacking} - {""})
     lines = [f"The benchmark needs {', '.join(lacking)}."]
     if packages:
@@ -50,7 +50,7 @@ def obstacle() -> str:
 
 
 def describe() -> dict[str, str]:
-    """Return what the results depend on, by name."""
+    """Return the facts on which the results depend, by name."""
     return {
         "CPU": f"{_cpu()}, {len(os.sched_getaffinity(0))} cores",
         "Memory": f"{psutil.virtual_memory().total / 1e9:.0f} GB",
@@ -69,9 +69,9 @@ def _cpu() -> str:
 
 
 def _version(command: str, option: str) -> str:
-    # wrk tells its version with exit status 1, nginx on standard error.
+    # wrk prints its version with exit status 1, nginx on standard error.
     program = find(command)
-    assert program is not None  # `obstacle` said so
-    told = subprocess.run([program, option], capture_output=True, text=True, check=False)
-    number = _NUMBER.search(told.stdout + told.stderr)
+    assert program is not None  # `obstacle` has checked it
+    printed = subprocess.run([program, option], capture_output=True, text=True, check=False)
+    number = _NUMBER.search(printed.stdout + printed.stderr)
     return number[0] if number else "unknown"

@@ -1,26 +1,26 @@
-"""What is measured, and what is claimed of it: plain frozen data."""
+"""Samples, claims and verdicts as plain immutable data."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from statistics import median
 
 RATE, CPU, P99 = "× rate", "× CPU time", "× p99"
-"""The units of ratios. A rate should be high; CPU time of a unit, and p99, low."""
+"""The units of ratios. High rates are good; low CPU times and p99 are good."""
 
 
 class NoResultError(Exception):
-    """Something does not do what it has to, so how fast it does is of no interest."""
+    """A program did not work correctly, so its speed is not meaningful."""
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What the side of the load saw in one run.
+    """The measurements of the load generator in one run.
 
     Attributes:
-        units: how many requests were answered, or megabytes (10⁶ bytes) moved.
-        seconds: how long that took.
-        p50: the median latency in milliseconds, where there is one.
-        p99: the 99th percentile of latency in milliseconds, where there is one.
+        units: the number of completed requests, or of transferred megabytes (10⁶ bytes).
+        seconds: the duration of the run.
+        p50: the median latency in milliseconds; None if it was not measured.
+        p99: the 99th percentile of latency in milliseconds; None if it was not measured.
     """
 
     units: float
@@ -34,13 +34,14 @@ class Sample:
     """One run of one system.
 
     Attributes:
-        rate: units a second.
-        cpu: CPU time of all processes of the system, in µs a unit.
-        busy: the same as a share of one core; well below 1, the system was not what held the rate.
-        rss: resident memory of the system at its highest, in MB.
-        growth: by how much that is above what it was before there was any load, in MB.
-        p50: the median latency in milliseconds, where there is one.
-        p99: the 99th percentile of latency in milliseconds, where there is one.
+        rate: units per second.
+        cpu: the CPU time of all processes of the system for one unit, in µs.
+        busy: the CPU time as a share of one core. If it is well below 1, the system did not limit
+            the rate.
+        rss: the maximum resident memory of the system, in MB.
+        growth: the difference of `rss` to the memory before any load, in MB.
+        p50: the median latency in milliseconds; None if it was not measured.
+        p99: the 99th percentile of latency in milliseconds; None if it was not measured.
     """
 
     rate: float
@@ -53,7 +54,7 @@ class Sample:
 
 
 def middle(samples: Sequence[Sample]) -> Sample:
-    """Return the median of each number of several samples of the same kind."""
+    """Return a sample with the median of each number of several samples."""
     found: dict[str, float] = {}
     for each in fields(Sample):
         values = [value for one in samples if (value := getattr(one, each.name)) is not None]
@@ -68,7 +69,7 @@ Round = Mapping[str, Sample]
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What a number should be."""
+    """A lower or upper bound for a number."""
 
     bound: float
     at_least: bool
@@ -78,24 +79,22 @@ class Goal:
 
 
 def at_least(bound: float) -> Goal:
-    """Return the goal of a number that should be large."""
     return Goal(bound, at_least=True)
 
 
 def at_most(bound: float) -> Goal:
-    """Return the goal of a number that should be small."""
     return Goal(bound, at_least=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A number that a round gives.
+    """A number that is computed from each round.
 
     Attributes:
-        text: what it is about.
-        value: takes it from a round.
-        unit: what it counts; ratios are RATE, CPU or P99.
-        goal: what it should be, if anything.
+        text: the name of the number, such as that of the run.
+        value: computes the number from a round.
+        unit: the unit; RATE, CPU or P99 for ratios.
+        goal: the goal for the number; None without a goal.
     """
 
     text: str
@@ -106,7 +105,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A claim's number in every round."""
+    """The number of a claim in each round."""
 
     text: str
     unit: str
@@ -115,12 +114,11 @@ class Verdict:
 
     @property
     def median(self) -> float:
-        """Return the median over the rounds."""
         return median(self.values)
 
     @property
     def met(self) -> bool:
-        """Whether the median is what it should be; true without a goal."""
+        """Whether the median meets the goal; true without a goal."""
         if self.goal is None:
             return True
         above = self.median >= self.goal.bound
@@ -129,15 +127,15 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A comparison that was played.
+    """The result of a comparison.
 
     Attributes:
-        title: what was compared with what.
-        unit: what is counted: `request` or `MB`.
-        commands: every command line that took part.
-        rounds: the samples, round by round.
-        verdicts: what they say.
-        skipped: why there are no rounds, if there are none.
+        title: the compared systems.
+        unit: the counted unit: `request` or `MB`.
+        commands: all command lines of the programs.
+        rounds: the samples of each round.
+        verdicts: the verdict on each claim.
+        skipped: why there are no rounds; empty if there are some.
     """
 
     title: str
@@ -149,38 +147,37 @@ class Result:
 
 
 def rate(of: str, to: str, goal: Goal | None = None, *, text: str = "") -> Claim:
-    """Claim the rate of one run as a multiple of another's, named `of` or as `text` says."""
+    """Return a claim about the ratio of two rates, with the name `text` or `of`."""
     return Claim(text or of, lambda samples: samples[of].rate / samples[to].rate, RATE, goal)
 
 
 def rate_alone(of: str, goal: Goal) -> Claim:
-    """Claim the rate of a run whose unit is a megabyte."""
+    """Return a claim about the rate of a run in megabytes per second."""
     return Claim(f"{of}: rate", lambda samples: samples[of].rate, "MB/s", goal)
 
 
 def cpu(of: str, to: str, goal: Goal | None = None) -> Claim:
-    """Claim the CPU time a unit of one run as a multiple of another's."""
+    """Return a claim about the ratio of two CPU times per unit."""
     return Claim(of, lambda samples: samples[of].cpu / samples[to].cpu, CPU, goal)
 
 
 def added(of: str, to: str, goal: Goal | None = None) -> Claim:
-    """Claim the CPU time that a unit of one run takes beyond another's."""
+    """Return a claim about the difference of two CPU times per unit."""
     text = f"{of}: more CPU time"
     return Claim(text, lambda samples: samples[of].cpu - samples[to].cpu, "µs", goal)
 
 
 def p99(of: str, to: str, goal: Goal | None = None) -> Claim:
-    """Claim the p99 of one run as a multiple of another's."""
+    """Return a claim about the ratio of two p99 latencies."""
     return Claim(of, lambda samples: _p99(samples[of]) / _p99(samples[to]), P99, goal)
 
 
 def p99_alone(of: str, goal: Goal) -> Claim:
-    """Claim the p99 of a run."""
     return Claim(f"{of}: p99", lambda samples: _p99(samples[of]), "ms", goal)
 
 
 def growth(of: str, goal: Goal) -> Claim:
-    """Claim the memory of a run over that at rest."""
+    """Return a claim about the memory that the load adds."""
     return Claim(f"{of}: memory over rest", lambda samples: samples[of].growth, "MB", goal)
 
 

@@ -1,11 +1,11 @@
-"""An onlooker: an open page that is kept up to date, and a scrape of the metrics a second.
+"""The onlooker: keeps the operator's page open and up to date, and scrapes the metrics each second.
 
     python -m benchmarks.onlooker ADMIN_PORT
 
-It is a process of its own, so that the load beside it does not wait for it. It does what a browser
-does with the operator's page: it follows the stream of events and asks for the page again after
-each; like a browser and like Prometheus, it keeps its connections. It says when it has seen all
-three once, and goes on until its standard input ends, unless it is told to look away for a while.
+It runs as a separate process, so that it does not delay the load. Like a browser, it follows the
+event stream and requests the page again after each event. Like a browser and Prometheus, it reuses
+its connections. It prints a line after the first responses, and runs until its standard input ends.
+Between the measurements, it is suspended by a signal.
 """
 
 import http.client
@@ -24,9 +24,9 @@ _SCRAPE_EVERY = 1.0
 
 @contextmanager
 def onlooker(port: int) -> Iterator[Callable[[bool], None]]:
-    """Look at the gateway with this admin port on 127.0.0.1, from when this is entered.
+    """Run an onlooker at this admin port of 127.0.0.1 during the block.
 
-    Yields a function by which it looks away (False) and again (True).
+    Yields a function that suspends (False) and resumes (True) it.
     """
     command = [sys.executable, "-m", "benchmarks.onlooker", str(port)]
     with subprocess.Popen(
@@ -34,7 +34,7 @@ def onlooker(port: int) -> Iterator[Callable[[bool], None]]:
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        assert process.stdout.readline(), "the onlooker was refused"
+        assert process.stdout.readline(), "the admin port refused the requests"
         try:
             yield lambda look: process.send_signal(signal.SIGCONT if look else signal.SIGSTOP)
         finally:
@@ -43,7 +43,6 @@ def onlooker(port: int) -> Iterator[Callable[[bool], None]]:
 
 
 def main() -> None:
-    """Look on."""
     port, over = int(sys.argv[1]), threading.Event()
     stream, page, metrics = (http.client.HTTPConnection("127.0.0.1", port) for _ in range(3))
     stream.request("GET", _EVENTS)
@@ -74,7 +73,7 @@ def _get(connection: http.client.HTTPConnection, path: str) -> None:
     response = connection.getresponse()
     response.read()
     if response.status != 200:
-        raise SystemExit(f"{path} was answered {response.status}")
+        raise SystemExit(f"{path}: status {response.status}")
 
 
 if __name__ == "__main__":

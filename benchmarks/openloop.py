@@ -1,8 +1,9 @@
-"""Open load: so many requests a second, whether or not the answers keep up.
+"""Open load: a constant rate of requests, regardless of the responses.
 
-Clients do not wait for one another, so a system that stalls for a moment makes all wait who come in
-that moment. Latency therefore counts from when a request was due, the wait for a free connection
-included. One core is shared with the backend here: keep the rate to what this process can send.
+Clients do not wait for each other. So if a system stalls for a moment, all requests of that moment
+are delayed. Latency is therefore measured from the moment at which a request is due, and includes
+the wait for a free connection. This process shares a core with the backend, so the rate must be
+below the maximum rate of this process.
 """
 
 import asyncio
@@ -11,7 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 
-# httptools: tells where an answer ends for a few µs; uvloop: sends and receives as cheaply.
+# httptools finds the end of a response within a few µs; uvloop sends and receives as fast.
 import uvloop
 from httptools import HttpResponseParser
 
@@ -24,16 +25,13 @@ _SPARE = 15.0
 
 
 def load(port: int, request: Request, rate: float, seconds: float) -> Load:
-    """Send requests at a constant rate to a port of 127.0.0.1 and wait for all answers.
+    """Send requests at a constant rate to a port of 127.0.0.1 and wait for all responses.
 
     Args:
-        port: the port.
-        request: what to send.
-        rate: requests a second, sent a millisecond's worth at a time.
-        seconds: for how long.
+        rate: requests per second, sent in groups of one millisecond.
 
     Raises:
-        NoResultError: an answer was not 200, or did not come.
+        NoResultError: a response is missing, or its status is not 200.
     """
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(_load(port, request, rate, seconds))
@@ -60,7 +58,9 @@ async def _load(port: int, request: Request, rate: float, seconds: float) -> Loa
                 await asyncio.sleep(_TICK)
             await work.over.wait()
     except TimeoutError:
-        raise NoResultError(f"{len(work.latencies)} of {work.count} answers came in time") from None
+        raise NoResultError(
+            f"{len(work.latencies)} of {work.count} responses came in time"
+        ) from None
     finally:
         for transport in transports:
             transport.close()
@@ -77,7 +77,7 @@ def _percentile(ordered: list[float], percent: int) -> float:
 
 
 class _Work:
-    """What is due, what is done, and which connections are free."""
+    """The due requests, the latencies of the completed ones, and the free connections."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -89,14 +89,14 @@ class _Work:
         self._due: deque[float] = deque()
 
     def add(self, count: int, due: float) -> None:
-        """Have requests sent now, or as soon as a connection is free."""
+        """Send requests now, or as soon as a connection is free."""
         self.sent += count
         self._due.extend([due] * count)
         while self._due and self.free:
             self.free.pop().ask(self._due.popleft())
 
     def done(self, connection: "_Connection", due: float) -> None:
-        """Take note of an answer."""
+        """Record the latency of a response, and reuse its connection."""
         self.latencies.append(time.perf_counter() - due)
         if self._due:
             connection.ask(self._due.popleft())
@@ -106,13 +106,13 @@ class _Work:
                 self.over.set()
 
     def fail(self, what: str) -> None:
-        """Give up."""
+        """End the load with an error."""
         self.wrong = self.wrong or what
         self.over.set()
 
 
 class _Connection(asyncio.Protocol):
-    """A kept connection, on which one request is under way at a time."""
+    """A kept connection, which carries one request at a time."""
 
     def __init__(self, work: _Work) -> None:
         self.send: Callable[[], None]
@@ -121,7 +121,7 @@ class _Connection(asyncio.Protocol):
         self._due = 0.0
 
     def ask(self, due: float) -> None:
-        """Send the request; it was due at that moment of `time.perf_counter`."""
+        """Send a request that was due at a time of `time.perf_counter`."""
         self._due = due
         self.send()
 
@@ -129,9 +129,9 @@ class _Connection(asyncio.Protocol):
         self._parser.feed_data(data)
 
     def on_message_complete(self) -> None:
-        """Hear from the parser that an answer is complete."""
+        """Record a complete response; the parser calls this method."""
         if self._parser.get_status_code() != 200:
-            self._work.fail(f"an answer was {self._parser.get_status_code()}")
+            self._work.fail(f"a response has status {self._parser.get_status_code()}")
         self._work.done(self, self._due)
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -1,4 +1,4 @@
-"""Results as a page (Markdown) and as data (JSON)."""
+"""Results as a page in Markdown and as JSON."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -9,17 +9,17 @@ from benchmarks.measure import Result, Sample, Verdict
 
 
 def page(facts: Mapping[str, str], effort: str, results: Sequence[Result]) -> str:
-    """Return results.md: what was found, the samples behind it, and how to get them again."""
+    """Return results.md: the verdicts, the samples, and the commands to repeat them."""
     return "\n".join(
         [
             "# Results",
             "",
-            "Made by `make bench`; [README.md](README.md) says how to read it. Numbers are medians",
-            f"over rounds, and ratios are taken inside a round. {effort}",
+            "Made by `make bench`; [README.md](README.md) explains the columns. Numbers are",
+            f"medians over rounds, and ratios are taken within a round. {effort}",
             "",
             "![Ratios](chart.svg)",
             "",
-            "## What was found",
+            "## Verdicts",
             "",
             *_table(
                 ("Compared", "Run", "Median", "Lowest … highest", "Goal", ""),
@@ -42,7 +42,7 @@ def page(facts: Mapping[str, str], effort: str, results: Sequence[Result]) -> st
 
 
 def data(facts: Mapping[str, str], effort: str, results: Sequence[Result]) -> str:
-    """Return results.json: everything, every sample of every round included."""
+    """Return results.json, with every sample of every round."""
     whole = {
         "machine": dict(facts),
         "effort": effort,
@@ -64,7 +64,7 @@ def data(facts: Mapping[str, str], effort: str, results: Sequence[Result]) -> st
 
 
 def number(value: float) -> str:
-    """Return a number as one reads it: three digits that mean something, thousands apart."""
+    """Format a number with three significant digits and thousands separators."""
     if value >= 100:
         return f"{value:,.0f}"
     return f"{value:.3g}" if value >= 10 else f"{value:.2f}"
@@ -107,6 +107,6 @@ def _or_none(values: Sequence[float | None]) -> str:
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]], *, left: int) -> list[str]:
-    """Return a table; the columns after the first `left` hold numbers."""
+    """Return the lines of a table; all columns after the first `left` are right-aligned."""
     rule = [":---"] * left + ["---:"] * (len(head) - left)
     return [f"| {' | '.join(row)} |" for row in (head, rule, *rows)]

@@ -1,4 +1,4 @@
-"""One small request, the same for whoever sends it."""
+"""A small request, which all load generators send."""
 
 from dataclasses import dataclass
 
@@ -9,14 +9,14 @@ class Request:
 
     Attributes:
         target: path and query.
-        fields: header fields, by name.
+        fields: pairs of the name and the value of a header field.
     """
 
     target: str
     fields: tuple[tuple[str, str], ...] = ()
 
     def to(self, port: int) -> bytes:
-        """Return the request as it is sent to a port of 127.0.0.1."""
+        """Return the bytes of the request to a port of 127.0.0.1."""
         lines = [f"GET {self.target} HTTP/1.1", f"Host: 127.0.0.1:{port}"]
         lines += (f"{name}: {value}" for name, value in self.fields)
         return "\r\n".join([*lines, "", ""]).encode()

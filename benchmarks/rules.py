@@ -1,4 +1,4 @@
-"""Rules for the gateway beyond the shipped ones."""
+"""Configurations of the gateway for the benchmark."""
 
 import json
 
@@ -6,15 +6,15 @@ from benchmarks.systems import ROOT
 
 SERVICES = 'services: { backend: { targets: ["http://${BACKEND}"] } }\n'
 PARTS = ("name", "home", "work", "car", "pet")
-"""The fields that the conversions of `chain` join, one each."""
+"""The fields that the conversions of `chain` join, one per conversion."""
 DOCUMENT = json.dumps({part: {"a": "Bob", "b": "Charlie"} for part in PARTS}, separators=(",", ":"))
-"""What the newest version of `chain` is."""
+"""The document of the newest version of `chain`."""
 
 BULK = f"""{SERVICES}
 apis:
   bulk: {{ service: backend, endpoints: [ {{ path: "/bytes/{{count}}" }} ] }}
 """
-"""Large bodies pass as they are."""
+"""Forwards large bodies unchanged."""
 
 PEOPLE = f"""{SERVICES}
 apis:
@@ -27,7 +27,7 @@ apis:
         changes: [ {{ join: {{ fields: [name.firstName, name.lastName], into: name }} }} ]
   small: {{ service: backend, endpoints: [ {{ path: /small }} ] }}
 """
-"""Version 1 of a large array is converted from version 2; /small passes beside it."""
+"""Converts version 1 of a large array from version 2; /small is forwarded unchanged."""
 
 
 LENS = f"""{SERVICES.replace("${BACKEND}", "127.0.0.1:1")}
@@ -48,12 +48,12 @@ apis:
 
 
 def shipped() -> str:
-    """Return gateway.yaml as it is shipped."""
+    """Return the shipped gateway.yaml."""
     return (ROOT / "gateway.yaml").read_text()
 
 
 def stateless() -> str:
-    """Return the shipped rules, which keep nothing across restarts."""
+    """Return the shipped gateway.yaml with the state only in memory."""
     lines = shipped().splitlines(keepends=True)
     return "".join(line for line in lines if not line.startswith("state:"))
 
@@ -64,13 +64,13 @@ def converted() -> str:
 
 
 def shadowed() -> str:
-    """Return gateway.yaml with every answer of version 1 compared with version 2's."""
+    """Return gateway.yaml with a shadow that compares all responses of version 1 with version 2."""
     beside = '"1": { service: person_v1, shadow: { via: "2" } }'
     return shipped().replace('"1": { service: person_v1 }', beside)
 
 
 def ending() -> str:
-    """Return gateway.yaml with clients named, and version 2 deprecated, with brownouts to come."""
+    """Return gateway.yaml with client names, and with a deprecation and brownouts of version 2."""
     ends = """"2":
         service: person_v2
         lifecycle: { deprecated: 2026-01-01, sunset: 2098-12-31, link: "https://example.com/ends" }
@@ -81,7 +81,7 @@ def ending() -> str:
 
 
 def house(apis: int, resources: int, versions: int) -> str:
-    """Return rules of `apis` APIs with `versions` versions and `4 × resources` routes each."""
+    """Return `apis` APIs with `versions` versions and `4 × resources` routes each."""
     text = [SERVICES, "apis:\n"]
     known = ", ".join(f'"{number}": {{ service: backend }}' for number in range(1, versions + 1))
     for api in range(apis):
@@ -102,7 +102,7 @@ def _routes(path: str) -> str:
 
 
 def chain() -> str:
-    """Return rules of six versions, all served from the newest; each step joins another field."""
+    """Return six versions that the newest one serves; each conversion joins another field."""
     newest = len(PARTS) + 1
     older = "".join(f'"{number}": {{ via: "{newest}" }}, ' for number in range(1, newest))
     steps = "".join(

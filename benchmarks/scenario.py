@@ -1,4 +1,4 @@
-"""Scenarios: what is asked in them, of whom, for how long, and what one is."""
+"""The interface of scenarios, and their common requests and rates."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -21,22 +21,22 @@ ROUTING_PEERS: Mapping[str, Callable[[int, int], systems.System]] = {
     "Caddy": systems.caddy,
     "Traefik": systems.traefik,
 }
-"""Those that are given the same routing by version as the gateway, by their names."""
+"""The proxies that route by version like the gateway, by name."""
 PACED = 1000.0
-"""Requests a second, of a load that leaves room."""
+"""The requests per second of a load far below the maximum."""
 
 
 class SkippedError(Exception):
-    """This machine, or this gateway, cannot show it; the text says why."""
+    """This machine or this gateway does not support the comparison; the message is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How long and how much.
+    """The duration of runs and the size of bodies.
 
     Attributes:
-        seconds: of each run of small requests.
-        megabytes: of each large body.
+        seconds: the duration of each run of small requests.
+        megabytes: the size of each large body.
     """
 
     seconds: int

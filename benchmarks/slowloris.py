@@ -1,11 +1,11 @@
-"""A slowloris: clients that begin a request and never come to its end, a byte a second.
+"""A slowloris attack: clients send a byte per second of requests that they never complete.
 
     python -m benchmarks.slowloris PORT COUNT
 
-It is a process of its own, so that the load beside it does not wait for it; it says when all have
-begun, and goes on until its standard input ends. A client that is cut, or has had enough, begins
-anew at once: connections come and go all the time, and not all of them in the same moment, which
-would measure that moment.
+It runs as a separate process, so that it does not delay the load. It prints a line when all clients
+have begun, and runs until its standard input ends. A client whose connection is closed, or that
+gives up at random, begins again at once. So connections come and go all the time, not all in one
+moment.
 """
 
 import random
@@ -25,7 +25,7 @@ _GIVE_UP = 0.1
 
 @contextmanager
 def slowloris(port: int, count: int) -> Iterator[None]:
-    """Keep so many requests to a port of 127.0.0.1 begun, from when this is entered."""
+    """Keep this number of incomplete requests open at a port of 127.0.0.1 during the block."""
     command = [sys.executable, "-m", "benchmarks.slowloris", str(port), str(count)]
     with subprocess.Popen(
         command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -40,7 +40,6 @@ def slowloris(port: int, count: int) -> Iterator[None]:
 
 
 def main() -> None:
-    """Attack."""
     port, count = map(int, sys.argv[1:])
     clients = [_begin(port) for _ in range(count)]
     sys.stdout.write("begun\n")
@@ -48,7 +47,7 @@ def main() -> None:
     turn = 0
     while not select.select([sys.stdin], [], [], 1 / _TURNS)[0]:
         for index in range(turn, count, _TURNS):
-            if not _goes_on(clients[index]):
+            if not _continues(clients[index]):
                 clients[index].close()
                 clients[index] = _begin(port)
         turn = (turn + 1) % _TURNS
@@ -60,12 +59,12 @@ def _begin(port: int) -> socket.socket:
     return client
 
 
-def _goes_on(client: socket.socket) -> bool:
+def _continues(client: socket.socket) -> bool:
     try:
         client.send(b"x")
-    except OSError:  # cut
+    except OSError:  # the connection was closed
         return False
-    return random.random() > _GIVE_UP  # noqa: S311  # nobody's secret
+    return random.random() > _GIVE_UP  # noqa: S311  # not security-relevant
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What is compared on small requests: routed, converted, shadowed, by few rules and by many."""
+"""Comparisons with small requests: routing, conversion, shadows, and large configurations."""
 
 from benchmarks import rules, systems
 from benchmarks.comparison import Comparison
@@ -24,13 +24,13 @@ from benchmarks.scenario import (
     SkippedError,
 )
 
-# In use but far from full, as a gateway should be; and never more than openloop can send.
+# A load far below the maximum, as in production, and below the maximum rate of openloop.
 _SHARE_OF_FULL = 0.4
 _MOST_AT_CONSTANT_RATE = 6000.0
 
 
 def routed(lab: Lab, effort: Effort) -> Comparison:
-    """Route by each mechanism, as the peers do; nginx and HAProxy pass everything to one place."""
+    """Route by each mechanism, as the other proxies do; nginx and HAProxy only forward requests."""
     backend = lab.beside(systems.backend(lab.port())).port
     ours = lab.measured(systems.gateway(lab.port(), backend, rules.shipped()))
     peers = {name: lab.measured(peer(lab.port(), backend)) for name, peer in ROUTING_PEERS.items()}
@@ -57,9 +57,9 @@ def routed(lab: Lab, effort: Effort) -> Comparison:
 
 
 def compiled(lab: Lab, effort: Effort) -> Comparison:
-    """Compare the gateway whose hot modules are compiled with the one that is plain Python."""
+    """Compare the gateway with compiled modules and the gateway in plain Python."""
     if lab.compiled is None:
-        raise SkippedError("needs --compiled, with the folder that `make compiled` makes")
+        raise SkippedError("needs --compiled, with the folder that `make compiled` creates")
     backend = lab.beside(systems.backend(lab.port())).port
     text = rules.converted()
     fast = systems.gateway(lab.port(), backend, text, code=lab.compiled)
@@ -77,7 +77,7 @@ def compiled(lab: Lab, effort: Effort) -> Comparison:
 
 
 def latency(lab: Lab, effort: Effort) -> Comparison:
-    """Ask for the same number of requests a second, far below what any of them can do."""
+    """Send the same rate of requests to all systems, far below the maximum of each."""
     backend = lab.beside(systems.backend(lab.port())).port
     ours = lab.measured(systems.gateway(lab.port(), backend, rules.shipped()))
     peers = {name: lab.measured(peer(lab.port(), backend)) for name, peer in ROUTING_PEERS.items()}
@@ -95,7 +95,7 @@ def latency(lab: Lab, effort: Effort) -> Comparison:
 
 
 def converted(lab: Lab, effort: Effort) -> Comparison:
-    """Serve version 1 from version 2, beside version 2 as it is."""
+    """Compare version 1, which version 2 serves, with an unconverted version 2."""
     backend = lab.beside(systems.backend(lab.port())).port
     ours = lab.measured(systems.gateway(lab.port(), backend, rules.converted()))
     runs = {
@@ -107,7 +107,7 @@ def converted(lab: Lab, effort: Effort) -> Comparison:
 
 
 def shadowed(lab: Lab, effort: Effort) -> Comparison:
-    """Serve version 1 at full load with a shadow of everything, which gives way, and without."""
+    """Serve version 1 at full load with a shadow of all requests, and without a shadow."""
     backend = lab.beside(systems.backend(lab.port())).port
     with_one = lab.measured(systems.gateway(lab.port(), backend, rules.shadowed()))
     without = lab.measured(systems.gateway(lab.port(), backend, rules.shipped()))
@@ -121,7 +121,7 @@ def shadowed(lab: Lab, effort: Effort) -> Comparison:
 
 
 def ending(lab: Lab, effort: Effort) -> Comparison:
-    """Name and count who asks for a version, and say when it ends, beside a version that stays."""
+    """Compare a deprecated version with named clients and a version that stays."""
     backend = lab.beside(systems.backend(lab.port())).port
     ends = systems.gateway(lab.port(), backend, rules.ending())
     stays = systems.gateway(lab.port(), backend, rules.shipped())
@@ -133,36 +133,34 @@ def ending(lab: Lab, effort: Effort) -> Comparison:
 
 
 def same(lab: Lab, effort: Effort) -> Comparison:
-    """Compare the gateway with itself, which shows what the other comparisons can tell apart."""
+    """Compare the gateway with itself, to show the smallest detectable difference."""
     return _added(lab, effort, "with the same rules", "")
 
 
 def traced(lab: Lab, effort: Effort) -> Comparison:
-    """Decide for each request whether it is traced, and trace none."""
+    """Configure tracing with a share of 0: each request is examined and none is traced."""
     tracing = 'tracing: { endpoint: "http://127.0.0.1:1", ratio: 0 }\n'
     return _added(lab, effort, "not sampled", tracing, 1)
 
 
 def kept(lab: Lab, effort: Effort) -> Comparison:
-    """Keep who called which version, in a file."""
+    """Store the usage of versions in a file."""
     return _added(lab, effort, "kept in a file", "state: state.db\n", 1)
 
 
 def shared(lab: Lab, effort: Effort) -> Comparison:
-    """Keep who called which version, in a database that a fleet shares."""
+    """Store the usage of versions in the database of a fleet."""
     url = database(lab)
     return _added(lab, effort, "kept in PostgreSQL", f"state: {url}\n", 1)
 
 
 def _added(lab: Lab, effort: Effort, name: str, key: str, most: float | None = None) -> Comparison:
-    """Compare the shipped rules with one more key to those rules without it.
+    """Compare the shipped configuration with and without an additional key.
 
     Args:
-        lab: where.
-        effort: how long.
-        name: of the run with the key.
-        key: the line of the rules.
-        most: how many µs of CPU time more a request is to take at most; None for no goal.
+        name: the name of the run with the key.
+        key: the line of the configuration.
+        most: the maximum additional CPU time for a request, in µs; None for no goal.
     """
     backend = lab.beside(systems.backend(lab.port())).port
     plain = rules.stateless()
@@ -177,7 +175,7 @@ def _added(lab: Lab, effort: Effort, name: str, key: str, most: float | None = N
 
 
 def house(lab: Lab, effort: Effort) -> Comparison:
-    """Route in a large house and in a small one."""
+    """Route with a large and a small configuration."""
     backend = lab.beside(systems.backend(lab.port())).port
     large = systems.gateway(lab.port(), backend, rules.house(50, 50, 50))
     small = systems.gateway(lab.port(), backend, rules.house(1, 1, 2))
@@ -205,7 +203,7 @@ def chain(lab: Lab, effort: Effort) -> Comparison:
 
 
 def workers(lab: Lab, effort: Effort) -> Comparison:
-    """Share the work between two workers on a core each."""
+    """Compare two workers, each with its own core, with one worker."""
     if len(lab.cores) < 3:
         raise SkippedError("needs a third core")
     backend = lab.beside(systems.backend(lab.port())).port
@@ -216,7 +214,7 @@ def workers(lab: Lab, effort: Effort) -> Comparison:
         "two workers": closed(lab, pair, BY_PATH, BOB_2, effort.seconds),
         "one worker": closed(lab, alone, BY_PATH, BOB_2, effort.seconds),
     }
-    if len(pair.family) <= len(alone.family):
+    if len(pair.processes) <= len(alone.processes):
         raise SkippedError("this gateway has no workers")
     of, to = runs
     return Comparison(runs, [rate(of, to, at_least(1.8))])

@@ -1,4 +1,4 @@
-"""The programs that take part: how each is started, and with which files."""
+"""The programs under test and the backends: their command lines and files."""
 
 import shutil
 import sys
@@ -9,7 +9,7 @@ from string import Template
 
 ROOT = Path(__file__).parents[1]
 _CONFIGS = Path(__file__).parent / "configs"
-# Debian keeps servers where the PATH of a user does not look; Others come with our environment.
+# Debian installs servers outside the PATH of users; other programs are in the environment.
 _PLACES = f"{Path(sys.executable).parent}:/usr/sbin:/usr/local/sbin"
 
 
@@ -18,11 +18,9 @@ class System:
     """A program that listens on a port of 127.0.0.1.
 
     Attributes:
-        command: the command line.
-        port: the port.
-        files: what has to stand in its folder, by name.
-        environment: the variables that are its settings.
-        code: where Python finds the packages of this project.
+        files: the contents of the files in its folder, by name.
+        environment: its environment variables.
+        code: the folder from which Python imports the packages of this project.
     """
 
     command: tuple[str, ...]
@@ -38,7 +36,7 @@ def find(program: str) -> str | None:
 
 
 def backend(port: int, *, chain: str = "", people: str = "") -> System:
-    """Return the backend for small bodies; `/chain` and `/people` answer what is given here."""
+    """Return the backend for small bodies, with the given bodies of `/chain` and `/people`."""
     files = {"backend.conf": _config("backend.conf", port=port, chain=chain), "people.json": people}
     return System((*_NGINX, "backend.conf"), port, files)
 
@@ -91,7 +89,7 @@ def traefik(port: int, backend: int) -> System:
 def gateway(
     port: int, backend: int, rules: str, *, workers: int = 1, admin: int = 0, code: Path = ROOT
 ) -> System:
-    """Return the gateway whose package is in a folder; its rules find the backend in BACKEND."""
+    """Return the gateway whose package is in `code`; BACKEND has the address of the backend."""
     environment = {
         "GATEWAY_PORT": str(port),
         "GATEWAY_ADMIN_PORT": str(admin),
@@ -104,7 +102,7 @@ def gateway(
 
 
 def _addresses(backend: int) -> dict[str, str]:
-    """Return the variables of rules, as the shipped ones call them and as the generated ones do."""
+    """Return the address variables of the shipped and of the generated configurations."""
     return dict.fromkeys(("PERSON_V1", "PERSON_V2", "BACKEND"), f"127.0.0.1:{backend}")
 
 

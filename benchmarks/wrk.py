@@ -1,7 +1,7 @@
-"""Closed load: wrk keeps connections busy; each sends again as soon as it is answered.
+"""Closed load: wrk sends on each connection as soon as the previous response has arrived.
 
-It says how much a system can do. Its latencies are those of a system that is always full, and while
-one stalls it is not asked; for latencies as clients see them there is `openloop`.
+The result is the maximum rate of a system. The latencies are those of a saturated system, to which
+wrk sends nothing while it stalls; `openloop` measures latencies as clients see them.
 """
 
 import json
@@ -17,17 +17,17 @@ _SPARE = 15.0
 
 
 def command(port: int, request: Request, seconds: int) -> list[str]:
-    """Return the command line; its script and its numbers are `run`'s business."""
+    """Return the command line for `run`, which adds the script."""
     fields = (word for name, value in request.fields for word in ("-H", f"{name}: {value}"))
     url = f"http://127.0.0.1:{port}{request.target}"
     return ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds}s", *fields, url]
 
 
 def run(command: list[str], seconds: int) -> Load:
-    """Run a command line that `command` made, pinned or not.
+    """Run a command line of `command`, possibly pinned to a core.
 
     Raises:
-        NoResultError: an answer was not 2xx or 3xx, or did not come.
+        NoResultError: a response is missing, or its status is not 2xx or 3xx.
     """
     *options, url = command
     try:
@@ -42,7 +42,7 @@ def run(command: list[str], seconds: int) -> Load:
         raise NoResultError(f"wrk: {error}") from None
     seen = json.loads(done.stdout.splitlines()[-1])
     if seen["wrong"] or not seen["requests"]:
-        raise NoResultError(f"{seen['wrong']} of {seen['requests']} answers were wrong: {command}")
+        raise NoResultError(f"{seen['wrong']} of {seen['requests']} responses were bad: {command}")
     return Load(
         units=seen["requests"],
         seconds=seen["duration"] / 1e6,

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from benchmarks.comparison import Comparison, judge, play, turns
+from benchmarks.comparison import Comparison, judge, run_rounds, turns
 from benchmarks.measure import Sample, cpu, rate
 from tests.benchmarks.results import CLAIMS, OURS, ROUNDS, ROUTED, THEIRS
 
@@ -35,30 +35,30 @@ def test_runs_take_place_in_order_and_are_reported() -> None:
         ran.append(name)
         return Sample(speed, 1, 1, 1)
 
-    told: list[str] = []
+    reported: list[str] = []
     comparison = Comparison({"a": lambda: run("a", 1), "b": lambda: run("b", 2)}, ())
 
-    rounds = play(comparison, 2, lambda name, _: told.append(name))
+    rounds = run_rounds(comparison, 2, lambda name, _: reported.append(name))
 
-    assert ran == told == ["a", "b", "b", "a"]
+    assert ran == reported == ["a", "b", "b", "a"]
     assert [(each["a"].rate, each["b"].rate) for each in rounds] == [(1, 2), (1, 2)]
     assert list(rounds[1]) == ["a", "b"]
 
 
 def test_a_pair_runs_in_each_round_along_with_single_runs() -> None:
-    told: list[str] = []
+    reported: list[str] = []
     pair = {"a": Sample(1, 1, 1, 1), "b": Sample(2, 1, 1, 1)}
     comparison = Comparison({"c": lambda: Sample(3, 1, 1, 1)}, (), pairs=[lambda: pair])
 
-    rounds = play(comparison, 2, lambda name, _: told.append(name))
+    rounds = run_rounds(comparison, 2, lambda name, _: reported.append(name))
 
-    assert told == ["a", "b", "c"] * 2
+    assert reported == ["a", "b", "c"] * 2
     assert [[one.rate for one in each.values()] for each in rounds] == [[1, 2, 3]] * 2
 
 
 def test_a_comparison_can_consist_of_pairs_only() -> None:
     comparison = Comparison({}, (), pairs=[lambda: {"a": Sample(1, 1, 1, 1)}])
-    assert [list(each) for each in play(comparison, 2, lambda *_: None)] == [["a"], ["a"]]
+    assert [list(each) for each in run_rounds(comparison, 2, lambda *_: None)] == [["a"], ["a"]]
 
 
 def test_two_claims_with_the_same_name_are_refused() -> None:
