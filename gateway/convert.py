@@ -1,4 +1,4 @@
-"""What Python functions of conversions may import from the gateway."""
+"""The exception that Python functions of conversions raise to refuse a value."""
 
 
 class Refused(Exception):  # noqa: N818  # for users, it names the result, not a mistake

@@ -1,1 +1,1 @@
-"""The names of clients and their proof, and who may use the admin port."""
+"""The names of clients and their proof, access to APIs, rate limits, and the admin port's users."""

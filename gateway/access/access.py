@@ -1,4 +1,4 @@
-"""`access` in gateway.yaml: which proven clients may send a request, and with which scopes."""
+"""The key `access` of gateway.yaml: the proven clients and scopes that requests need."""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""`admin` in gateway.yaml: who has which right on the admin port, and the TLS of the port."""
+"""The key `admin` of gateway.yaml: the rights of users on the admin port, and its TLS."""
 
 import re
 import ssl
@@ -91,7 +91,7 @@ class AdminCertificate(SectionModel):
 
 
 class Admin(SectionModel):
-    """Who may use the admin port, identified by tokens or a single sign-on, and the port's TLS."""
+    """The access to the admin port, by tokens or a single sign-on, and the port's TLS."""
 
     tokens: dict[Name, AdminToken] = Field(default_factory=dict)
     """The tokens of the admin port, by the name of the holder, which the audit log shows. By
@@ -162,7 +162,7 @@ class TrustedSignOn(NamedTuple):
 
 
 class AdminAccess(NamedTuple):
-    """Who may use the admin port, and the port's TLS context; `tls` is None without TLS."""
+    """The compiled access to the admin port; `tls` is None without TLS."""
 
     tokens: tuple[TokenHolder, ...] = ()
     sign_on: TrustedSignOn | None = None

@@ -1,7 +1,7 @@
-"""`clients.by.api_key` in gateway.yaml: API keys, which prove the names of their owners.
+"""API keys, which prove the names of their owners: `clients.by.api_key` in gateway.yaml.
 
-Only the SHA-256 digests of keys are stored. A key is found by its digest in a dictionary, so the
-time that it takes says nothing about the keys.
+Only the SHA-256 digests of keys are stored. A key is looked up by its digest in a dictionary, so
+the duration of the lookup reveals nothing about the keys.
 """
 
 import binascii

@@ -62,7 +62,7 @@ class ClientSource(SectionModel):
 
     header: FieldName | None = None
     """The request header in which clients give their own name. A header such as X-Forwarded-User,
-    in which proxies name the client, is believed only from trusted_proxies."""
+    in which proxies name the client, is accepted only from trusted_proxies."""
     api_key: ApiKey | None = None
     """Names a client by its API key."""
     jwt: Jwt | None = None
@@ -111,7 +111,7 @@ class ClientSource(SectionModel):
 
 
 class Clients(SectionModel):
-    """What gives clients the names that they have in logs, usage and rules."""
+    """The sources of the names that clients have in logs, usage and the configuration."""
 
     by: Some[ClientSource]
     """The sources of client names. The first source with a name in the request applies. If any
@@ -181,7 +181,7 @@ def _header_source(
     if not is_identity_field(name.lower().encode()):
         return NameSource(read, claimed=True, field=name)
     if not trusted:
-        text = "warning: is believed only from trusted proxies; add them to trusted_proxies"
+        text = "warning:is accepted only from trusted proxies; add them to trusted_proxies"
         mistakes.warn(text, *at)
 
     def trusted_value(
@@ -290,9 +290,9 @@ class ClientNaming:
     ) -> Identity:
         """Return the client of a request, by the first source that has a name or a credential.
 
-        An invalid credential does not end the search: a later source may verify it, such as a
-        token of another issuer, or give the client a name. The rejection of the credential remains
-        in the result unless a source for the same place verifies it.
+        An invalid credential does not end the search. A later source may verify it, such as a token
+        of another issuer, or may have a name for the client. The rejection of the credential
+        remains in the result unless a source for the same place verifies it.
 
         Args:
             peer: The IP address of the connection; empty if it is unknown.

@@ -23,7 +23,7 @@ class NameSource(NamedTuple):
 
     Attributes:
         place: The place of the credential in the request, for messages.
-        claimed: Whether a name is nothing but the claim of the client.
+        claimed: Whether names from this source are unproven claims of the client.
         challenge: The scheme and the parameters of WWW-Authenticate, without a realm.
     """
 

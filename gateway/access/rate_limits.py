@@ -1,4 +1,4 @@
-"""`rate_limits` in gateway.yaml: how many requests clients may send in a time.
+"""The key `rate_limits` of gateway.yaml: limits on the number of requests in a time.
 
 The header fields and the problem type are those of draft-ietf-httpapi-ratelimit-headers-10.
 """

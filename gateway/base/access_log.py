@@ -1,4 +1,4 @@
-"""The key `access_log`: which requests have a line in the log, and where these lines go."""
+"""The key `access_log`: the selection of requests for the log, and the file of their lines."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -23,7 +23,7 @@ WHOLE_LOG = AccessLog()
 
 
 class AccessLogModel(SectionModel):
-    """Which requests have a line in the log, and where these lines go."""
+    """The selection of requests for the log, and the file of their lines."""
 
     file: NonEmptyText | None = None
     """The file to which the lines of requests are appended, as a path relative to gateway.yaml. If

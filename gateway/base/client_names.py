@@ -26,7 +26,7 @@ CREDENTIALS: dict[Credential, str] = {
 
 
 class Rejection(NamedTuple):
-    """A credential of a request that proves nothing.
+    """A credential that does not prove the name of the client.
 
     Attributes:
         place: The place of the credential in the request, such as `the X-Api-Key header`.
@@ -51,7 +51,7 @@ class Identity(NamedTuple):
     Attributes:
         proof: The credential that proves the name, or ASSUMED; None for a name without proof.
         scopes: The scopes that the credential grants (RFC 6749, section 3.3).
-        rejection: The first credential of the request that proves nothing; None without one.
+        rejection: The first unusable credential of the request; None without one.
         pending: A function to await before the client is identified again: it fetches the keys
             that verify the credential. None if the result is final.
     """

@@ -1,4 +1,4 @@
-"""The limit on file descriptors of this process, and how it is divided.
+"""The limit on file descriptors of this process, and its division.
 
 A client can open any number of connections at no cost. Limits on client and admin connections keep
 descriptors free for listeners, the log, the state, the configuration file and new workers.

@@ -1,4 +1,4 @@
-"""Header fields of forwarded messages: which are removed and added (RFC 9110, RFC 7239).
+"""Header fields of forwarded messages: removal and addition of fields (RFC 9110, RFC 7239).
 
 Field lines are pairs of raw bytes. Their order, case and duplicates are preserved.
 """

@@ -8,7 +8,7 @@ VersionKey = tuple[str, str]
 
 
 class SetAside(NamedTuple):
-    """Why a client does not count for retirement, and until when, in seconds since 1970."""
+    """The reason why a client does not count for retirement, and the end in seconds since 1970."""
 
     until: float
     why: str

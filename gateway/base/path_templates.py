@@ -68,7 +68,7 @@ class Segment(NamedTuple):
 
     @property
     def shape(self) -> tuple[str, bool, str, bool]:
-        """What determines which strings match: everything except the name of the capture."""
+        """The properties that determine the matching strings: all but the name of the capture."""
         return (self.prefix, self.capture is not None, self.suffix, self.tail)
 
     @property
@@ -90,7 +90,7 @@ class Template(NamedTuple):
 
     @property
     def shape(self) -> tuple[tuple[str, bool, str, bool], ...]:
-        """What determines which paths match; templates with equal shapes are ambiguous."""
+        """The properties that determine the matching paths; equal shapes are ambiguous."""
         return tuple(part.shape for part in self.segments)
 
     @property

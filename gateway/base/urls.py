@@ -5,9 +5,9 @@ from functools import lru_cache
 from ipaddress import ip_address
 from urllib.parse import unquote
 
-# How a browser finds the authority (https://url.spec.whatwg.org/#concept-basic-url-parser): it
-# strips C0 controls and spaces around a URL, removes tabs and line ends, treats a backslash as a
-# slash, and accepts two or more slashes.
+# The authority for a browser (https://url.spec.whatwg.org/#concept-basic-url-parser), which strips
+# C0 controls and spaces around a URL, removes tabs and line ends, treats a backslash as a slash,
+# and accepts two or more slashes.
 _STRIPPED = "".join(map(chr, range(0x21)))
 _REMOVED = {ord(sign): None for sign in "\t\n\r"}
 _BROWSER_AUTHORITY = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.\-]*:)?[/\\]{2,}([^/\\?#]*)")

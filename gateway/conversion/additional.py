@@ -42,7 +42,7 @@ class Additional(StrEnum):
 
 
 class AdditionalPolicy(NamedTuple):
-    """What happens to additional parts of requests and of responses.
+    """The treatment of additional parts of requests and of responses.
 
     Attributes:
         name: The key in the configuration, as metrics and the log name it.

@@ -32,7 +32,7 @@ class LinkReceiver(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class JsonForm:
-    """How a document stores its values: parsed completely, or *sealed* (not yet parsed).
+    """The form of the values in a document: parsed completely, or *sealed* (not yet parsed).
 
     Attributes:
         open: Parses a value one level deep. The returned object or array is new and may be altered

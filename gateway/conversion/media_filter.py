@@ -25,7 +25,7 @@ class MediaRanges(NamedTuple):
     def match(self, found: MediaRange | None) -> bool:
         return any(_includes(each, found) for each in self.ranges) != self.negated
 
-    def meet(self, other: "MediaRanges") -> bool:
+    def overlaps(self, other: "MediaRanges") -> bool:
         """Return whether a media type may match both."""
         if self.negated or other.negated:
             negated, ranges = (self, other) if self.negated else (other, self)
@@ -84,10 +84,10 @@ class MediaFilter(NamedTuple):
             self.content_type is None or self.content_type.match(media.content_type)
         )
 
-    def meets(self, other: "MediaFilter") -> bool:
+    def overlaps(self, other: "MediaFilter") -> bool:
         """Return whether both may apply to the same request."""
         return all(
-            one is None or two is None or one.meet(two)
+            one is None or two is None or one.overlaps(two)
             for one, two in zip(self, other, strict=True)
         )
 

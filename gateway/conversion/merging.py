@@ -45,7 +45,7 @@ NO_KEY = "elements of this list have data that the client cannot see; declare th
 
 
 class WriteForm(Enum):
-    """How a client writes a document. PATCH with plain JSON is a merge patch."""
+    """The format of a client's write. PATCH with plain JSON is a merge patch."""
 
     DOCUMENT = "document"
     MERGE_PATCH = "merge patch"

@@ -214,8 +214,8 @@ class MappedOperation:
 def converted_status(statuses: Mapping[int, int], status: int, *, upwards: bool) -> int:
     """Convert the status of a response to the other version.
 
-    Of several statuses with the same older status, the conversion to the newer version returns the
-    first.
+    If several newer statuses correspond to the same older one, an upgrade returns the first of
+    them.
     """
     if not upwards:
         return statuses.get(status, status)

@@ -1,4 +1,4 @@
-"""Schemas of documents: how to analyse them, and how conversions change them.
+"""Schemas of documents: their analysis, and their conversion by changes.
 
 A schema is a JSON Schema (draft 2020-12) with the referenced schemas in `components.schemas`. It is
 resolved one level at a time, so it may be recursive.

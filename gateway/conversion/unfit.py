@@ -13,7 +13,7 @@ class Unfit(StrEnum):
 
 
 class UnfitPolicy(NamedTuple):
-    """What happens to unfit values of a change, in requests and in responses.
+    """The treatment of unfit values of a change, in requests and in responses.
 
     Attributes:
         name: The change, as metrics and the log name it.

@@ -1,7 +1,7 @@
-"""Next steps: the way of a version from its own service to its end.
+"""Next steps: the stages of a version from its own service to its end.
 
-The way is: convert, verify, compare by a shadow, cut over, deprecate, retire. The gateway does not
-know the results of `verify`, which runs elsewhere. Compared responses are later evidence.
+The stages are: convert, verify, compare by a shadow, cut over, deprecate, retire. `verify` runs
+elsewhere, so its results are not available here. Compared responses are later evidence.
 """
 
 from collections.abc import Iterator
@@ -44,14 +44,14 @@ class NextStep(NamedTuple):
 
     @property
     def action(self) -> str:
-        """What to run or to write, as sentences."""
+        """The command to run, or the change of gateway.yaml to write, as sentences."""
         texts = self.command and f"Run {self.command}.", self.add and f"Write {self.add}."
         change = self.change if "\n" not in self.change else ""
         return " ".join(filter(None, (*texts, change and f"Add {change}.")))
 
 
 class Step(NamedTuple):
-    """A step of the way. `at` is in seconds since 1970, and 0 if the gateway does not know it."""
+    """A stage. `at` is in seconds since 1970, and 0 if it is unknown."""
 
     name: str
     done: bool
@@ -60,7 +60,7 @@ class Step(NamedTuple):
 
 
 class Place(NamedTuple):
-    """How a version is served, and the newer version that could serve it.
+    """The services of a version: its current one, and a newer version that could serve it.
 
     Attributes:
         target: the label of the newer version; empty if no newer version has its own service.
@@ -228,7 +228,7 @@ def steps(
     now: float,
     moved: float = 0.0,
 ) -> Iterator[Step]:
-    """Yield the steps of the way; none for a version that is not converted and does not end.
+    """Yield the stages; none for a version that is not converted and does not end.
 
     Args:
         moved: the time since which its cutover has its percentage, in seconds since 1970.

@@ -1,1 +1,1 @@
-"""HTTP/1.1 with clients and services; it knows no versions."""
+"""HTTP/1.1 with clients and services, independent of versions."""

@@ -39,9 +39,9 @@ class CertificateDetails(NamedTuple):
     Attributes:
         names: the host names, in lower case; a name may begin with `*.`. Without a subjectAltName
             extension, this is the common name (RFC 6125, section 6.4.4).
-        begins: when all certificates of the chain are valid.
+        begins: the time from which all certificates of the chain are valid.
         expires: the earliest expiry of the certificate and its chain.
-        first: when the first certificate is valid.
+        first: the time from which the first certificate is valid.
         last: the latest expiry.
     """
 

@@ -246,7 +246,7 @@ class UpstreamEvent(IntEnum):
 
 
 class ConnectionEnd(Enum):
-    """What the end of a connection means for the current exchange."""
+    """The meaning of the end of a connection for the current exchange."""
 
     NOTHING = auto()
     """No exchange is affected."""

@@ -1,4 +1,4 @@
-"""`limits` in gateway.yaml: how much a client may send, and how long it may take."""
+"""The key `limits` of gateway.yaml: limits on the size and duration of what clients send."""
 
 from dataclasses import dataclass
 from typing import Annotated

@@ -45,7 +45,7 @@ _VERIFY_CODES: Final = {
     62: "wrong_name",
     64: "wrong_name",
 }
-# OpenSSL's reason codes (ssl.h, sslerr.h). An alert is an objection of the peer.
+# OpenSSL's reason codes (ssl.h, sslerr.h). The peer sends an alert to report an error.
 _OPENSSL: Final = {
     "HTTP_REQUEST": "not_tls",
     "HTTPS_PROXY_REQUEST": "not_tls",

@@ -1,8 +1,8 @@
-"""Tracing: which requests are traced, and how a trace is continued from one program to the next.
+"""Tracing: the selection of traced requests, and the continuation of traces between programs.
 
 W3C Trace Context, https://www.w3.org/TR/trace-context/. Sampling is parent-based: a request that
-belongs to a caller's trace is traced if the caller traces it. Of the other requests, a configured
-share is traced.
+belongs to a caller's trace is traced if the caller traces it. A configured share of the other
+requests is traced.
 """
 
 import re

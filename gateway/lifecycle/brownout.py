@@ -83,8 +83,8 @@ class BrownoutWindow(SectionModel):
     """The times at which the window opens, as a cron expression: minute, hour, day, month and
     weekday. Without it, the window is open all the time between `from` and `to`."""
     minutes: OneOrPair[Minutes] | None = None
-    """How long the window is open each time, in minutes. A pair of numbers grows evenly from the
-    first number on the date `from` to the second on the date `to`."""
+    """The duration of each opening of the window, in minutes. A pair of numbers grows evenly from
+    the first number on the date `from` to the second on the date `to`."""
     percent: OneOrPair[Percent] = 100.0
     """The percentage of requests that an open window refuses. A pair of numbers grows evenly from
     the first number on the date `from` to the second on the date `to`. The default is 100."""
@@ -121,7 +121,7 @@ class BrownoutWindow(SectionModel):
 
 
 class Brownout(SectionModel):
-    """When requests for the version are refused, so that its clients notice before it ends."""
+    """Temporary refusals of requests for the version, so that its clients notice before it ends."""
 
     windows: tuple[BrownoutWindow, ...] = ()
     """The windows in which requests are refused. By default, there are none."""

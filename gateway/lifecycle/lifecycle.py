@@ -61,7 +61,7 @@ class BrownoutExemption(SectionModel):
 
 
 class Lifecycle(SectionModel):
-    """How the version ends.
+    """The end of the version.
 
     A date is a day such as 2026-12-31, which begins at 00:00 UTC, or a time.
     """

@@ -141,7 +141,7 @@ _ARGUMENT = "OTEL_TRACES_SAMPLER_ARG"
 
 
 class TracingModel(SectionModel):
-    """Which requests are traced, and where their spans go."""
+    """The requests to trace, and the collector that gets their spans."""
 
     endpoint: NonEmptyText | None = None
     """The URL of a collector that accepts OTLP over HTTP, such as http://collector:4318. The

@@ -26,42 +26,43 @@ _MAX_BEFORE_SPANS = 4 * 1024 * 1024
 
 
 class Ready(msgspec.Struct, tag=True, frozen=True):
-    """To the supervisor: this worker serves requests."""
+    """Message to the supervisor: this worker serves requests."""
 
 
 class Counted(msgspec.Struct, tag=True, frozen=True):
-    """To the supervisor: the counts of this worker since its previous message."""
+    """Message to the supervisor: the counts of this worker since its previous message."""
 
     delta: Delta
 
 
 class Traced(msgspec.Struct, tag=True, frozen=True):
-    """To the supervisor: spans to export."""
+    """Message to the supervisor: spans to export."""
 
     spans: list[Span]
 
 
 class FailingTargets(msgspec.Struct, tag=True, frozen=True):
-    """To the supervisor: all failing targets that this worker sees; sent after each change."""
+    """Message to the supervisor: all failing targets of this worker, sent after each change."""
 
     targets: list[FailingTarget]
 
 
 class Alive(msgspec.Struct, tag=True, frozen=True):
-    """To the supervisor: a heartbeat, sent every second.
+    """A heartbeat to the supervisor, sent every second.
 
-    To the worker: the reply, sent after all earlier messages of the worker are processed.
+    The supervisor replies with the same message, after all earlier messages of the worker are
+    processed.
     """
 
 
 class Applied(msgspec.Struct, tag=True, frozen=True):
-    """To the supervisor: the overrides with this number are in force in this worker."""
+    """Message to the supervisor: the overrides with this number are in force in this worker."""
 
     number: int
 
 
 class LoadRules(msgspec.Struct, tag=True, frozen=True):
-    """To the worker: the configuration in force, sent as the first message and at each change."""
+    """Message to the worker: the configuration in force, sent first and after each change."""
 
     content: bytes
     files: Mapping[str, bytes]
@@ -69,23 +70,23 @@ class LoadRules(msgspec.Struct, tag=True, frozen=True):
 
 
 class DocumentCompiled(msgspec.Struct, tag=True, frozen=True):
-    """To the worker: an OpenAPI document that the configuration needs; arguments of `adopt`."""
+    """Message to the worker: a needed OpenAPI document; the fields are the arguments of `adopt`."""
 
     location: str
     document: bytes
 
 
 class ApplyOverrides(msgspec.Struct, tag=True, frozen=True):
-    """To the worker: the overrides in force; sent as the second message and after each change."""
+    """Message to the worker: the overrides in force, sent second and after each change."""
 
     number: int
     overrides: Overrides
 
 
 class SetClock(msgspec.Struct, tag=True, frozen=True):
-    """To the worker: the seconds by which the store's clock is ahead of this machine's clock.
+    """Message to the worker: the seconds by which the store's clock is ahead of this machine's.
 
-    It is sent as the third message and after each change.
+    It is sent third and after each change.
     """
 
     seconds: float
@@ -104,7 +105,7 @@ class KeysFetched(msgspec.Struct, tag=True, frozen=True):
 
 
 class OrphanedListeners(msgspec.Struct, tag=True, frozen=True):
-    """To the worker: the descriptors of the listening sockets whose worker is not running."""
+    """Message to the worker: the descriptors of listening sockets without a running worker."""
 
     listeners: list[int]
 

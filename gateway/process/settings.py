@@ -1,4 +1,4 @@
-"""Settings: what environment variables configure for a process, apart from gateway.yaml."""
+"""Settings of a process from environment variables, apart from gateway.yaml."""
 
 import re
 import socket
@@ -25,7 +25,7 @@ class SettingError(ValueError):
 
 
 class Settings(BaseModel, frozen=True):
-    """Where to listen, which configuration to load, and how commands reach the admin port.
+    """The addresses of the gateway, its configuration file, and the settings of commands.
 
     A field's `description` completes the phrase "must be ...".
     """

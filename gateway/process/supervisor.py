@@ -65,7 +65,7 @@ _APPLY_SECONDS = 5.0
 
 @dataclass(slots=True)
 class _RunningWorker:
-    """`applied` is the number of the overrides that are in force in the worker."""
+    """A worker; `applied` is the sequence number of the overrides that are in force in it."""
 
     process: asyncio.subprocess.Process
     channel: Channel

@@ -34,7 +34,7 @@ _AS_THEY_ARE = (
 )
 
 
-def takes(method: str, fields: HeaderFields, body: object) -> bool:
+def is_compressible(method: str, fields: HeaderFields, body: object) -> bool:
     """Return whether a response has a body and a media type that may be compressed.
 
     A response to HEAD is treated as the response to GET would be.

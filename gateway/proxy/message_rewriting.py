@@ -75,7 +75,7 @@ _PREFIX = b"x-forwarded-prefix"
 _ETAG_LENGTH = len(b"etag")
 # Clients cannot request a part of a converted body (RFC 9110, section 14.3).
 _NO_RANGES = (b"Accept-Ranges", b"none")
-_takes = compression.takes
+_compressible = compression.is_compressible
 _convert_response_body = body_conversion.convert_response_body
 # Header fields that stay valid if a conversion does not alter the body.
 _OF_UNALTERED: Final = headers.DIGESTS | {b"content-encoding"}
@@ -280,7 +280,10 @@ async def rewrite_response(  # noqa: C901  # one walk in one frame, for speed
         # A 304 has the same Vary as the corresponding 200 (RFC 9110, section 15.4.5), whose media
         # type is unknown here. An empty body is the same in every coding.
         if exchange.snapshot.compress and (
-            (conversion and (body != b"" if type(body) is bytes else _takes(method, fields, body)))
+            (
+                conversion
+                and (body != b"" if type(body) is bytes else _compressible(method, fields, body))
+            )
             or (tag_key and status == 304 and declared)
         ):
             vary = (*vary, "Accept-Encoding")
@@ -363,7 +366,10 @@ def _response_conversion(
 def with_common_headers(
     exchange: Exchange, fields: HeaderFields, watched: Sequence[bytes], vary: tuple[str, ...]
 ) -> HeaderFields:
-    """Of the `watched` names of `fields`, in lower case, only `vary` and `date` matter."""
+    """Return the fields with Vary and Date, and with those of the selected version.
+
+    `watched` has the names of watched fields that are present, in lower case.
+    """
     if vary:
         if vary[0] == "*":
             fields = headers.without_shared_caching(fields)

@@ -1,7 +1,7 @@
 """Traces of requests: continue the caller's trace or begin a trace, and forward it to services.
 
-A request that is not sampled has only a trace id. Of a sampled one, spans are made at its end: for
-the request (SERVER), for each conversion (INTERNAL), and for the request to the service (CLIENT):
+A request that is not sampled has only a trace id. A sampled request gets spans at its end: for the
+request (SERVER), for each conversion (INTERNAL), and for the request to the service (CLIENT):
 https://opentelemetry.io/docs/specs/semconv/http/http-spans/
 """
 

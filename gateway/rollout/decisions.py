@@ -23,7 +23,7 @@ MAX_AUDIT = 1000
 
 
 class ChangeRequest(NamedTuple):
-    """Who requests a change, from where and why, and which state the user saw.
+    """The user who requests a change, the origin and the reason, and the state that the user saw.
 
     Attributes:
         who: the name of the user, or GATEWAY.

@@ -113,7 +113,7 @@ class Group(NamedTuple):
 
 
 class Subject(NamedTuple):
-    """What an e-value is about. With `any`, a unit counts as bad if any of its requests failed."""
+    """The subject of an e-value. With `any`, a unit counts as bad if any of its requests failed."""
 
     group: Group
     measure: str

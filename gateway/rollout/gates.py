@@ -182,10 +182,10 @@ class Gates(SectionModel):
     minutes or hours, such as 0.5s. It must not exceed the window. The default is 10s, or half of
     the window if that is shorter."""
     then: Literal["roll_back", "hold"] = "roll_back"
-    """What happens when a gate is exceeded: the cutover goes back to 0 percent (roll_back) or keeps
+    """The action when a gate is exceeded: the cutover goes back to 0 percent (roll_back) or keeps
     its percentage (hold). The default is roll_back."""
     inconclusive: Literal["wait", "hold", "roll_back"] = "wait"
-    """What happens if a step ends with fewer responses than the minimum. With `wait`, the step
+    """The action if a step ends with fewer responses than the minimum. With `wait`, the step
     continues until there are enough. With `hold`, the step also continues, and the cutover is
     reported as held. With `roll_back`, the cutover goes back to 0 percent. If there are enough
     responses but the result is uncertain, the cutover waits, and is held after three times the

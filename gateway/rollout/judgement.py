@@ -109,9 +109,9 @@ def judge(
 
 
 def _clearest(evidence: CutoverEvidence, foremost: Subject) -> Subject:
-    """Return the convincing subject of a measure in which the largest share fails.
+    """Return the subject of a measure in which the largest share fails, among the convincing ones.
 
-    Of equal shares, the largest group is returned.
+    If several have the same share, the largest group is returned.
     """
     measure = foremost.measure
     route = SHADOW if measure == DIFFERS else "new"

@@ -127,7 +127,7 @@ class Refusal(NamedTuple):
 
 
 class MergedWrite(NamedTuple):
-    """How a write is merged into the document of the service.
+    """The settings for merging a write into the document of the service.
 
     Attributes:
         read: The raw path and query of the GET request that reads the document.

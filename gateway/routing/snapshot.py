@@ -60,7 +60,7 @@ class LinkForm(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """How one version is served at one endpoint: by which service and with which conversions.
+    """The service and the conversions of one version at one endpoint.
 
     Attributes:
         version: The version that clients get; None if the API has no versions.

@@ -1,4 +1,4 @@
-"""`apis.NAME.versions` in gateway.yaml: how each version of an API is served."""
+"""The key `apis.NAME.versions` of gateway.yaml: the service of each version of an API."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -41,7 +41,7 @@ class Check(SectionModel):
 
 
 class VersionModel(SectionModel):
-    """How a version is served: by its own service, or via another version."""
+    """The service of a version: its own one, or that of another version (`via`)."""
 
     service: str | None = None
     """The name of the service that implements this version. A version has either this or via."""

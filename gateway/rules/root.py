@@ -85,7 +85,7 @@ class Config(SectionModel):
     """Whether converted responses are compressed with a coding that the client accepts: zstd, gzip
     or br. The default is true."""
     access_log: AccessLogModel = AccessLogModel()
-    """Which requests have a line in the log, and where these lines go. Without it, every request
+    """The selection of requests for the log, and the file of their lines. Without it, every request
     has a line on standard output."""
     tracing: TracingModel | None = None
     """The requests to trace, and the collector for their spans, by OpenTelemetry. Without it, no

@@ -1,4 +1,4 @@
-"""Claims: what must hold so that a service of one version can serve clients of another version."""
+"""Claims: the conditions under which a service of one version can serve clients of another one."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

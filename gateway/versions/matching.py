@@ -23,7 +23,7 @@ has no upper end."""
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """How a string that is not a label names a version.
+    """The rules by which a string that is not a label names a version.
 
     A semantic version never matches another major version, since the two may be incompatible. A
     pre-release matches only by its label or an alias.

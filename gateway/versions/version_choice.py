@@ -36,7 +36,7 @@ Label = Annotated[
 
 
 class VersionChoice(SectionModel):
-    """How an API chooses a version. The mechanisms of its endpoints are configured separately."""
+    """The selection of versions in an API, apart from the mechanisms of its endpoints."""
 
     version_format: OneOrSome[VersionFormat, VersionFormat] | None = None
     """The format of the labels: 2 (integer), 1.4.0 or 1.4 (semantic, which is Semantic Versioning)
@@ -47,8 +47,8 @@ class VersionChoice(SectionModel):
     """Other names by which requests may name versions, such as `latest` or `v2`. By default, there
     are none."""
     match: Literal["exact", "nearest_lower"] = "exact"
-    """What happens if a request names a version that the API does not have: a refusal (exact) or
-    the newest version before it (nearest_lower). The default is exact."""
+    """The result if a request names a version that the API does not have: a refusal (exact) or the
+    newest version before it (nearest_lower). The default is exact."""
     ranges: bool = False
     """Whether requests may name ranges: `1.2+` is the newest version from 1.2 on, `1.x` the newest
     version that begins with 1. The default is false."""
@@ -199,7 +199,7 @@ class ChoiceDefaults(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """How the endpoints of an API choose a version, besides their mechanisms.
+    """The version settings that the endpoints of an API share, besides their mechanisms.
 
     Attributes:
         vary: the request headers that identify clients; `*` if clients are identified by their

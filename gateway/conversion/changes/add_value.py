@@ -88,7 +88,7 @@ class _ListSection(ChangeSection):
 
 
 class AddValue(_ListSection, BodySection):
-    """Remove, for the older version, a value that only the newer version has in a list."""
+    """Remove a value from a list for the older version, which lacks it."""
 
     keyword = "add_value"
 
@@ -109,12 +109,12 @@ class AddValue(_ListSection, BodySection):
 RemoveValue = opposite(
     AddValue,
     "remove_value",
-    "Add, for the older version, a value that only the older version has in a list.",
+    "Add a value to a list for the older version; the newer version lacks it.",
 )
 
 
 class AddValueParameter(_ListSection, ParameterSection):
-    """Remove, for the older version, a value that only the newer version has in a parameter."""
+    """Remove a value from a parameter for the older version, which lacks it."""
 
     keyword = "add_value"
 
@@ -129,7 +129,7 @@ class AddValueParameter(_ListSection, ParameterSection):
 RemoveValueParameter = opposite(
     AddValueParameter,
     "remove_value",
-    "Add, for the older version, a value that only the older version has in a parameter.",
+    "Add a value to a parameter for the older version; the newer version lacks it.",
 )
 
 

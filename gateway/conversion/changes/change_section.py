@@ -320,7 +320,7 @@ class FormWays(NamedTuple):
         return value_change(scopes, field, to_newer, to_older)
 
 
-# One value of each `format` and type. If a change converts it, the change converts all of them.
+# A sample value of each `format` and type. A change that converts it converts all such values.
 _SAMPLES = {
     "date-time": "2026-12-31T18:00:00Z",
     "date": "2026-12-31",

@@ -69,7 +69,7 @@ class _RemoveSection(ChangeSection):
 
 
 class Default(_DefaultSection, BodySection):
-    """Remove, for the older version, a field that only the newer version has."""
+    """Remove a field for the older version, which lacks it."""
 
     keyword = "default"
 
@@ -82,7 +82,7 @@ class Default(_DefaultSection, BodySection):
 
 
 class Remove(_RemoveSection, BodySection):
-    """Add, for the older version, a field that only the older version has."""
+    """Add a field for the older version; the newer version lacks it."""
 
     keyword = "remove"
 
@@ -97,7 +97,7 @@ class Remove(_RemoveSection, BodySection):
 
 
 class DefaultParameter(_DefaultSection, ParameterSection):
-    """Remove, for the older version, a parameter or header that only the newer version has."""
+    """Remove a parameter or header for the older version, which lacks it."""
 
     keyword = "default"
 
@@ -110,7 +110,7 @@ class DefaultParameter(_DefaultSection, ParameterSection):
 
 
 class RemoveParameter(_RemoveSection, ParameterSection):
-    """Add, for the older version, a parameter or header that only the older version has."""
+    """Add a parameter or header for the older version; the newer version lacks it."""
 
     keyword = "remove"
 

@@ -54,7 +54,7 @@ class ValueKinds:
     types: frozenset[str]
     words: frozenset[Scalar] | None = None
 
-    def meets(self, other: "ValueKinds") -> bool:
+    def overlaps(self, other: "ValueKinds") -> bool:
         if self.words is not None and other.words is not None:
             return bool(self.words & other.words)
         return bool(self.types & other.types)

@@ -29,7 +29,7 @@ _PLACEHOLDER = "TODO"
 
 
 class Unknown(Enum):
-    """How a value that is not in the map is treated."""
+    """The treatment of a value that is not in the map."""
 
     REFUSE = "refuse"
     KEEP = "keep"

@@ -13,21 +13,25 @@ _Additional = Literal["pass", "drop", "refuse"]
 
 
 class UnfitByMessage(SectionModel):
-    """What happens to unfit values, separately for requests and responses."""
+    """The treatment of unfit values, separately for requests and responses."""
 
     requests: _Unfit = "refuse"
-    """What happens in requests: `refuse`, `keep` or `omit`. The default is refuse."""
+    """The treatment of unfit values in requests: `refuse`, `keep` or `omit`. The default is refuse.
+    """
     responses: _Unfit = "refuse"
-    """What happens in responses: `refuse`, `keep` or `omit`. The default is refuse."""
+    """The treatment of unfit values in responses: `refuse`, `keep` or `omit`. The default is
+    refuse."""
 
 
 class AdditionalByMessage(SectionModel):
-    """What happens to additional parts, separately for requests and responses."""
+    """The treatment of additional parts, separately for requests and responses."""
 
     requests: _Additional = "pass"
-    """What happens in requests: `pass`, `drop` or `refuse`. The default is pass."""
+    """The treatment of additional parts in requests: `pass`, `drop` or `refuse`. The default is
+    pass."""
     responses: _Additional = "pass"
-    """What happens in responses: `pass`, `drop` or `refuse`. The default is pass."""
+    """The treatment of additional parts in responses: `pass`, `drop` or `refuse`. The default is
+    pass."""
 
 
 _FORM = Discriminator(lambda value: "all" if isinstance(value, str) else "each")

@@ -83,7 +83,7 @@ class ChangeEntry(SectionModel, Generic[S]):
     changes: ClassVar[Mapping[str, type[ChangeSection]]] = {}
 
     unfit: UnfitOption | None = None
-    """What happens to a value that the change cannot convert: the message is refused (`refuse`),
+    """The treatment of a value that the change cannot convert: the message is refused (`refuse`),
     the value stays unchanged (`keep`), or the field or list element is removed (`omit`). A mapping
     with `requests` and `responses` treats them differently. The default is `unfit` of the
     conversion."""

@@ -121,7 +121,7 @@ class Spread(_SpreadSection):
 
 
 class Collect(_SpreadSection):
-    """Collect a value from elements: the older version has it only once."""
+    """Collect a value from elements: the older version has it once, beside them."""
 
     keyword = "collect"
     inverse = True

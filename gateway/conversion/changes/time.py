@@ -163,7 +163,7 @@ _FIRST_SHORT_YEAR, _LAST_SHORT_YEAR = 1969, 2068
 
 
 FractionStyle = Literal["as_is", "unless_zero", "shortest"]
-"""How the fraction of a second is written: with all its digits, with all its digits unless all are
+"""The style of the fraction of a second: with all its digits, with all its digits unless all are
 zeros, or without trailing zeros."""
 
 
@@ -474,8 +474,8 @@ class Time(RewriteSection):
     """The maximum number of digits after the decimal point in unix time; the default is all, or
     none between unix and unix_ms."""
     fraction: FractionStyle = "as_is"
-    """How rfc3339 has the fraction of a second: as_is (the default) keeps all digits of the other
-    form, unless_zero omits a fraction of zeros only, and shortest omits trailing zeros."""
+    """The fraction of a second in rfc3339: as_is (the default) keeps all digits of the other form,
+    unless_zero omits a fraction of zeros only, and shortest omits trailing zeros."""
     text: bool = False
     """Whether unix time in bodies is a string of digits instead of a number. The default is
     false."""

@@ -29,8 +29,8 @@ class FieldCondition(SectionModel):
     """The field, which is relative to the same object as the fields of the change. In `query` and
     `headers`, it is a parameter or header field; `expand[]` also stands for `expand[0]`."""
     is_: Annotated[OneOrSome[MapWord, MapWord] | None, Field(alias="is")] = None
-    """The value of the field, or a list of values: texts, numbers, true, false or null. Of a
-    repeated parameter, one value has to match."""
+    """The value of the field, or a list of values: texts, numbers, true, false or null. At least
+    one value of a repeated parameter has to match."""
     is_not: OneOrSome[MapWord, MapWord] | None = None
     """The value that the field does not have, or a list of values. A missing field has none of
     them."""

@@ -106,7 +106,7 @@ class WrapParameter(_ListSection, ParameterSection):
 UnwrapParameter = opposite(
     WrapParameter,
     "unwrap",
-    "Take one of several: the older version has one value where the newer one repeats it.",
+    "Keep one of several values: the older version does not repeat the parameter.",
 )
 
 

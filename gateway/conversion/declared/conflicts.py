@@ -36,7 +36,7 @@ class LinkOverlap:
         # Errors with different statuses are different messages.
         if not (one.on & other.on - {MessageKind.ERROR} or one.statuses & other.statuses):
             return False
-        if not _meet(one, other):
+        if not _share_media_types(one, other):
             return False
         if one.operations is not None:
             return any(self._applies(other, each) for each in one.operations)
@@ -118,11 +118,11 @@ def _overlap(one: frozenset[str] | None, other: frozenset[str] | None) -> bool:
     return one is None or other is None or bool(one & other)
 
 
-def _meet(one: VersionLink, other: VersionLink) -> bool:
-    if one.media is not None and other.media is not None and not one.media.meets(other.media):
+def _share_media_types(one: VersionLink, other: VersionLink) -> bool:
+    if one.media is not None and other.media is not None and not one.media.overlaps(other.media):
         return False
     types = one.response_type, other.response_type
-    return types[0] is None or types[1] is None or types[0].meet(types[1])
+    return types[0] is None or types[1] is None or types[0].overlaps(types[1])
 
 
 def _takes(operation: MappedOperation, methods: frozenset[str] | None) -> bool:
@@ -304,7 +304,7 @@ def _find_unreadable(parts: Sequence[Part], mistakes: Mistakes) -> None:
                 continue
             for field, read in use.reads.items():
                 found, other = held.get(field, (read, here))
-                if not found.meets(read):
+                if not found.overlaps(read):
                     mistakes.add(
                         f"'{field}' is {found} after {place(other[:-1])}, which comes"
                         f" earlier, and this change expects {read};"

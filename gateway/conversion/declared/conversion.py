@@ -286,18 +286,18 @@ class ConversionConfig(SectionModel):
     media ranges; see `accept`. With `on: responses` or `on: errors`, that of the response. By
     default, the conversion applies to all media types."""
     unfit: UnfitOption = "refuse"
-    """What happens to a value that a change cannot convert: the message is refused (`refuse`), the
+    """The treatment of a value that a change cannot convert: the message is refused (`refuse`), the
     value stays unchanged (`keep`), or the field or list element is removed (`omit`). A mapping with
     `requests` and `responses` treats them differently. The default is refuse."""
     malformed: Literal["refuse", "keep"] = "refuse"
-    """What happens to a body that is not JSON although a change applies to it: the message is
+    """The treatment of a body that is not JSON although a change applies to it: the message is
     refused (`refuse`), or the body stays unchanged (`keep`). The default is refuse."""
     additional: AdditionalOption | None = None
-    """What happens to parts of messages that the older version's OpenAPI document lacks, such as
+    """The treatment of message parts that the older version's OpenAPI document lacks, such as
     fields of the body, query parameters and operations: they stay (`pass`), are removed (`drop`),
     or the message is refused (`refuse`). A mapping with `requests` and `responses` treats them
-    differently. Of several conversions that apply to a message, the last one with `additional`
-    decides. Without `additional`, they stay, and `check` lists them."""
+    differently. If several conversions apply to a message, the last one with `additional` decides.
+    Without `additional`, they stay, and `check` lists them."""
     writes: WritesOption | None = None
     """Whether PUT and PATCH are merged into the document of the service (`merge`), so that they
     keep the data that the client's version lacks. A mapping sets details. By default, they are not

@@ -15,7 +15,7 @@ _MERGED = frozenset({"PUT", "PATCH"})
 
 
 class WritesConfig(SectionModel):
-    """How writes are merged into the document of the service."""
+    """The settings for merging writes into the document of the service."""
 
     key: Mapping[str, OneOrList[str]] = Field(default_factory=dict)
     """For each list, the fields that identify its elements: `lines: id`, or
@@ -25,8 +25,9 @@ class WritesConfig(SectionModel):
     """The operation of the service that reads the document, such as `GET /orders/{id}/all`. The
     default is GET with the path of the write."""
     without_tag: Literal["refuse", "accept"] = "refuse"
-    """What happens if the service sends no strong entity tag: the write is refused (`refuse`), or
-    is sent although it may overwrite a concurrent write (`accept`). The default is refuse."""
+    """The treatment of a write if the service sends no strong entity tag: the write is refused
+    (`refuse`), or is sent although it may overwrite a concurrent write (`accept`). The default is
+    refuse."""
 
 
 def _form(value: object) -> str:

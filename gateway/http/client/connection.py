@@ -395,7 +395,7 @@ class ClientConnection(RequestHandler):
     def _parse_other_words(self, head: bytes, error: HttpProcessingError) -> _Parsed:
         """Parse a refused head again with a method and version that the parser supports."""
         fault = request_parsing.fault(error, self._limits, head)
-        known, self._method = request_parsing.in_known_words(head)
+        known, self._method = request_parsing.with_supported_words(head)
         if known != head:
             self._parser = parser = self._new_parser()
             try:
@@ -518,7 +518,7 @@ class ClientConnection(RequestHandler):
             self._state = CLIENT_TRANSITIONS[self._state, ClientEvent.REFUSE]
             self._close_transport()
         elif self._state is ClientState.ENDING:
-            if self._takes():
+            if self._reads_enough():
                 self._deadline.set(self._limits.stall_seconds)
             else:
                 self._totals.reached(ClientBound.STALL_SECONDS)
@@ -564,7 +564,7 @@ class ClientConnection(RequestHandler):
             self._deadline.set(self._limits.stall_seconds)
             self.transport.close()
 
-    def _takes(self) -> bool:
+    def _reads_enough(self) -> bool:
         """Return whether the client received enough bytes in the last `stall_seconds`."""
         assert self.transport is not None
         before, self._unsent = self._unsent, unsent_bytes(self.transport)
@@ -584,7 +584,7 @@ class ClientConnection(RequestHandler):
                     return
                 except TimeoutError:
                     self._drain_waiter = None  # the timeout cancelled this future
-                    if self.transport is not None and self._takes():
+                    if self.transport is not None and self._reads_enough():
                         continue
                     self._totals.reached(ClientBound.STALL_SECONDS)
                     why = "the client read too little of the response"

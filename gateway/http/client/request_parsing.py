@@ -1,8 +1,8 @@
 """Parsing of request heads by aiohttp: limits, errors, and request lines that it does not support.
 
 llhttp, the parser of aiohttp, refuses every method and HTTP version that it does not list, but
-accepts RTSP as HTTP. `in_known_words` changes an unlisted request line so that it can be parsed;
-the original method is restored afterwards.
+accepts RTSP as HTTP. `with_supported_words` changes an unlisted request line so that it can be
+parsed; the original method is restored afterwards.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ _METHOD = re.compile(rb"([\r\n]*)([\w!#$%&'*+.^`|~-]{1,32})(?= |\Z)")
 _LISTED = frozenset({*HTTPMethod, "PRI"})
 
 
-def in_known_words(head: bytes) -> tuple[bytes, str]:
+def with_supported_words(head: bytes) -> tuple[bytes, str]:
     """Return a head, or its beginning, with a version and a method that the parser supports.
 
     A later minor version becomes 1.1, the highest supported one (RFC 9110, section 2.5). A method

@@ -395,7 +395,7 @@ class UpstreamConnection:  # mypyc compiles no subclass of asyncio.Protocol
 
     @property
     def refusal(self) -> str:
-        """Why TLS has failed after the handshake and before any exchange; empty if it has not.
+        """The error of TLS after the handshake and before any exchange; empty without an error.
 
         With TLS 1.3, the service checks the client certificate after the gateway's handshake.
         """

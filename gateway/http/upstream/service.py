@@ -135,7 +135,7 @@ class Ejection:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """How many concurrent requests a service gets. Further requests are refused with 503."""
+    """The limits on requests to a service. Further requests are refused with 503."""
 
     __pydantic_config__ = STRICT
 
@@ -174,7 +174,7 @@ class Retries:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """How the gateway checks the health of each target. Only a status of 2xx is healthy."""
+    """The checks of each target's health. Only a status of 2xx is healthy."""
 
     __pydantic_config__ = STRICT
 

@@ -36,7 +36,7 @@ class Given(NamedTuple):
 
 
 class Mechanism(NamedTuple):
-    """Where requests name the version: the mechanism as YAML, and the version segment of paths."""
+    """The location of the version in requests: its mechanism as YAML, and the segment of paths."""
 
     written: str
     segment: str = ""

@@ -62,7 +62,7 @@ def test_both_fields_of_a_filter_have_to_match() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "meet"),
+    ("one", "other", "overlapping"),
     [
         (["a/b"], ["a/b"], True),
         (["a/b"], ["a/*"], True),
@@ -72,19 +72,19 @@ def test_both_fields_of_a_filter_have_to_match() -> None:
         (["a/b;x=1"], ["a/b;y=2"], True),
     ],
 )
-def test_two_filters_meet_if_a_media_type_may_match_both(
-    one: list[str], other: list[str], meet: bool
+def test_two_filters_overlap_if_a_media_type_may_match_both(
+    one: list[str], other: list[str], overlapping: bool
 ) -> None:
     ranges = parse_media_ranges(one), parse_media_ranges(other)
-    assert ranges[0].meet(ranges[1]) is ranges[1].meet(ranges[0]) is meet
+    assert ranges[0].overlaps(ranges[1]) is ranges[1].overlaps(ranges[0]) is overlapping
 
 
-def test_a_type_and_its_exception_do_not_meet() -> None:
+def test_a_type_and_its_exception_do_not_overlap() -> None:
     table, other = (parse_media_ranges([TABLE], negated=negated) for negated in (False, True))
-    assert not table.meet(other)
-    assert not other.meet(table)
-    assert parse_media_ranges(["application/json"]).meet(other)
-    assert other.meet(other)
+    assert not table.overlaps(other)
+    assert not other.overlaps(table)
+    assert parse_media_ranges(["application/json"]).overlaps(other)
+    assert other.overlaps(other)
 
 
 def test_a_text_that_is_no_media_range_is_refused() -> None:

@@ -161,12 +161,12 @@ async def test_a_client_of_http_1_0_gets_no_interim_response(
 async def test_the_service_decides_about_expect_100_continue(
     final: bytes, standing: Program, through: StartUpstream
 ) -> None:
-    meets = final is OK
+    accepted = final is OK
 
     async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
         head = await reader.readuntil(b"\r\n\r\n")
         assert b"\r\nExpect: 100-continue\r\n" in head
-        if meets:
+        if accepted:
             writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             assert await reader.readexactly(4) == b"body"
         writer.write(final)
@@ -175,12 +175,12 @@ async def test_the_service_decides_about_expect_100_continue(
     async with connect(standing) as client:
         client.send(ask("POST /plain", "Expect: 100-continue", "Content-Length: 4"))
         answer = await client.answer()
-        if meets:
+        if accepted:
             assert answer.status == 100
             client.send(b"body")
             answer = await client.answer()
-        assert answer.status == (200 if meets else 417)
-        assert answer.all("connection") == ([] if meets else ["close"])
+        assert answer.status == (200 if accepted else 417)
+        assert answer.all("connection") == ([] if accepted else ["close"])
 
 
 async def test_a_connection_closes_if_its_client_may_withhold_a_body(

@@ -28,7 +28,7 @@ WORDS = {
 def test_unsupported_methods_and_versions_are_replaced(
     head: bytes, known: bytes, method: str
 ) -> None:
-    assert request_parsing.in_known_words(head) == (known, method)
+    assert request_parsing.with_supported_words(head) == (known, method)
 
 
 @pytest.mark.parametrize(
