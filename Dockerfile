@@ -2,12 +2,12 @@
 #   docker build -t version-gateway .
 #   docker build -t version-gateway-demo --target demo .
 
-# A tag, since the digest of an image for all platforms is known to its registry alone. To pin it:
+# A tag works on all platforms. To pin the image by its digest:
 # PYTHON_IMAGE=python:3.13-slim@sha256:... docker compose build
 ARG PYTHON_IMAGE=python:3.13-slim
 
 FROM ${PYTHON_IMAGE} AS environment
-# Where packages come from, if that is not where pip looks by itself.
+# The package index, if it is not the default of pip.
 ARG PIP_INDEX_URL
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
 WORKDIR /build
@@ -15,10 +15,10 @@ COPY requirements/run.txt requirements/build.txt ./
 RUN python -m venv --without-pip /opt/venv \
  && python -m pip --python /opt/venv install --require-hashes --only-binary :all: --requirement run.txt \
  && python -m pip install --target tools --require-hashes --only-binary :all: --requirement build.txt
-# Whether the hot modules of the gateway are compiled; `no` leaves it plain Python.
+# Whether the modules in tool.compile are compiled; `no` installs plain Python.
 ARG COMPILED=yes
 COPY requirements/compile.txt ./
-# The compiler is Debian's, as are the headers of a Python that came without.
+# The compiler comes from Debian, and so do the headers if the image has none.
 RUN case $COMPILED in no) exit;; yes) ;; *) echo "COMPILED is '$COMPILED': yes or no." >&2; exit 2;; esac; \
     headers=$(python -c 'import sysconfig; print(sysconfig.get_path("include"))') \
  && apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends \
@@ -28,18 +28,18 @@ ENV PYTHONPATH=/build/tools
 COPY pyproject.toml README.md ./
 COPY stack/compile.py stack/compile.py
 COPY gateway gateway
-# The gateway is installed as anybody would install it; what it needs is there already, pinned.
+# The gateway is installed from its wheel. Its pinned dependencies are already installed.
 RUN python -m pip wheel --quiet --no-build-isolation --no-deps --wheel-dir plain . \
  && if [ "$COMPILED" = no ]; then cp plain/*.whl .; \
     else /opt/venv/bin/python stack/compile.py plain/*.whl . || \
-      { echo "The gateway could not be compiled. COMPILED=no leaves it plain Python." >&2; exit 1; }; fi \
+      { echo "The gateway could not be compiled. COMPILED=no installs plain Python." >&2; exit 1; }; fi \
  && python -m pip --python /opt/venv install --no-index --no-deps *.whl
 
 FROM ${PYTHON_IMAGE} AS installed
 ENV PATH=/opt/venv/bin:$PATH PYTHONDONTWRITEBYTECODE=1
 COPY --from=environment /opt/venv /opt/venv
 COPY stack/healthy.py /opt/healthy.py
-# A named volume takes its first owner from this folder.
+# A new named volume gets the owner of this folder.
 RUN install -d -o 10001 -g 10001 /data && install -d /etc/version-gateway
 USER 10001:10001
 

@@ -1,52 +1,52 @@
-# The two that matter are `make run` and `make test`; `make help` lists the others.
-# All need Python 3.11 or newer and nothing else: PYTHON=... names one that is not `python3`.
+# The main targets are `make run` and `make test`; `make help` lists all targets.
+# They need Python 3.11 or later. PYTHON=... names an interpreter other than `python3`.
 
 PYTHON ?= python3
 VENV ?= .venv
 PY = $(VENV)/bin/python
-# Hashes pin every file. Wheels only: building one would fetch tools that no hash pins.
+# Hashes pin every file. Only wheels are used: building one would fetch tools without a hash.
 PINNED = --quiet --disable-pip-version-check --require-hashes --only-binary :all:
 INSTALL = $(PY) -m pip install $(PINNED)
 LOCK = $(VENV)/uv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-annotate --no-strip-extras --custom-compile-command "make lock"
 
-# A program starts much faster from compiled files, and the tests start thousands.
+# Programs start much faster with compiled files, and the tests start thousands of programs.
 unexport PYTHONDONTWRITEBYTECODE
 
-# How often the benchmark measures, for how many seconds each time, and how large large bodies are.
+# The benchmark: the number of rounds, the seconds of a run, and the size of large bodies in MB.
 ROUNDS ?= 5
 bench: SECONDS ?= 2
 MEGABYTES ?= 512
 
-# How long the soak and the siege run, and the fuzzer at each target.
+# The minutes of the soak and the siege, the seeds of the simulation, the seconds of each fuzz target.
 MINUTES ?= 10
 SEEDS ?= 200
 fuzz: SECONDS ?= 60
 
-# Where the compiled modules are, and which tests are run there.
+# The folder of the compiled modules, and the tests that run there.
 COMPILED = $(VENV)/compiled
 COMPILED_TESTS ?= tests/gateway/proxy tests/gateway/observe tests/gateway/http tests/gateway/conversion/formats $(addprefix tests/gateway/live/test_,\
 	faults.py faults_kept.py limits.py logs.py streaming.py unfinished_heads.py other_bodies.py)
-# What all tests need; see the stamps below.
+# The environments of all tests; see the stamps below.
 ENVIRONMENTS = test compile bench page clients $(if $(shell command -v npm),node)
-# The program helm: that of the machine, or one that go builds from its module.
+# The program helm: the installed one, or one that Go builds.
 HELM ?= $(or $(shell command -v helm),$(abspath $(VENV))/helm)
-# Whether the benchmark goes without the compiled gateway, and so without a compiler: PLAIN=yes.
+# PLAIN=yes runs the benchmark without the compiled gateway, and so without a compiler.
 PLAIN ?=
 
 .PHONY: help run verify test lint types tests test-slow test-compose test-chart test-packages test-fleet test-telemetry test-page test-clients test-front environments chaos soak simulate siege corpus audit fuzz compiled test-compiled bench generate lock clean
 
-help: ## list what make can do here
+help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
 
 run: $(VENV)/run.stamp ## start the four programs; Ctrl-C ends them
 	@exec $(PY) stack/run.py
 
-verify: $(VENV)/verify.stamp ## prove the conversions of gateway.yaml, with the backends up
+verify: $(VENV)/verify.stamp ## verify the conversions of gateway.yaml while the backends run
 	@exec $(PY) -m gateway verify
 
-test: lint types tests ## check what can be checked in minutes: lint, types, tests
-	@echo "make test: lint, types and tests are good; make test-slow runs the slow ones."
+test: lint types tests ## run lint, types and the fast tests
+	@echo "make test: lint, types and tests have passed; make test-slow runs the slow tests."
 
 lint: $(VENV)/test.stamp ## check style and format
 	$(PY) -m ruff check
@@ -55,45 +55,45 @@ lint: $(VENV)/test.stamp ## check style and format
 types: $(VENV)/test.stamp ## check types
 	$(PY) -m mypy
 
-# The tests start programs by the hundred; none is to compile its modules anew. With worksteal most
-# files are run by one worker each, so that what the tests of a file share is started once.
+# The tests start hundreds of programs, which share compiled files. With worksteal, one worker runs
+# most files as a whole, so that the shared programs of a file are started once.
 tests test-slow: export PYTHONDONTWRITEBYTECODE =
 
-# Processes that run tests side by side: more than there are cores, since many tests wait.
+# The number of test processes: more than the cores, since many tests wait.
 tests: WORKERS ?= 4
 test-slow test-compiled: WORKERS ?= 3
 
-tests: $(VENV)/test.stamp ## run the other tests, many over real sockets
+tests: $(VENV)/test.stamp ## run the fast tests, many of them over real sockets
 	$(PY) -m pytest --numprocesses $(WORKERS) --dist worksteal -m "not slow"
 
-test-slow: $(VENV)/test.stamp ## run what takes long: load, kills, slow clients, the walk to the end of a version
+test-slow: $(VENV)/test.stamp ## run the slow tests: load, kills, slow clients, the retirement of a version
 	$(PY) -m pytest --numprocesses $(WORKERS) --dist worksteal -m slow
 
-test-compose: $(VENV)/test.stamp ## prove the Compose stacks; needs a Docker engine that runs
+test-compose: $(VENV)/test.stamp ## test the Compose stacks; needs a running Docker engine
 	$(PY) -m pytest tests/compose/prove*.py
 
-test-chart: $(VENV)/test.stamp $(HELM) ## prove the Helm chart; needs helm, or go, which builds it
+test-chart: $(VENV)/test.stamp $(HELM) ## test the Helm chart; needs helm, or Go to build it
 	HELM=$(HELM) $(PY) -m pytest tests/chart/prove_*.py
 
-test-packages: $(VENV)/test.stamp ## prove the wheel on each Python that is here; needs a package index
+test-packages: $(VENV)/test.stamp ## test the wheel on each installed Python; needs a package index
 	$(PY) -m pytest tests/packages/prove_*.py
 
-test-fleet: $(VENV)/test.stamp $(VENV)/bench.stamp ## prove what runs on PostgreSQL; needs the programs of its server
+test-fleet: $(VENV)/test.stamp $(VENV)/bench.stamp ## test fleets; needs a PostgreSQL server
 	$(PY) -m pytest --numprocesses 2 tests/fleet/prove_*.py
 
-test-telemetry: $(VENV)/test.stamp ## prove dashboard and alerts in Prometheus; needs prometheus and promtool
+test-telemetry: $(VENV)/test.stamp ## test the dashboard and the alerts; needs prometheus and promtool
 	$(PY) -m pytest tests/telemetry/prove_*.py
 
-test-page: $(VENV)/page.stamp ## prove the operator's page in a browser; needs chromium, and PostgreSQL as test-fleet
+test-page: $(VENV)/page.stamp ## test the operator's page in a browser; needs chromium and PostgreSQL
 	$(PY) -m pytest tests/page/prove_*.py
 
-test-clients: $(VENV)/clients.stamp $(if $(shell command -v npm),$(VENV)/node.stamp) ## prove official clients; those in JavaScript need node and npm
+test-clients: $(VENV)/clients.stamp $(if $(shell command -v npm),$(VENV)/node.stamp) ## test with official clients; those in JavaScript need node and npm
 	$(PY) -m pytest --numprocesses 2 --dist loadfile tests/clients/prove_*.py
 
-test-front: $(VENV)/test.stamp $(VENV)/bench.stamp ## run the files of docs/front-proxy.md and docs/deploy.md; needs curl, and nginx for its file
+test-front: $(VENV)/test.stamp $(VENV)/bench.stamp ## run the files of docs/front-proxy.md and docs/deploy.md; needs curl and nginx
 	$(PY) -m pytest tests/front/prove_*.py
 
-environments: $(ENVIRONMENTS:%=$(VENV)/%.stamp) ## install what all tests need
+environments: $(ENVIRONMENTS:%=$(VENV)/%.stamp) ## install the environments of all tests
 
 chaos: $(VENV)/test.stamp ## kill, suspend and cut off replicas and their database for MINUTES (10)
 	CHAOS_MINUTES=$(MINUTES) $(PY) -m pytest tests/fleet/prove_chaos.py
@@ -101,30 +101,30 @@ chaos: $(VENV)/test.stamp ## kill, suspend and cut off replicas and their databa
 soak: $(VENV)/test.stamp ## load, kill, restart and reload for MINUTES (10); Ctrl-C ends it early
 	@exec $(PY) -m tests.soak --minutes $(MINUTES)
 
-simulate: $(VENV)/test.stamp ## simulate cutovers of healthy and faulty services with SEEDS (200) each
+simulate: $(VENV)/test.stamp ## simulate cutovers of healthy and faulty services, each with SEEDS (200)
 	@exec $(PY) -m tests.gateway.rollout.simulate --seeds $(SEEDS)
 
-siege: $(VENV)/test.stamp ## attack in every known way beside honest clients for MINUTES (10)
+siege: $(VENV)/test.stamp ## run all known attacks beside honest clients for MINUTES (10)
 	@exec $(PY) -m tests.siege --minutes $(MINUTES)
 
 corpus: $(VENV)/verify.stamp ## verify the real documents of a folder against themselves, CORPUS=folder
 	@exec $(PY) -m tests.corpus.prove_corpus $(CORPUS)
 
-audit: ## look all pinned packages up among known vulnerabilities; needs a package index
+audit: ## check all pinned packages for known vulnerabilities; needs a package index
 	@exec $(PYTHON) stack/audit.py $(VENV)/audit
 
-fuzz: $(VENV)/fuzz.stamp ## fuzz what reads bytes of strangers, SECONDS (60) each
+fuzz: $(VENV)/fuzz.stamp ## fuzz each parser of untrusted bytes for SECONDS (60)
 	@exec $(PY) -m tests.fuzz --seconds $(SECONDS)
 
-# In a copy of the checkout, so that nothing compiled stands beside a source that is edited.
-compiled: $(VENV)/compile.stamp ## make a wheel whose hot modules are compiled; needs a C compiler
+# A copy of the checkout is compiled, so that no compiled module lies beside an edited source.
+compiled: $(VENV)/compile.stamp ## build a wheel with compiled modules; needs a C compiler
 	@rm -rf $(COMPILED) && mkdir -p $(COMPILED)/wheel
 	@git ls-files -z --cached --others --exclude-standard | xargs -0 cp -d --parents -t $(COMPILED)
 	@$(PY) -m pip wheel --quiet --disable-pip-version-check --no-build-isolation --no-index --no-deps \
 		--wheel-dir $(COMPILED)/wheel .
 	@$(PY) stack/compile.py $(COMPILED)/wheel/*-none-any.whl $(COMPILED)/wheel 2>$(COMPILED)/compile.log || \
 		{ tail -n 20 $(COMPILED)/compile.log >&2; \
-		echo "It needs a C compiler and the headers of Python (Debian: gcc libc6-dev python3-dev)." >&2; exit 1; }
+		echo "This needs a C compiler and the headers of Python (Debian: gcc libc6-dev python3-dev)." >&2; exit 1; }
 	@$(PY) -m zipfile -e $(COMPILED)/wheel/*-cp*.whl $(COMPILED)
 
 test-compiled: compiled ## run the tests of the data path with the compiled modules
@@ -135,10 +135,10 @@ bench: $(VENV)/bench.stamp $(if $(PLAIN),,compiled) ## measure beside Envoy, Cad
 	@exec $(PY) -m benchmarks $(if $(PLAIN),,--compiled $(abspath $(COMPILED))) \
 		--rounds $(ROUNDS) --seconds $(SECONDS) --megabytes $(MEGABYTES)
 
-generate: $(VENV)/run.stamp ## write the files that are derived from the code
+generate: $(VENV)/run.stamp ## write the files that are generated from the code
 	$(PY) -m stack.generate
 
-lock: ## pin requirements/*.txt anew from requirements/*.in and pyproject.toml
+lock: ## update the pins in requirements/*.txt from requirements/*.in and pyproject.toml
 	@$(PYTHON) -m venv --clear $(VENV)/uv
 	@$(VENV)/uv/bin/python -m pip install $(PINNED) --requirement requirements/lock.txt
 	$(LOCK) pyproject.toml --extra jwt --extra otlp requirements/run.in --output-file requirements/run.txt
@@ -156,15 +156,15 @@ lock: ## pin requirements/*.txt anew from requirements/*.in and pyproject.toml
 	$(LOCK) requirements/audit.in --output-file requirements/audit.txt
 	$(LOCK) requirements/lock.in --output-file requirements/lock.txt
 
-clean: ## remove what make made (never users.db)
+clean: ## remove all files that make has created, but not users.db
 	rm -rf $(VENV) .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis .fuzz
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
-# A stamp is written last, so an environment that was interrupted half-way is made anew.
+# A stamp is written last, so an incomplete environment is created again.
 $(VENV)/run.stamp: requirements/run.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-		{ echo "Python 3.11 or newer is needed; name one with PYTHON=..., $(PYTHON) is not." >&2; exit 1; }
-	@echo "Setting up $(VENV), this once."
+		{ echo "$(PYTHON) is older than Python 3.11; name a later one with PYTHON=..." >&2; exit 1; }
+	@echo "Setting up $(VENV). This happens only once."
 	@$(PYTHON) -m venv --clear $(VENV)
 	@$(INSTALL) --requirement requirements/run.txt
 	@touch $@
@@ -196,7 +196,7 @@ $(VENV)/fuzz.stamp: $(VENV)/test.stamp requirements/fuzz.txt
 $(abspath $(VENV))/helm:
 	@GOBIN=$(abspath $(VENV)) go install helm.sh/helm/v3/cmd/helm@v3.22.0
 
-# The clients have an environment of their own: what they need must not replace what the gateway needs.
+# The clients have a separate environment, because their dependencies may conflict with the gateway's.
 $(VENV)/clients.stamp: $(VENV)/test.stamp requirements/clients.txt requirements/clients-elasticsearch-7.txt requirements/clients-pygithub-1.txt requirements/clients-stripe-5.txt
 	@$(PYTHON) -m venv --clear $(VENV)/clients
 	@$(VENV)/clients/bin/python -m pip install $(PINNED) --requirement requirements/clients.txt

@@ -105,7 +105,10 @@ def verdict(
     reasons.sort(key=lambda one: _ORDER.index(one.answer))
     served = totals.clients.get(key, TopClients()).served
     step = next_step(key, rules, totals, overrides, now, served)
-    if step is None or step.finding in (Finding.CALLED, Finding.UNCALLED):  # they are reasons
+    if step is None or step.finding in (
+        Finding.CALLED,
+        Finding.UNCALLED,
+    ):  # the reasons already contain these two
         return Verdict(*key, answer, reasons)
     return Verdict(*key, answer, reasons, " ".join(filter(None, (step.reason, step.action))))
 

@@ -143,8 +143,8 @@ class LogOutput:
         except OSError as error:
             if self._regular and error.errno in _FULL:
                 return text
-            # The pipe has no reader any more, or writing failed. Requests must not fail because of
-            # that.
+            # The pipe has no reader any more, or writing failed. Requests must not fail for this
+            # reason.
             self._drop(kind, text.count(b"\n"))
             return b""
 
@@ -275,7 +275,7 @@ def _log_unraisable(error: "sys.UnraisableHookArgs") -> None:
 def configure() -> None:
     sys.unraisablehook = _log_unraisable
     logging.basicConfig(level=logging.INFO, handlers=[_JsonLines()], force=True)
-    logging.getLogger("alembic").setLevel(logging.WARNING)  # or it names each of its plugins
+    logging.getLogger("alembic").setLevel(logging.WARNING)  # at lower levels it logs each plugin
 
 
 def count_dropped(deliver: Deliver) -> None:

@@ -148,7 +148,7 @@ class Serving:
         for acceptor in acceptors:
             acceptor.close()
         await self.stand_in([])
-        while self._other_listeners:  # or the kernel would continue to queue connections there
+        while self._other_listeners:  # the kernel queues connections at open ones
             _, (_, other) = self._other_listeners.popitem()
             other.close()
         with suppress(TimeoutError):

@@ -117,7 +117,7 @@ class Worker:
         mark = environment.get(UNHEARD)
         self._watchdog = SupervisorWatchdog(None if mark is None else Path(mark))
         self.documents = JobQueue()
-        self._result: asyncio.Future[JobResult] | None = None  # of the job that was sent last
+        self._result: asyncio.Future[JobResult] | None = None  # the result of the last job
 
     async def join(self) -> tuple[Loaded, Overrides, float]:
         """Open the channel; return the initial configuration, overrides and clock difference."""
@@ -150,7 +150,7 @@ class Worker:
     async def pass_on_jobs(self) -> None:
         """Send the waiting jobs to the document process of the gateway, one at a time."""
         while True:
-            if self._result is not None:  # of a job during which an earlier call was cancelled
+            if self._result is not None:  # the job of a cancelled call
                 await asyncio.wait([self._result])
             job, future = await self.documents.next()
             assert isinstance(job, MessageCheck | OperationList)
@@ -160,7 +160,7 @@ class Worker:
                 await asyncio.wait([self._result])
                 resolve(future, self._result.result())
             finally:
-                resolve(future, NOT_DONE)  # if this call is cancelled
+                resolve(future, NOT_DONE)  # this call was cancelled
 
     def share_keys(self, keys: KeySet, document: bytes, seconds: float) -> None:
         self._channel.send(KeysFetched(keys.url, keys.discover, document, seconds))

@@ -579,7 +579,7 @@ class Recorder:
             if code in _REJECTING or (code is None and exchange.status in REJECTED):
                 ends = use.rejected
             elif code is None and exchange.status < 500:
-                ends = None  # such as a 400 or 409 of the service, which has accepted the request
+                ends = None  # the service has accepted the request, as with a 400 or 409
             if ends is not None:
                 ends[client] = ends.get(client, 0) + 1
         if code is None:

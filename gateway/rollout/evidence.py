@@ -560,5 +560,5 @@ def _rounded(size: int) -> int:
 def _read(document: object) -> dict[str, tuple[float, dict[str, float]]]:
     try:
         return msgspec.convert(document or {}, dict[str, tuple[float, dict[str, float]]])
-    except msgspec.ValidationError:  # of another release
+    except msgspec.ValidationError:  # another release stored it
         return {}

@@ -130,8 +130,8 @@ class SqliteFile:
                         f"{self.name}: the state cannot be used now: {error}"
                     ) from None
 
-        # Shielded: the thread continues if the caller is cancelled, and other calls must wait for
-        # it.
+        # Shielded: if the caller is cancelled, the thread continues, and other calls must wait
+        # for its end.
         return await asyncio.shield(take_turn())
 
     def _read(self, read: Callable[[Connection], T]) -> T:

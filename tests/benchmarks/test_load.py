@@ -83,7 +83,7 @@ def test_a_constant_rate_sends_all_due_requests() -> None:
 
 
 def test_latency_includes_the_wait_for_a_connection() -> None:
-    """Of 64 requests that are due at once, 32 wait until a connection is free."""
+    """64 requests are due at once, and 32 of them wait until a connection is free."""
     with small(stall=0.1) as (port, _):
         load = openloop.load(port, REQUEST, rate=64_000, seconds=0.001)
     assert load.units == 64
@@ -96,7 +96,7 @@ def test_wrong_responses_give_no_result() -> None:
         openloop.load(port, REQUEST, rate=100, seconds=0.1)
 
 
-def test_an_onlooker_requests_all_three_pages_and_stops_when_told() -> None:
+def test_an_onlooker_requests_all_three_paths_until_it_is_stopped() -> None:
     with small() as (port, asked), onlooker(port) as look:
         seen = {line.split()[0] for line in asked}
         look(False)

@@ -69,7 +69,7 @@ class Comparison:
 
     @property
     def raised(self) -> set[str]:
-        """The calls that raise an exception even directly at the stand-in."""
+        """The calls that raise an exception even without the gateway."""
         return {
             name
             for name, result in self.direct.items()

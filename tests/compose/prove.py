@@ -89,7 +89,7 @@ def test_the_image_runs_the_installed_compiled_gateway(stack: Project) -> None:
     assert "No module named 'backend_v1'" in refusal
 
 
-def test_the_image_has_labels_and_starts_the_gateway_as_another_user_than_root(
+def test_the_image_has_labels_and_runs_the_gateway_without_root_rights(
     stack: Project,
 ) -> None:
     command = ["docker", "image", "inspect", stack.at_start["gateway"]["Image"]]

@@ -35,10 +35,10 @@ def test_replicas_share_a_limit_with_a_bounded_overshoot(fleet: Fleet) -> None:
     a, b = fleet.replicas.values()
     assert [status(a) for _ in range(21)] == [200] * 20 + [429]
     admitted = 0
-    while status(b) == 200:  # until b knows the requests to a
+    while status(b) == 200:  # until b has received the counts of a
         admitted += 1
         time.sleep(0.3)
-    assert admitted < 20  # as many as without sharing
+    assert admitted < 20  # 20 would be the sum of two separate limits
 
 
 def test_a_replica_without_the_database_limits_requests_by_itself(fleet: Fleet) -> None:

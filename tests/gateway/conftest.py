@@ -147,13 +147,13 @@ async def upstream() -> AsyncIterator[StartUpstream]:
     yield start
     for server in servers:
         server.close()
-    for _ in range(10):  # until a connection that was just accepted has its task
+    for _ in range(10):  # connections that were just accepted get their tasks
         await asyncio.sleep(0)
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
     for transport in transports:
-        transport.abort()  # a closed one waits until its client has read everything
+        transport.abort()  # `close` would wait until the client has read everything
     await asyncio.sleep(0)
 
 

@@ -58,7 +58,8 @@ def test_verify_detects_each_missing_change(index: int, kind: str, place: int) -
     names = [said[key] for key in ("field", "to", "into") if key in said] + said.get("fields", [])
     pointers = [f"/{name.replace('[]', '.*').replace('.', '/')}" for name in names]
     assert any(
-        field.endswith(pointer) or pointer.startswith(f"{field}/")  # or its parent
+        field.endswith(pointer)
+        or pointer.startswith(f"{field}/")  # verify may name the parent of the field
         for field in fields
         for pointer in pointers
     ), fields

@@ -82,7 +82,7 @@ apis:
 
 @dataclass(frozen=True)
 class Rules:
-    """What the operator changes: how version 1 is served, and the backends of version 2."""
+    """The settings that the operator changes: the service of version 1, and those of version 2."""
 
     ports: dict[str, int]
     via: bool = False
@@ -201,7 +201,7 @@ class House:
         await self.reload()
 
     async def readdress(self, random: Random) -> None:
-        """Change the addresses of the vault; former ones may get requests for a moment."""
+        """Change the addresses of the vault; requests may reach former ones for another second."""
         addresses = random.sample(ADDRESSES, random.randint(1, len(ADDRESSES)))
         self.server.addresses[VAULT] = tuple(addresses)
         latest = monotonic() + RESOLVED_WITHIN

@@ -24,7 +24,7 @@ _MOST_SAMPLES = 200
 
 
 class Held(NamedTuple):
-    """What a process holds: file descriptors without connections to backends, and tasks."""
+    """The resources of a process: file descriptors except connections to backends, and tasks."""
 
     descriptors: int
     tasks: int
@@ -38,7 +38,7 @@ class Counted(NamedTuple):
 
 
 def held(process: psutil.Process, backends: Iterable[int]) -> Held:
-    """Return what a process holds; `backends` are the ports of its services."""
+    """Return the resources that a process holds; `backends` are the ports of its services."""
     known = set(backends)
     kept = [
         each for each in process.net_connections("tcp") if each.raddr and each.raddr.port in known

@@ -1,4 +1,4 @@
-"""A load that checks every response and knows which errors a kill explains.
+"""A load that checks every response, and separates the errors that a kill explains.
 
 A response is right, wrong or missing. A missing response is explained only if something was killed
 while the request was in flight: the worker that held the connection or the backend.
@@ -85,8 +85,9 @@ class Load:
     Attributes:
         explained: errors that a kill explains, by their kind.
         unexplained: errors that no kill explains.
-        cut: clients' ports whose connections ended with their worker, and the time.
-        created: the names of the users that the service said it stored, by id.
+        cut: the local ports of clients whose connections ended with their worker, and the time.
+        created: the names of the users that the service has stored according to its responses, by
+            id.
         pace: the factor of the pauses between requests; a large one saves CPU time.
         seen: the monotonic time until which each IP address of `vault.test` may get requests.
     """

@@ -121,7 +121,7 @@ class Soak:
                     return
                 await deed()
                 self.done[what] += 1
-                if "restarted" in what:  # until a health check passes, this would be the only one
+                if "restarted" in what:  # otherwise, only this target would be healthy
                     await asyncio.sleep(1.0)
 
     # The judgement.

@@ -58,7 +58,7 @@ def test_make_refuses_a_python_that_is_too_old(make: Make, tmp_path: Path, venv:
     refused = make("run", f"PYTHON={old}")
 
     assert refused.returncode != 0
-    assert "Python 3.11 or newer is needed" in refused.stderr
+    assert "is older than Python 3.11; name a later one with PYTHON=" in refused.stderr
     assert str(old) in refused.stderr
     assert not venv.exists()
 

@@ -256,7 +256,7 @@ def test_after_a_signal_the_program_finishes_requests_in_flight(
         socket.create_connection(("127.0.0.1", port), 20) as busy,
     ):
         busy.sendall(SIZED % len(body) + body[:5])
-        assert ask("GET", "/healthz", port=port)[0] == 200  # so it has read the head
+        assert ask("GET", "/healthz", port=port)[0] == 200  # the program has read the head by then
         process.send_signal(signum)
         wait_for(lambda: "stopping" in _events(log))
         wait_for(lambda: _refuses(port))

@@ -120,7 +120,9 @@ def _join(separator: str, form: JsonForm, elements: Document) -> Document:
         reason = "an empty string alone, which would become an empty list"
         raise ConversionError(reason, (0,))
     text = separator.join(texts)
-    if texts and text.split(separator) != texts:  # such as ';;' between 'a;' and 'b'
+    if (
+        texts and text.split(separator) != texts
+    ):  # for example, 'a;' and 'b' with the separator ';;'
         raise ConversionError(f"an element begins or ends with a part of '{separator}'")
     return text
 
@@ -137,7 +139,7 @@ def split_text(text: str, separator: str) -> list[str]:
     return text.split(separator) if text else []
 
 
-# More are beyond every limit that is usual for a query or for header fields, and cost much to make.
+# More values exceed all usual limits on queries and header fields, and take long to create.
 _MOST_LINES = 10_000
 
 

@@ -86,7 +86,7 @@ def _taken(link: VersionLink, endpoints: Sequence[EndpointUse], *, newer: bool) 
         if methods and MessageKind.REQUEST in link.on:
             found |= (
                 {"query", "headers"} if up == newer else {"query"}
-            )  # also of links in responses
+            )  # links in responses have queries too
             found |= (
                 {"changes"}
                 if up == newer and (methods - _BODILESS or link.needs_message)

@@ -214,7 +214,7 @@ class ClientConnection(RequestHandler):
         self._resuming = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        if not self.peer:  # not set from a PROXY protocol header
+        if not self.peer:  # no PROXY protocol header has set it
             peer = transport.get_extra_info("peername")  # None if the client has disconnected
             self.peer = plain_address(peer[0]) if peer else ""
         tls = transport.get_extra_info("ssl_object")

@@ -363,13 +363,13 @@ class UpstreamConnection:  # mypyc compiles no subclass of asyncio.Protocol
     ) -> None:
         self.loop, self.name, self.authority, self._host = loop, name, authority, host
         self._refusal: TlsError | None = None
-        self.address: str | None = None  # of the target, if it is configured by its name
+        self.address: str | None = None  # the IP address if the target is a host name
         self._release, self._lost, self._batch = release, lost, batch
         self._transport: BatchingTransport | None = None
         self._writable: asyncio.Event | None = None
         self.deadline, self.timeouts = Deadline(loop, self._fail_by), Timeouts()
         self._state, self._parser = UpstreamState.FRESH, HttpResponseParser(self)
-        self.may_rest, self.rested_since = jittered(None), inf  # the idle time, and its begin
+        self.may_rest, self.rested_since = jittered(None), inf  # the idle time, and its start
         self.retire_at = inf  # no exchange begins after this time
         self._reading = PacedReader(loop, self.data_received, self._costly)
         # The number of bytes of the head so far, and whether it surely is HTTP/1.1.
@@ -490,7 +490,7 @@ class UpstreamConnection:  # mypyc compiles no subclass of asyncio.Protocol
             return
         begun = response.head
         try:
-            if self._state < _BEGUN:  # possibly after empty lines
+            if self._state < _BEGUN:  # empty lines may have arrived before
                 self._is_1_1 = data.startswith(b"HTTP/1.1 ")
                 if not self._is_1_1 and data.lstrip(b"\r\n")[:1] not in b"H":
                     # llhttp accepts RTSP and ICE. A TLS alert has these bytes (RFC 8446, 5.1).
@@ -552,7 +552,7 @@ class UpstreamConnection:  # mypyc compiles no subclass of asyncio.Protocol
         self.resume_writing()
         self.close()
         self._response = self._request = self._pump = None  # they form a reference cycle
-        self._parser = _NO_PARSER  # so did the previous parser
+        self._parser = _NO_PARSER  # the previous parser refers to this object
         self._reading.end()  # and the callbacks of the reader
 
     def on_message_begin(self) -> None:

@@ -241,7 +241,7 @@ def _public(template: Template, captures: Mapping[str, str]) -> str | None:
     try:
         filled = template.fill({"version": "{}", **captures})
         return parse_template(re.sub(r"\{\}", lambda _: f"{{p{next(number)}}}", filled)).text
-    except (KeyError, ValueError):  # such as two parameters in one segment
+    except (KeyError, ValueError):  # a segment has two parameters, for example
         return None
 
 

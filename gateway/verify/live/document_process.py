@@ -88,7 +88,7 @@ class DocumentProcess(JobQueue):
         self._folder = folder
         self._adopt = adopt
         self._rules: Snapshot | None = None
-        self._refused: dict[str, float] = {}  # until when documents are not used
+        self._refused: dict[str, float] = {}  # the end of the refusal of each document
         self._logged: dict[str, str] = {}
         self._process: asyncio.subprocess.Process | None = None
         self._began = self._wait = 0.0

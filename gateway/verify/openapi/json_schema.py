@@ -93,7 +93,7 @@ class SchemaBundler:
         for key, value in schema.items():
             if key not in _REMARKS and not str(key).startswith("x-"):
                 read[key] = self._keyword(key, value)
-        if self._nullable and schema.get("x-nullable") is True:  # of Swagger 2.0
+        if self._nullable and schema.get("x-nullable") is True:  # the keyword in Swagger 2.0
             read["nullable"] = True
         self._of_its_use(schema, read)
         return self._of_3_0(read) if self._nullable else read
@@ -277,7 +277,7 @@ def _note_members(schema: object, members: set[object], *, alone: bool) -> None:
             if not inner_alone and isinstance(inner, dict):
                 members.add(inner.get("$ref"))
             _note_members(inner, members, alone=inner_alone)
-    if "properties" in schema:  # since 3.1, a $ref next to properties is a member
+    if "properties" in schema:  # from 3.1 on, a $ref beside properties adds to them
         members.add(schema.get("$ref"))
 
 

@@ -57,7 +57,7 @@ def nested_names(
             kinds = {one["type"] for one in schemas.alternatives(elements_of(flat))}
             if kinds.isdisjoint({"object", "array"}):
                 yield NestedName(f"{name}[]", flat, False)
-            yield NestedName(None, True, False)  # such as `items[0]` and `items[0][price]`
+            yield NestedName(None, True, False)  # for `items[0]` and `items[0][price]`
         else:
             yield NestedName(name, flat, always)
 

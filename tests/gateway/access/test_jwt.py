@@ -24,7 +24,7 @@ from tests.gateway.world import LAW
 SECRET = "s" * 32
 NOW = int(time.time())
 NO_TIMES: list[object] = [inf, -inf, nan, True, False, "9", None, [NOW], {}]
-# Of the year 10000 and later, in milliseconds, and more than a float holds.
+# Times from the year 10000 on, times in milliseconds, and a number too large for a float.
 LATE, EARLY = [253_402_300_800, NOW * 1000, 1e300, 10**400], [-1, -0.5, -(10**12), -(10**400), 0]
 PrivateKey = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
 RSA, EC = rsa.generate_private_key(65537, 2048), ec.generate_private_key(ec.SECP256R1())

@@ -1,4 +1,4 @@
-"""How the file descriptors of a process are divided."""
+"""The division of a process's file descriptors."""
 
 import os
 import resource

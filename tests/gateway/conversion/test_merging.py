@@ -244,7 +244,7 @@ def test_an_element_with_the_key_of_an_unseen_one_is_refused() -> None:
         merge(base, sent, WriteForm.DOCUMENT, BY_ID, only_seen, lambda document: document)
 
 
-# What `kubectl apply` and `kubectl patch --type=strategic` send for a Deployment: containers are
+# A Deployment as `kubectl apply` and `kubectl patch --type=strategic` send it: containers are
 # merged by name, finalizers are merged texts, and args are replaced.
 WEB = {"name": "web", "image": "a:1", "args": ["-v"], "env": [{"name": "A", "value": "1"}]}
 LOG = {"name": "log", "image": "b:1"}

@@ -272,7 +272,7 @@ class Visit:
             return got.status, json.loads(got.body)["code"]
         return got.status, got.body
 
-    async def mark(self, client: Client) -> None:
+    async def check_isolation(self, client: Client) -> None:
         """Send another request; its response must not contain anything of earlier responses."""
         mark = f"m{next(self.numbers)}"
         got = await self.ask(client, f"GET /v1/person?mark={mark}")
@@ -290,9 +290,9 @@ class Visit:
                 cut = "converted" in way and case.is_cut and got == (0, "")
                 assert cut or got == case.expected(way)
                 if got[0]:
-                    await self.mark(client)
+                    await self.check_isolation(client)
             async with connect(self.program) as other:
-                await self.mark(other)
+                await self.check_isolation(other)
 
 
 async def test_every_malformed_response_becomes_a_response_a_problem_detail_or_an_abort(

@@ -77,7 +77,9 @@ async def test_a_date_selects_the_latest_baseline_up_to_it(
     for date, served in dates.items():
         answer = await get(gateway, "GET /dated", f"Api-Version: {date}")
         assert (answer.status, answer["x-served"]) == (200, served)
-        coded = ", Accept-Encoding" if served == "2025-01-01" else ""  # it is converted
+        coded = (
+            ", Accept-Encoding" if served == "2025-01-01" else ""
+        )  # responses of this version are converted
         assert answer["vary"] == f"Api-Version, X-Client{coded}"
         assert (b'"new":true' in answer.body) == (served == "2025-01-01")
     offer = ["2024-01-01", "2025-01-01"]

@@ -165,7 +165,10 @@ async def test_ipv4_clients_have_ipv4_addresses_on_an_ipv6_listener(
     forwarded = "X-Forwarded-For: 192.0.2.7", "X-Request-Id: one"
     assert (await get(program, "GET /plain", *forwarded)).status == 200
     line = await logged(program, "one")
-    assert (line["peer"], line["client"]) == ("127.0.0.1", "192.0.2.7")  # of a trusted proxy
+    assert (line["peer"], line["client"]) == (
+        "127.0.0.1",
+        "192.0.2.7",
+    )  # the address that the trusted proxy sends
     assert b"\r\nX-Forwarded-For: 192.0.2.7, 127.0.0.1\r\n" in service.requests[-1]
     assert b"for=127.0.0.1;" in service.requests[-1]
     bare = await asyncio.to_thread(program.raw, b"GET /plain HTTP/1.0\r\n\r\n")  # no Host

@@ -97,7 +97,7 @@ async def test_converted_responses_that_clients_do_not_read_take_bounded_memory(
     with watch(program) as peak:
         connections = [deaf(program, ask("GET /v1/person")) for _ in range(12)]
         await soon(lambda: [e for e in program.log("request") if e.get("aborted")])
-        assert (await get(program)).status == 200  # this request converts nothing
+        assert (await get(program)).status == 200  # a request without a conversion
         assert (await get(program, "GET /v1/person")).status == 200
     assert peak.rise < 196e6
     for connection in connections:

@@ -1,4 +1,4 @@
-"""What counts as a use of a version: accepted requests, by documented operation and by client."""
+"""Uses of a version: accepted requests, by documented operation and by client."""
 
 import json
 import re

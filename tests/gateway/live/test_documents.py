@@ -79,7 +79,7 @@ async def test_one_process_serves_all_workers_and_is_replaced_after_its_death(
     (ended,) = program.log("document_process_ended")
     assert ended["reason"] == f"{schema}: the document process ended by signal 9"
     async with asyncio.timeout(DEADLINE):
-        while "GET /item" not in operations(program):  # which a worker gets from the process
+        while "GET /item" not in operations(program):  # a worker gets it from the process
             await get(program, ITEM_1)
     (process,) = document_processes(program)
     os.kill(program.process.pid, signal.SIGKILL)

@@ -198,7 +198,7 @@ class TestBrownout:
     async def test_a_brownout_percentage_refuses_about_that_share_of_requests(
         self, old: Start
     ) -> None:
-        """Of 100 requests, half are refused.
+        """Half of 100 requests are refused.
 
         Fewer than 10 or more than 90 occur once in 10^17 runs.
         """

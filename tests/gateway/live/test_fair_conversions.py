@@ -13,7 +13,7 @@ from tests.gateway.talk import Client, Reader, Writer, ask, connect, get
 
 pytestmark = pytest.mark.slow
 
-ALL = 5  # this many large responses use up all conversion memory
+ALL = 5  # the number of large responses that use up all conversion memory
 QUARTER = 16 * 1024 * 1024  # a quarter of the conversion memory, and the largest body
 BODY = b'{"name":"' + b"x" * (LARGE - 11) + b'"}'
 
@@ -70,6 +70,6 @@ async def test_slow_service_responses_release_conversion_memory(
         for _ in range(ALL):
             client = await stack.enter_async_context(connect(program))
             client.send(ask("GET /v1/person"))
-            await asyncio.sleep(0.3)  # so that the responses do not wait for each other
-        await asyncio.sleep(5)  # they are slow by now
+            await asyncio.sleep(0.3)  # otherwise the responses wait for each other
+        await asyncio.sleep(5)  # after this time they count as slow
         assert outcome(await get(program, "GET /v1/person")) == (200, "")

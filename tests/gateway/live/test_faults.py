@@ -223,7 +223,7 @@ async def test_a_stall_between_chunks_cuts_the_response(
     async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
         await scripted.take(reader)
         writer.write(chunked(b"2\r\nok\r\n"))
-        await seen.wait()  # so that the following bytes arrive separately
+        await seen.wait()  # then the following bytes arrive separately
         writer.write(piece)
         await end(reader, writer, "hold")
 

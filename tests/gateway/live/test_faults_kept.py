@@ -160,7 +160,7 @@ async def test_a_request_on_a_closed_connection_is_retried_if_that_is_safe(
     async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
         await scripted.take(reader)
         writer.write(HEAD_OF_TWO if scripted.requests[-1].startswith(b"HEAD") else OK)
-        await scripted.take(reader)  # then closes without a response
+        await scripted.take(reader)  # the connection closes without a response
         if leave == "reset":
             reset(writer)
 

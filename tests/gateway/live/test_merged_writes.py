@@ -131,7 +131,7 @@ class Client:
             assert status == 200 or refusal["code"] == "write_conflict"
 
 
-def test_a_put_of_version_1_keeps_the_channel_and_leaves_out_what_is_read_only(
+def test_a_put_of_version_1_keeps_the_channel_and_omits_read_only_fields(
     stack: ExitStack, tmp_path: Path
 ) -> None:
     orders = Orders(id="7", total=1, channel="app")

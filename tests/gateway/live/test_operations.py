@@ -205,7 +205,7 @@ def test_the_methods_of_a_405_are_those_of_the_version(house: House) -> None:
         ("DELETE /hotel/v4/stays/7/endings", 405, [b"POST"]),
         # It is unknown whether the service still has a booking under the older path.
         ("GET /hotel/v1/booking/7", 404, []),
-        ("POST /hotel/v1/booking/7/cancel", 404, []),  # there is no such booking
+        ("POST /hotel/v1/booking/7/cancel", 404, []),  # a booking with this number does not exist
         ("GET /hotel/v1/booking/stats/none", 404, []),
         ("GET /hotel/v3/booking/7/cancel", 404, []),
     ],

@@ -258,7 +258,7 @@ def test_a_slow_client_gets_the_complete_stream(house: House, size: int) -> None
         client.settimeout(DEADLINE)
         client.connect(("127.0.0.1", house.gateway.port))
         client.sendall(request("GET", "/other/v1"))
-        sent.wait(0.5)  # if the service waited for the client, it would never be set
+        sent.wait(0.5)  # it would never be set if the service had to wait for the client
         read = b"".join(iter(lambda: client.recv(65536), b""))
     assert parse_answer(read).body == events
 

@@ -131,5 +131,5 @@ async def test_a_cutover_rolls_back_a_fault_of_a_rare_operation(
         assert str(line["reason"]).startswith(begin), line
         assert f"POST /{api}/v{{version}}/rare" in line["reason"]
         (exceeded, *_) = (each for each in program.log("gate_exceeded") if each["api"] == api)
-        assert exceeded["new_requests"] <= 120  # of this operation only
+        assert exceeded["new_requests"] <= 120  # only requests of this operation
     assert admin(program, "GET", "/cutovers/usual/1")[1]["state"] == "rules"

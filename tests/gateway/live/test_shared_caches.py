@@ -76,7 +76,7 @@ async def test_vary_lists_the_fields_that_identify_an_exempt_client(
             answer = await get(program, f"GET {path}", *fields)
             assert (answer.status, vary(answer)) == (status, names | more), path
             assert ("s-maxage" in answer["cache-control"].lower()) is (status == 200)
-    # Of the accepted versions, the first one that has not ended for the client is served.
+    # The client gets the first accepted version that has not ended for it.
     accept = "Accept: application/vnd.o-v1+json, application/vnd.o-v5+json"
     assert vary(await get(program, "GET /a", accept)) == names | {"accept"}
     for path in ("/v4/o", "/v5/o"):

@@ -41,7 +41,7 @@ async def gone(reader: Reader) -> bool:
             return True
 
 
-# As it is sent.
+# Pieces of bodies.
 
 
 @pytest.mark.parametrize(

@@ -194,7 +194,7 @@ async def test_a_client_that_ends_its_side_has_left_by_tls_as_without(
     gateway: StartGateway, upstream: StartUpstream, authority: Authority
 ) -> None:
     async def never(_: object, reader: asyncio.StreamReader, __: object) -> None:
-        await reader.read()  # until the gateway gives up
+        await reader.read()  # until the gateway closes the connection
 
     scripted = await upstream(never)
     secure = gateway(listen(authority) + rules(scripted.port))

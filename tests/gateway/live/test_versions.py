@@ -264,7 +264,7 @@ def test_malformed_header_lines_are_a_bad_request(stack: Stack, lines: list[byte
         ("/person/accept?version=2", ["X-API-VERSION: 2", f"Accept: {VENDOR.format(1)}"], "1"),
     ],
 )
-def test_other_mechanisms_are_ignored(
+def test_mechanisms_of_other_endpoints_are_ignored(
     stack: Stack, target: str, lines: list[str], version: str
 ) -> None:
     answer = get(stack.gateway, target, *lines)

@@ -49,7 +49,7 @@ async def test_the_workers_share_the_port(gateway: StartGateway, upstream: Start
     assert len(workers(program)) == 2
     for _ in range(40):
         assert await asked(program) == b"ok"
-    # Each worker keeps a connection of its own to the service, so both have been asked.
+    # Each worker has its own connection to the service, so both workers got requests.
     assert scripted.connections == 2
 
 
@@ -60,7 +60,7 @@ async def test_a_worker_that_dies_is_replaced_and_nothing_is_lost(
     program = gateway(rules(scripted.port), GATEWAY_WORKERS="2")
     before = {worker.pid for worker in workers(program)}
     os.kill(min(before), signal.SIGKILL)
-    # What the kernel had given to the dead worker's socket is taken up by the other one.
+    # The other worker accepts the connections in the queue of the dead worker's socket.
     answers = await asyncio.gather(*(asked(program) for _ in range(40)))
     assert Counter(answers) == {b"ok": 40}
     await asyncio.to_thread(wait_for, lambda: len(workers(program)) == 2)
@@ -184,7 +184,7 @@ async def test_a_worker_that_hangs_is_replaced(
     hanging.suspend()
     began = monotonic()
     waiting = [asyncio.create_task(get(program)) for _ in range(40)]
-    await soon(lambda: doubled(idle) == 1)  # which accepts what comes to the share of the other
+    await soon(lambda: doubled(idle) == 1)  # it also accepts the other one's connections
     assert {await asked(program) for _ in range(40)} == {b"ok"}
     await soon(lambda: program.log("worker_died"))
     assert 3 < monotonic() - began < 6

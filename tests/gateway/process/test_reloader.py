@@ -86,7 +86,7 @@ def mistaken(path: Path) -> None:
     put(path, "services: {}\napis:\n" + "".join(f"  a{n}: {{}}\n" for n in range(20_000)))
 
 
-# What happens to the file, and the expected log line after the file name.
+# The change of the file, and the expected log line after the file name.
 BROKEN: dict[str, tuple[Callable[[Path], None], str]] = {
     "a FIFO": (pipe, "cannot be read: not a regular file; is the path right?"),
     "a folder": (folder, "cannot be read: Is a directory; is the path right?"),

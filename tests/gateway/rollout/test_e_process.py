@@ -79,7 +79,9 @@ def test_a_new_route_at_its_limit_rarely_exceeds_20(share: float, controls: int)
     for _ in range(100):
         process = EProcess()
         for number in range(40):
-            drift = chance.choice([0.0, 0.3]) if controls else 0.0  # an outage of both routes
+            drift = (
+                chance.choice([0.0, 0.3]) if controls else 0.0
+            )  # a simulated outage of both routes
             old = block(controls, share + drift) if controls else []
             new = block(5, share + drift + MARGIN)
             if process.log_value(number, new, old, MARGIN, known, keep=True) > log(20):

@@ -1,4 +1,4 @@
-"""Which requests a shadow repeats or validates, and the mark of dry runs."""
+"""The requests that a shadow repeats or validates, and the mark of dry runs."""
 
 from typing import Any
 

@@ -49,7 +49,7 @@ async def test_an_index_is_made_once_for_each_configuration_and_delays_no_reques
 
     rules, other = (snapshot([person("/v{version}/person", PATH)]) for _ in range(2))
     indexes, key = OperationIndexes(find), ("person", "1")
-    for _ in range(2):  # the document is not available at the first attempt
+    for _ in range(2):  # at the first attempt, the document is not available
         assert indexes.of(rules, key) is None
         assert indexes.of(rules, key) is None
         await asyncio.sleep(0)
@@ -58,7 +58,7 @@ async def test_an_index_is_made_once_for_each_configuration_and_delays_no_reques
     assert index is not None
     assert index.find("GET", "/v1/orders") == "GET /orders"
     assert indexes.of(rules, key) is index
-    assert indexes.of(other, key) is index  # until the new one is made
+    assert indexes.of(other, key) is index  # the former one is used until the new one exists
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     assert indexes.of(other, key) not in (None, index)

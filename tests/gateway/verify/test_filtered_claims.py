@@ -54,7 +54,7 @@ def failures(
         ("refuse", MORE, OPEN, ["response /b: version 2 has no field for it"]),
         ("drop", FLAT, NESTED, []),
         ("refuse", FLAT, NESTED, [f"response /l/*/y: {UNKNOWN}"]),
-        # What `drop` does not mend still fails.
+        # Differences that `drop` does not remove still fail.
         ("drop", {**MORE, "required": ["b"]}, OPEN, [f"response /b: {MISSING}"]),
         ("drop", an_object(a={"type": "integer"}), MORE, ["response /a: "]),
     ],

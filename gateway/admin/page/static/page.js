@@ -1,14 +1,14 @@
-// Keeps what is shown up to date: an event has the page fetch its own address again, and the parts
-// marked data-live take the place of the former ones. Everything else works without this script.
+// Keeps the page up to date: at each event, the page fetches its own address again, and replaces the
+// parts marked data-live. Everything else works without this script.
 "use strict";
 
 (() => {
   const status = document.getElementById("live");
   const word = status.querySelector(".word");
   const name = word.textContent;
-  // Without any event for so long, in milliseconds, the gateway counts as lost; it beats each 5 s.
+  // Without an event for this time in milliseconds, the gateway counts as lost; a `beat` comes each 5 s.
   const SILENCE = 13000;
-  // While too many pages are open, this one asks again after so many milliseconds.
+  // While too many pages are open, this one tries again after this time in milliseconds.
   const FULL = 30000;
   let stream, silent, fetching = false, again = false, seen = new Date();
 
@@ -48,7 +48,7 @@
     stream = new EventSource(status.dataset.events);
     stream.addEventListener("error", lost);
     stream.addEventListener("full", full);
-    // What is shown is as new as the stream, unless it was lost.
+    // The page is as new as the stream, unless the stream was lost.
     stream.addEventListener("start", () => { if (alive()) refresh(); });
     for (const event of ["changed", "beat"]) {
       stream.addEventListener(event, () => { alive(); refresh(); });
@@ -72,13 +72,13 @@
       }
       if (answer.ok && fresh.title) document.title = fresh.title;
     } catch {
-      // The stream notices that the gateway is gone, and comes back.
+      // The stream reports a lost gateway, and connects again.
     }
     fetching = false;
     if (again) setTimeout(refresh, 500);
   }
 
-  // Somebody is typing there, or has typed something.
+  // Whether a part has the focus in a field, or a changed field.
   function busy(part) {
     const field = document.activeElement;
     if (part.contains(field) && field.matches("input, textarea, select")) return true;
@@ -86,7 +86,7 @@
       (one) => one.type !== "hidden" && one.value !== one.defaultValue);
   }
 
-  // Gives new content the state of what it replaces, so that equal content is not replaced.
+  // Copies the state of the old content, so that equal content is not replaced.
   function prepare(old, now) {
     for (const details of now.querySelectorAll("details[id]")) {
       const former = document.getElementById(details.id);
@@ -95,7 +95,7 @@
     for (const button of now.querySelectorAll("button[data-copy]")) button.hidden = false;
   }
 
-  // Moments in UTC become moments in the time zone of the browser.
+  // Converts times in UTC to the time zone of the browser.
   const MOMENT = /\b(\d{1,2} [A-Z][a-z]{2} \d{4}), (\d\d:\d\d) UTC/g;
   const MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(" ");
   const zone = (date) => new Intl.DateTimeFormat("en-GB", { timeZoneName: "short" })
@@ -129,7 +129,7 @@
     ready(old);
   }
 
-  // Buttons that copy the text they stand beside; without a script they are not there.
+  // Shows the buttons that copy a text, which are hidden without a script.
   function ready(part) {
     for (const button of part.querySelectorAll("button[data-copy]")) {
       button.hidden = false;
@@ -142,18 +142,18 @@
     }
   }
 
-  // The word that an act was done is for once.
+  // Removes the confirmation of an action from the address, so that a reload does not show it again.
   if (location.search.includes("done=")) {
     const address = new URL(location.href);
     address.searchParams.delete("done");
     history.replaceState(null, "", address);
   }
 
-  // The answer to a form that did nothing stands at the address of the form, which shows nothing.
+  // A refused form has its own address, which has no page. The address of the view replaces it.
   const refused = document.querySelector("[data-address]");
   if (refused) history.replaceState(null, "", refused.dataset.address);
 
-  // On a wide screen, and if the address names it, nothing is folded.
+  // Opens all folded parts on a wide screen, and otherwise the part that the address names.
   function unfold() {
     const target = document.getElementById(location.hash.slice(1));
     const wide = matchMedia("(min-width: 46rem)").matches;

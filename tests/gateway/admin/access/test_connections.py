@@ -231,5 +231,5 @@ async def test_a_client_that_does_not_read_its_response_is_disconnected(
 async def test_a_client_that_starts_reading_late_gets_its_whole_response() -> None:
     async with serving() as port, connected(port) as (reader, writer):
         writer.write(LAST.replace(b"/ ", b"/large "))
-        await asyncio.sleep(0.3)  # until the socket buffers are full
+        await asyncio.sleep(0.3)  # the socket buffers become full
         assert len(await read_all(reader)) > LARGE

@@ -9,11 +9,11 @@ class Tunnel:
     """A tunnel whose receivers read buffered bytes only when the test calls `take`.
 
     Attributes:
-        gave_way: how often the tunnel was closed.
+        closed: how often the tunnel was closed.
     """
 
     def __init__(self, budget: ByteBudget) -> None:
-        self.gave_way = 0
+        self.closed = 0
         self._budget = budget
         self._taken = asyncio.Event()
         self._directions: list[asyncio.Task[None]] = []
@@ -36,7 +36,7 @@ class Tunnel:
         await asyncio.gather(*self._directions)
 
     def give_way(self) -> None:
-        self.gave_way += 1
+        self.closed += 1
         for task in self._directions:
             task.cancel()
 
@@ -46,11 +46,11 @@ async def test_the_tunnel_that_has_waited_longest_is_closed_above_the_budget() -
     first, second, third, fourth = [Tunnel(room) for _ in range(4)]
     for each in (first, second):
         await each.pass_on(5)
-    assert (first.gave_way, second.gave_way) == (0, 0)
+    assert (first.closed, second.closed) == (0, 0)
     await third.pass_on(5)
-    assert (first.gave_way, second.gave_way, third.gave_way) == (1, 0, 0)
+    assert (first.closed, second.closed, third.closed) == (1, 0, 0)
     await fourth.pass_on(10)
-    assert (second.gave_way, third.gave_way, fourth.gave_way) == (1, 1, 0)
+    assert (second.closed, third.closed, fourth.closed) == (1, 1, 0)
     await fourth.take()
 
 
@@ -61,12 +61,12 @@ async def test_received_bytes_free_the_budget() -> None:
     await first.take()
     await second.pass_on(5)
     await second.pass_on(5)
-    assert (first.gave_way, second.gave_way) == (0, 0)
+    assert (first.closed, second.closed) == (0, 0)
     await second.take()
 
 
 async def test_a_single_piece_may_exceed_the_budget() -> None:
     alone = Tunnel(ByteBudget(10))
     await alone.pass_on(11)
-    assert not alone.gave_way
+    assert not alone.closed
     await alone.take()

@@ -17,7 +17,7 @@ def test_the_holder_that_has_waited_longest_is_closed() -> None:
     assert not gone
     waiting.hold(fourth, 6)
     assert gone == ["b", "c"]
-    waiting.release(second)  # as when its connection ends
+    waiting.release(second)  # its connection ends
     waiting.hold(first, 4)
     assert gone == ["b", "c"]
 

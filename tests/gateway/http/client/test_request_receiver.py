@@ -1,4 +1,4 @@
-"""How much of a body is parsed per event loop iteration, and requests that arrive in one piece."""
+"""The amount of a body that is parsed per event loop iteration, and requests in one piece."""
 
 import asyncio
 from itertools import pairwise
@@ -60,7 +60,7 @@ async def test_few_chunks_are_parsed_per_event_loop_iteration() -> None:
 
 
 async def test_the_end_of_a_body_is_found_after_chunks_that_were_delayed() -> None:
-    """The parser may stop because of a pause that began at the last byte before these chunks."""
+    """A pause that begins at the last byte of earlier chunks must not hide the end of the body."""
     served = Gateway(rules(1), {1: lambda _: OK})
     protocol = served.client.protocol
     protocol.data_received(ask("POST /nowhere", "Transfer-Encoding: chunked"))

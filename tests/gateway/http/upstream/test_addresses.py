@@ -140,7 +140,7 @@ async def test_an_unreachable_address_makes_no_request_fail(
 async def test_several_dead_addresses_cost_no_request(
     three: dict[str, Scripted], request_: UpstreamRequest
 ) -> None:
-    """As when a service is scaled down: the retry budget is not for requests that were not sent."""
+    """A service is scaled down, for example. Requests that were not sent use no retry budget."""
     dead = [f"127.0.0.{number}" for number in range(10, 20)]
     names, service = Names(*dead, "127.0.0.1"), named(three)
     for _ in range(20):
@@ -170,7 +170,7 @@ def full_backlog(host: str, port: int) -> Iterator[None]:
 async def test_a_request_leaves_an_address_that_goes_out_of_use_while_it_waits(
     upstream: StartUpstream, reason: str, request_: UpstreamRequest
 ) -> None:
-    """It goes to another address long before its time to connect is over, as no retry."""
+    """The request goes to another address long before the connect timeout, and is not a retry."""
     good, names = await upstream(OK), Names("127.0.0.9")
     target, none = Target("orders.test", good.port), Retries(attempts=0)
     service = Service("s", (target,), timeouts=Timeouts(connect=60), retries=none)
@@ -187,7 +187,9 @@ async def test_a_request_leaves_an_address_that_goes_out_of_use_while_it_waits(
             checks.follow([replace(service, health=health)])
         elif reason == "ejected":
             hurried = replace(service, timeouts=Timeouts(connect=0.05), ejection=Ejection(1))
-            names.pool.addresses(hurried)[-1].in_flight = 100  # so the full address is selected
+            names.pool.addresses(hurried)[
+                -1
+            ].in_flight = 100  # makes the pool select the full address
             with pytest.raises(FaultError):
                 await names.pool.send(hurried, GET)
         assert await asyncio.gather(*waiting) == [200] * 20
@@ -208,7 +210,7 @@ async def test_an_address_without_a_route_gets_no_requests_unless_no_other_is_fo
     found: tuple[str, ...],
     used: set[str],
 ) -> None:
-    """Such as the IPv6 addresses of a name, in a container without IPv6."""
+    """A container without IPv6 has no route to the IPv6 addresses of a name, for example."""
     monkeypatch.setattr(resolver, "has_route", lambda address: address in three)
     names, service = Names(*found), named(three)
     with suppress(FaultError):
@@ -231,7 +233,7 @@ def test_addresses_of_a_missing_family_have_no_route() -> None:
 async def test_the_second_name_server_is_used_if_the_first_one_does_not_respond(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """After the time of c-ares for a try, 2 s, unless resolv.conf has another one."""
+    """The first attempt of c-ares takes 2 s, unless resolv.conf has another value."""
     async with name_server(monkeypatch) as server:
         server.addresses["orders.test"] = ("127.0.0.1",)
         port = server.port
@@ -246,7 +248,7 @@ async def test_the_second_name_server_is_used_if_the_first_one_does_not_respond(
 async def test_the_last_address_is_used_although_it_was_ejected(
     three: dict[str, Scripted],
 ) -> None:
-    """It was ejected in favour of an address that DNS has removed since."""
+    """The address was ejected in favour of another one, which DNS has removed since."""
     names, service = Names("127.0.0.1", "127.0.0.2"), named(three)
     await get(names.pool, service)
     ejected = next(each for each in names.pool.addresses(service) if each.host == "127.0.0.2")

@@ -1,4 +1,4 @@
-"""How long a connection to a service may stay idle."""
+"""The idle time of a connection to a service."""
 
 import pytest
 

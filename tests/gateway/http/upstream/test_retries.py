@@ -123,7 +123,7 @@ async def test_the_repeat_after_a_closed_kept_connection_gets_the_rest_of_the_wh
         if len(scripted.requests) == 1:
             writer.write(OK)
             await scripted.take(reader)
-            await asyncio.sleep(0.4)  # then the kept connection is closed
+            await asyncio.sleep(0.4)  # before it closes the kept connection
         else:
             await asyncio.sleep(0.4)
             writer.write(OK)

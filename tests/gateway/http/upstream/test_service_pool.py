@@ -88,7 +88,7 @@ def test_an_address_that_was_tried_is_not_chosen_again(weights: dict[str, int]) 
 
 
 def test_a_request_to_a_removed_address_is_retried_at_the_remaining_one() -> None:
-    """As when a service is scaled down while the gateway connects to a container that is gone."""
+    """The service is scaled down while the gateway connects to a removed container."""
     two = Addresses(a=1, b=1)
     removed, remaining = two.pool.addresses
     two.pool.addresses = (remaining,)

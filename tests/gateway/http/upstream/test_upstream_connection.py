@@ -197,7 +197,7 @@ async def test_unread_bytes_pause_reading_from_the_service() -> None:
     response = await kept.ask([b"HTTP/1.1 200 OK\r\nContent-Length: 120000\r\n\r\n", piece, piece])
     kept.connection.data_received(piece)
     assert len(await response.read()) == 90_000
-    assert kept.wire.flow == ["pause"]  # until the reader reads again
+    assert kept.wire.flow == ["pause"]  # reading stays paused until the next read
     rest = asyncio.create_task(whole(response))
     await asyncio.sleep(0)
     assert kept.wire.flow == ["pause", "resume"]

@@ -262,7 +262,7 @@ async def test_later_connections_resume_the_session(
     for number in range(5):
         assert await body(pool, service) == b"ok"
         if not number:
-            await asyncio.sleep(1.1)  # until the ticket has surely arrived
+            await asyncio.sleep(1.1)  # the session ticket has arrived by then
     # On a busy machine, the first attempt to connect may have timed out and been repeated.
     assert (resumed[0], resumed[-4:]) == (False, [True] * 4)
     pool.close()

@@ -427,7 +427,7 @@ UP, DOWN = "at this point of an upgrade", "at this point of a downgrade"
                 ),
             ],
         ),
-        # The members of an object, within the object and outside it.
+        # Members of an object that become fields beside it, and the reverse.
         (
             FLAT,
             DEEP,

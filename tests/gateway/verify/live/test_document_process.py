@@ -126,7 +126,7 @@ async def test_writes_and_reads_share_a_full_queue_and_take_turns() -> None:
     writes = [queue.ask(message(method="PUT"), urgent=True) for _ in range(40)]
     assert [each.done() for each in reads] == [False] * 32 + [True] * 32
     assert [each.done() for each in writes] == [False] * 32 + [True] * 8
-    check = queue.ask(FileCheck("v1.json"))  # not a message of a client
+    check = queue.ask(FileCheck("v1.json"))  # this job has no client
     taken = [(await queue.next())[1] for _ in range(65)]
     turns = [one for both in zip(writes, reads, strict=False) for one in both if not one.done()]
     assert taken == [*turns, check]

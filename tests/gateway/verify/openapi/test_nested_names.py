@@ -76,7 +76,7 @@ def test_an_object_or_a_value_at_one_name_has_both_names_and_requires_neither() 
     ]
 
 
-def test_objects_with_another_style_have_one_name() -> None:
+def test_objects_without_the_style_deep_object_have_one_name() -> None:
     inner = {"type": "object", "properties": {"a": TEXT}}
     form = described(form_of({"data": inner}, [])).form
     assert form is not None
