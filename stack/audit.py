@@ -42,7 +42,7 @@ def _run(*command: str | Path) -> subprocess.CompletedProcess[str]:
 
 def _unknown(why: str, failed: subprocess.CompletedProcess[str]) -> int:
     (*_, reason) = failed.stderr.splitlines() or ("",)
-    sys.stderr.write(f"make audit: nothing was found out, as {why}: {reason}\n")
+    sys.stderr.write(f"make audit: the check was not possible, as {why}: {reason}\n")
     return UNAVAILABLE
 
 

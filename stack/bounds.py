@@ -55,7 +55,7 @@ CLIENTS: Mapping[str, Sequence[Bound]] = {
             "TLS handshakes under way in a worker",
             "fixed",
             "{count http.client.client_server:_MOST_HANDSHAKES}",
-            "a new one cuts the oldest",
+            "a new one closes the oldest",
             "`gateway_client_handshake_failures_total`",
         ),
         Bound(
@@ -647,7 +647,7 @@ OTHERS: Mapping[str, Sequence[Bound]] = {
             "{count http.upstream.service:Ejection.failures} in a row: "
             "{seconds http.upstream.service:Ejection.seconds}, doubled up to "
             "{seconds http.upstream.service:Ejection.longest}",
-            "it gets none while other targets are well",
+            "it gets none while other targets are healthy",
             "`gateway_target_failing`, the log: `target_ejected`",
         ),
         Bound(
@@ -712,7 +712,7 @@ OTHERS: Mapping[str, Sequence[Bound]] = {
             "an idle connection",
             "`Keep-Alive: timeout` of the service, less a second, 30 s at most",
             "{seconds http.upstream.connection:_USUAL}",
-            "closed, some a quarter earlier",
+            "closed; some connections up to a quarter earlier",
             "none: nothing is lost",
         ),
     ),
@@ -855,7 +855,7 @@ OTHERS: Mapping[str, Sequence[Bound]] = {
             "stored notifications, attempts to send one",
             "fixed",
             "{count findings.notifications:_MAX_ITEMS}, and 8 over 28 h",
-            "the oldest are dropped; given up",
+            "the oldest are dropped; the delivery has failed",
             "`gateway_notifications_total`",
         ),
         Bound(
@@ -902,7 +902,7 @@ OTHERS: Mapping[str, Sequence[Bound]] = {
             "fixed",
             "{count admin.access.middlewares:_LARGE_BODIES}; "
             "{seconds admin.access.connections:REQUEST_SECONDS}",
-            "a new one cuts the oldest of the address with the most; 408",
+            "a new one closes the oldest of the address with the most; 408",
             "`gateway_admin_bounds_total`, `gateway_admin_refusals_total`",
         ),
         Bound(
@@ -924,7 +924,7 @@ OTHERS: Mapping[str, Sequence[Bound]] = {
             "fixed",
             "{count admin.access.authentication:_ATTEMPTS}, then one every 3 s; "
             "{count admin.access.authentication:_MOST_ADDRESSES} addresses",
-            "429 with Retry-After; right tokens work",
+            "429 with Retry-After; valid tokens still work",
             "`gateway_admin_refusals_total`",
         ),
         Bound(
@@ -966,11 +966,11 @@ OTHERS: Mapping[str, Sequence[Bound]] = {
     ),
     "Configuration and state": (
         Bound(
-            "time of a look at the configuration file, outside the event loop",
+            "time of a check of the configuration file, outside the event loop",
             "fixed",
             "{seconds process.reloader:_LONGEST_LOOK}",
             "reported; the configuration in force stays, and the file is read when the disk "
-            "responds; no second look starts",
+            "responds; no second check starts",
             "the log: `config_rejected`, `gateway_reloads_total`",
         ),
         Bound(

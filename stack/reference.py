@@ -148,7 +148,7 @@ def bounds_page() -> str:
         _heading(
             "Bounds",
             "`stack/bounds.py`",
-            "What limits the memory, time and connections that a client can take from the gateway?"
+            "Which limits apply to the memory, time and connections that a client can occupy?"
             " [Bounds of services and of the background](bounds-services.md) has the other tables.",
         )
     }
@@ -220,13 +220,13 @@ version, and lists the errors of `users_service`.
 _USERS = {
     "host": "The address or host name on which `python -m users_service` listens.",
     "port": "The port on which it listens.",
-    "grace": "The longest time that a shutdown waits for responses, in seconds.",
+    "grace": "The maximum time that a shutdown waits for responses, in seconds.",
     "max_body": "The largest body of a request, in bytes.",
-    "body_timeout": "The longest time in which a body arrives, in seconds.",
-    "max_depth": "How deep the arrays and objects of a body may nest.",
-    "timezone": "The time zone by which a birth date is in the past, such as Europe/Berlin.",
-    "database_url": "Where users are stored: `sqlite+aiosqlite:///PATH` or `postgresql://USER:PASSWORD@HOST/DATABASE`.",
-    "database_timeout": "The longest time to wait for a connection of the database, and again for a lock, in seconds.",
+    "body_timeout": "The time limit for receiving a body, in seconds.",
+    "max_depth": "The maximum nesting depth of arrays and objects in a body.",
+    "timezone": "The time zone in which a birth date must be in the past, such as Europe/Berlin.",
+    "database_url": "The database of the users: `sqlite+aiosqlite:///PATH` or `postgresql://USER:PASSWORD@HOST/DATABASE`.",
+    "database_timeout": "The maximum time to wait for a database connection, and again for a lock, in seconds.",
 }
 SETTINGS: Mapping[str, type[BaseModel]] = {
     "GATEWAY": gateway.process.settings.Settings,
@@ -240,14 +240,14 @@ _PERSON = (
         "127.0.0.1",
     ),
     ("BACKEND_V1_PORT", "The port on which it listens.", "8001"),
-    ("BACKEND_V1_GRACE", "The longest time that a shutdown waits for responses, in seconds.", "10"),
+    ("BACKEND_V1_GRACE", "The maximum time that a shutdown waits for responses, in seconds.", "10"),
     (
         "BACKEND_V2_HOST",
         "The address or host name on which `python -m backend_v2` listens.",
         "127.0.0.1",
     ),
     ("BACKEND_V2_PORT", "The port on which it listens.", "8002"),
-    ("BACKEND_V2_GRACE", "The longest time that a shutdown waits for responses, in seconds.", "10"),
+    ("BACKEND_V2_GRACE", "The maximum time that a shutdown waits for responses, in seconds.", "10"),
     ("PERSON_FIRST_NAME", "The first name of the person that both backends have.", "Bob"),
     ("PERSON_LAST_NAME", "The last name of that person.", "Charlie"),
 )

@@ -193,7 +193,7 @@ async def _serve(
         await asyncio.wait(over, return_when=first)
     for name, end in ends.items():
         if end.done():
-            return f"{name} ended by itself ({_how(end.result())})"
+            return f"{name} ended unexpectedly ({_how(end.result())})"
     if asked.done():
         return None
     return f"not ready after {READY_WITHIN:.0f} seconds: {', '.join(waiting)}"
@@ -233,7 +233,7 @@ async def _end(processes: Mapping[str, Process], hurry: asyncio.Event) -> bool:
             process.terminate()
         await asyncio.wait({end, hurried}, timeout=END_WITHIN, return_when=asyncio.FIRST_COMPLETED)
         if process.returncode is None:
-            _complain(f"{name} is killed, it has not ended")
+            _complain(f"{name} did not end and is killed")
             killed = True
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)

@@ -128,7 +128,7 @@ def facts(
         head = head._replace(query=snapshot.naming.redacted(head.query))
     context = RequestContext(identity.name, now, overrides, identity=identity)
     if context.client or snapshot.naming is not None:
-        found.append(("client", context.client or "nobody is named"))
+        found.append(("client", context.client or "without a name"))
     if identity.rejection is not None:
         found.append(("client", f"the {identity.rejection}"))
     outcome = plan(snapshot, head, context)
@@ -253,7 +253,7 @@ def _brownout(route: Route, context: RequestContext) -> list[tuple[str, str]]:
     if route.brownout.key in context.overrides.paused:
         return [("brownout", "is paused")]
     if route.brownout.exempts(context):
-        return [("brownout", "spares this client")]
+        return [("brownout", "exempts this client")]
     share = route.brownout.share(context.now)
     if share:
         return [("brownout", f"refuses {100 * share:.3g}% of the requests now")]

@@ -58,7 +58,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         " needed only if a conversion has operations, methods, paths or additional",
     )
     parser.add_argument(
-        "--status", type=int, metavar="N", help="the message is a response with this status"
+        "--status", type=int, metavar="N", help="treat the message as a response with this status"
     )
     parser.add_argument(
         "-H", "--header", action="append", default=[], metavar="LINE", help="such as 'Accept: */*'"

@@ -50,7 +50,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="the service's current document, which a write is merged into (writes: merge)",
     )
     parser.add_argument(
-        "--status", type=int, metavar="N", help="the body is that of a response with this status"
+        "--status", type=int, metavar="N", help="treat the body as a response with this status"
     )
 
 

@@ -239,8 +239,8 @@ def _gates(key: VersionKey, current: CurrentCutover, now: float) -> Iterator[Act
         more = missing_evidence(cutover, state, evidence, now)
         if more is not None:
             reason = (
-                f"Its cutover has stayed at {percent} for {period_text(now - state.since)}, and"
-                f" not for {period_text(cutover.every)}: it takes {more}."
+                f"Its cutover has stayed at {percent} for {period_text(now - state.since)}"
+                f" instead of {period_text(cutover.every)}: it needs {more}."
             )
             yield _of_version(Finding.STEP_STUCK, key, reason, state.since)
 

@@ -126,7 +126,7 @@ METRICS = (
     _counted(
         *("client_bounds", ("bound",)),
         "Times that a client reached a bound and was refused or cut off. A client counts under"
-        " stall_seconds if it takes too little of a response.",
+        " stall_seconds if it reads too little of a response.",
         *("connections", "header_bytes", "header_seconds", "http_2", "slow", "stall_seconds"),
         *("tunnels", "tunnel_seconds"),
     ),

@@ -590,7 +590,7 @@ async def _converted(
     def advance(step: Step = no_step) -> bytes:
         made = stream.finish(step) if data is None else stream.feed(data, step)
         if len(made) > size + room.limit:
-            what = f"the converted stream has {room.limit} bytes more than the part that came"
+            what = f"the converted stream has {room.limit} bytes more than its received part"
             raise content_coding.DecodedTooLargeError(what)
         return made
 

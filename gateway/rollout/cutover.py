@@ -61,7 +61,7 @@ class Cutover(SectionModel):
         steps = self.steps or ()
         for index, (step, following) in enumerate(pairwise(steps), 1):
             if following <= step:
-                text = "is not above the step before; write the percentages in ascending order"
+                text = "is not above the previous step; write the percentages in ascending order"
                 mistakes.add(text, *at, "steps", index)
         only_with_steps = "is only valid together with steps; remove it, or add steps"
         if "every" in self.model_fields_set and not steps:

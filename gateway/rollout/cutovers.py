@@ -225,7 +225,7 @@ def _inconclusive(
     if more is None:
         return None
     # A held state keeps this reason while more requests arrive, so the reason is in the past tense.
-    return f"inconclusive: after {now - state.since:.0f} s, it still took {more}"
+    return f"inconclusive: after {now - state.since:.0f} s, it still needed {more}"
 
 
 def _missing(cutover: VersionCutover, evidence: GateEvidence) -> str:

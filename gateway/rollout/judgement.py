@@ -101,7 +101,7 @@ def judge(
         else:
             result = _result(gates, evidence, subject, outcome, seconds, since)
         if measure in VIOLATIONS and field:
-            result = replace(result, text=f"{result.text}; most of all {field}")
+            result = replace(result, text=f"{result.text}; most often {field}")
         found.append(result)
         if outcome is GateOutcome.INCONCLUSIVE and enough and not doubt:
             doubt = result.text

@@ -333,7 +333,7 @@ def _check_names(named: Iterable[str], known: Sequence[str], mistakes: Mistakes)
             text = "is refused before the version is known; write it in errors of the API"
             mistakes.add(text, code)
         elif code not in known:
-            mistakes.add(f"the gateway has no such code; {suggest(code, known)}", code)
+            mistakes.add(f"the gateway has no code with this name; {suggest(code, known)}", code)
 
 
 def _check_quotes(value: JsonValue, mistakes: Mistakes) -> None:

@@ -102,7 +102,7 @@ class Options(NamedTuple):
     """The decision that the gateway itself responds to OPTIONS (RFC 9110, section 9.3.7).
 
     Attributes:
-        allow: The value of the Allow header field; empty if only the service knows the methods.
+        allow: The value of the Allow header field; empty if the gateway has no list of methods.
     """
 
     endpoint: Endpoint

@@ -510,7 +510,7 @@ class PostgresDatabase:
         serves = (document.scalar_one_or_none() or revision).strip('"')
         if serves > REVISION:
             raise StateError(
-                f"{self.name}: written by a newer gateway (schema {revision}; this one knows"
+                f"{self.name}: written by a newer gateway (schema {revision}; this one supports"
                 f" {REVISION}); run that release, or name another database in 'state'"
             )
 

@@ -256,7 +256,7 @@ class SqliteFile:
         if revision > REVISION or schema > _ALEMBIC:
             raise StateError(
                 f"{self.name}: written by a newer gateway (schema {revision or schema};"
-                f" this one knows {REVISION}); run that release, or name another file in 'state'"
+                f" this one supports {REVISION}); run that release, or name another file in 'state'"
             )
         if "" < revision < OLDEST:
             raise StateError(

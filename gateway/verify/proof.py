@@ -218,7 +218,7 @@ def _structural(claim: Claim, one: Difference) -> Finding:
     fit = one.fit
     absent = {
         "lost": "has no field for it",
-        "ignored": "knows no further fields" if fit.field.endswith("/*") else "does not know it",
+        "ignored": "allows no further fields" if fit.field.endswith("/*") else "lacks it",
     }
     reason = fit.reason or f"version {claim.service} {absent[fit.keyword]}"
     return Finding(fit.field, fit.keyword, reason)
@@ -323,8 +323,8 @@ class _Trial:
         free = {name for name in ignored & self.before if name not in given.fields}
         maps = {f"{_parent(name)}/*" for name in free if _parent(name) not in given.objects}
         return [
-            *self._different(ignored - free, "ignored", "does not know it"),
-            *self._different(maps, "ignored", "knows no further fields"),
+            *self._different(ignored - free, "ignored", "lacks it"),
+            *self._different(maps, "ignored", "allows no further fields"),
         ]
 
     def _failing(self, names: set[str]) -> set[str]:

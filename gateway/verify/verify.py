@@ -180,7 +180,7 @@ def _additional(
         late = True
     yield from (one for one in found if one.part)  # claims list the operations
     if late:
-        reason = f"what only version {pair.service} has: {Unchecked.TIME.reason}"
+        reason = f"the parts that only version {pair.service} has: {Unchecked.TIME.reason}"
         versions = pair.client, pair.service
         yield Unproved("unchecked", pair.api.name, *versions, "all operations", reason)
 

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.skipif(not HELM, reason="helm is not installed")
 
 
 def helm(*words: str) -> subprocess.CompletedProcess[str]:
-    # A helm that was built from its Go module knows no release of Kubernetes.
+    # A helm that was built from its Go module has no default release of Kubernetes.
     command = [HELM, *words, "--kube-version", f"{RELEASES[-1]}.0"]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 

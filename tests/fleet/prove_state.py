@@ -296,7 +296,7 @@ async def test_an_override_stays_while_any_replica_has_the_cutover(
 
 
 async def test_only_one_of_two_conflicting_changes_succeeds(database: str, tmp_path: Path) -> None:
-    """Both replicas send the change before either knows about the other's change."""
+    """Both replicas send the change before either has received the other's change."""
     ann, bob = (ANN._replace(who=who, seen="5-rules") for who in ("ann", "bob"))
     async with opened(database, tmp_path, "a", "b") as (one, other):
         await one.set_percent(KEY, 25.0, ann)
@@ -597,7 +597,7 @@ async def test_releases_one_apart_share_the_database(
         execute("CREATE TABLE gateway.added (name TEXT)")
         execute("UPDATE gateway.alembic_version SET version_num = '0999'")
         execute("DELETE FROM gateway.documents WHERE name = 'serves'")
-        refused = f"written by a newer gateway \\(schema 0999; this one knows {REVISION}\\)"
+        refused = f"written by a newer gateway \\(schema 0999; this one supports {REVISION}\\)"
         with pytest.raises(StateError, match=refused):
             await FleetState.open(*membership(database, "b", tmp_path))
         serves = """INSERT INTO gateway.documents (name, document) VALUES ('serves', '"0001"')"""
@@ -640,7 +640,7 @@ async def test_releases_one_apart_share_the_database(
             lambda url: f"{url}?connect_timeout=5",
             'unrecognized configuration parameter "connect_timeout" in the URL;'
             " correct or remove it",
-            id="a parameter that nobody knows",
+            id="an unknown parameter",
         ),
         pytest.param(
             lambda url: f"{url}?sslmode=verify-full",

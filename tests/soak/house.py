@@ -169,7 +169,7 @@ class House:
     async def reload(
         self, *, via: bool | None = None, targets: tuple[str, ...] | None = None
     ) -> None:
-        """Write changed rules, tell the gateway, and wait until all workers use them."""
+        """Write changed rules, signal the gateway, and wait until all workers use them."""
         assert self.gateway.config is not None
         rules = self.rules
         via = rules.via if via is None else via

@@ -32,7 +32,7 @@ def test_an_unreachable_package_index_gives_one_line_and_status_69(
     out, err = capsys.readouterr()
     assert out == ""
     (line,) = err.splitlines()
-    assert line.startswith("make audit: nothing was found out, as the package index cannot be")
+    assert line.startswith("make audit: the check was not possible, as the package index cannot be")
 
 
 @pytest.fixture

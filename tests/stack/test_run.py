@@ -168,7 +168,7 @@ def test_ctrl_c_during_the_start_ends_all_four_programs(start: Start) -> None:
 
     os.killpg(stack.runner.pid, signal.SIGINT)
 
-    assert stack.status() in {0, 1}, "1 if a program was not yet able to hear the signal"
+    assert stack.status() in {0, 1}, "1 if a program did not handle signals yet"
     assert "curl" not in stack.output
 
 
@@ -190,7 +190,7 @@ def test_when_one_program_ends_the_others_are_ended(
     programs[program].send_signal(how)
 
     assert stack.status() == 1
-    assert stack.complaints == f"stack: {program} ended by itself ({told}); ending the others\n"
+    assert stack.complaints == f"stack: {program} ended unexpectedly ({told}); ending the others\n"
     assert not any(program.is_running() for program in programs.values())
 
 
@@ -198,7 +198,7 @@ def test_when_one_program_cannot_start_the_others_are_ended(start: Start) -> Non
     stack = start(stand_in=True, USERS_GRACE="soon")
 
     assert stack.status() == 1
-    assert "stack: users_service ended by itself (exit status 2)" in stack.complaints
+    assert "stack: users_service ended unexpectedly (exit status 2)" in stack.complaints
     assert "curl" not in stack.output
 
 
@@ -241,7 +241,7 @@ def test_a_second_ctrl_c_kills_programs_that_have_not_ended(start: Start) -> Non
     os.killpg(stack.runner.pid, signal.SIGINT)
 
     assert stack.status() == 1
-    assert "stack: users_service is killed, it has not ended\n" in stack.complaints
+    assert "stack: users_service did not end and is killed\n" in stack.complaints
     assert not any(program.is_running() for program in programs.values())
 
 

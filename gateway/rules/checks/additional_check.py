@@ -45,8 +45,8 @@ def warn_of_additional(
         if found:
             first = next(part for part in parts if part.link.older == older)
             mistakes.warn_of_loss(
-                f"warning: no change names what only version {newer} has: {_listed(found)}; set"
-                " additional to drop, refuse or pass it",
+                f"warning: no change names the parts that only version {newer} has:"
+                f" {_listed(found)}; set additional to drop, refuse or pass it",
                 found[0].allowed or None,
                 *first.at,
             )

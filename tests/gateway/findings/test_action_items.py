@@ -260,7 +260,7 @@ CASES = {
         situation(STEPPING, cutovers=cutover(since=7200, rules=STEPPING)),
         "soon",
         "Step waits",
-        "stayed at 10% for 2 hours, and not for 10 minutes: it takes 100 more requests on the new",
+        "stayed at 10% for 2 hours instead of 10 minutes: it needs 100 more requests on the new",
     ),
     "violations": (
         situation(totals=violated(0.5)),

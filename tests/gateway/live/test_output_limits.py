@@ -1,4 +1,4 @@
-"""Converted messages never lead to another host, and obey the limits on received messages."""
+"""Converted messages never lead to another host, and are within the limits on received messages."""
 
 import json
 
@@ -72,7 +72,7 @@ CHANGES = """
         ),
     ],
 )
-async def test_a_converted_request_obeys_the_limits_on_requests(
+async def test_a_converted_request_is_within_the_limits_on_requests(
     reloaded: StartGateway,
     upstream: StartUpstream,
     line: str,
@@ -98,7 +98,7 @@ async def test_a_converted_request_obeys_the_limits_on_requests(
         ("X: y", b'{"tags": "%b"}' % (b"a;" * 21_000)),
     ],
 )
-async def test_a_converted_response_obeys_the_limits_on_responses(
+async def test_a_converted_response_is_within_the_limits_on_responses(
     reloaded: StartGateway, upstream: StartUpstream, field: str, body: bytes
 ) -> None:
     head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n{field}\r\n"

@@ -87,7 +87,7 @@ async def failures(program: Program, reason: str) -> None:
 async def test_tls_works_with_clients_and_services(
     gateway: StartGateway, upstream: StartUpstream, authority: Authority
 ) -> None:
-    """X-Forwarded-Proto tells the service that the client used https."""
+    """X-Forwarded-Proto shows the service that the client used https."""
     scripted = await upstream(OK, tls=server_context(authority.issue("localhost")))
     service = rules(scripted.port, extra=f", tls: {{ ca: {authority.file} }}")
     service = service.replace("http://127.0.0.1", "https://localhost")

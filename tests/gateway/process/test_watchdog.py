@@ -1,4 +1,4 @@
-"""While a supervisor hangs, a file tells the next start that counts may be lost."""
+"""While a supervisor hangs, a file exists for the next start: counts may be lost."""
 
 from pathlib import Path
 

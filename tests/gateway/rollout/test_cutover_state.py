@@ -137,7 +137,7 @@ def test_the_reason_for_a_step_names_the_previous_step() -> None:
 
 
 def test_the_reason_for_an_inconclusive_step_names_the_missing_requests() -> None:
-    why = "inconclusive: after 60 s, it still took 10 more requests on the new route"
+    why = "inconclusive: after 60 s, it still needed 10 more requests on the new route"
     for cutover in (HELD_BY_LITTLE, BACK_BY_LITTLE):
         assert advance(cutover, at(1), NONE, 60).why == why
 
@@ -153,7 +153,7 @@ def test_an_uncertain_step_waits_and_is_held_after_three_times_its_length(
     held = advance(cutover, at(1), DOUBT, 180)
     assert (held.percent, held.decided_by) == (1, DecidedBy.HELD)
     assert held.why == (
-        "inconclusive: after 180 s, it still took more requests, since the result is uncertain:"
+        "inconclusive: after 180 s, it still needed more requests, since the result is uncertain:"
         " errors (5xx): 2 of 12 requests"
     )
     assert advance(cutover, held, GOOD, 200).percent == 25

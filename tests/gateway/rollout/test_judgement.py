@@ -111,7 +111,7 @@ def test_without_requests_on_the_old_route_its_usual_share_is_named() -> None:
 
 def test_the_field_that_violates_the_document_most_often_is_named() -> None:
     results, _ = judged(rows(NEW, answers=2), usual(OLD), field="GET /orders /total")
-    assert results["answers"].text.endswith("1% more may; most of all GET /orders /total")
+    assert results["answers"].text.endswith("1% more may; most often GET /orders /total")
 
 
 def test_differences_are_a_share_of_compared_responses() -> None:

@@ -344,7 +344,7 @@ def test_a_service_may_merge_the_settings_of_another_service() -> None:
         pytest.param(
             "a: &x {k: 1, k: 2}\nb: *x\nc: {<<: *x}",
             ["1:14: a.k: occurs twice, first in line 1; remove one of the two"],
-            id="a mistake that is shared is told once",
+            id="a shared mistake is reported once",
         ),
         pytest.param(
             "a: &x [*x]",

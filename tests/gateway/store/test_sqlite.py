@@ -162,7 +162,7 @@ def test_a_file_that_is_not_the_state_of_a_gateway_is_refused(
         (
             "0999",
             (
-                "written by a newer gateway (schema 0999; this one knows"
+                "written by a newer gateway (schema 0999; this one supports"
                 f" {REVISION}); run that release, or name another file in 'state'"
             ),
         ),

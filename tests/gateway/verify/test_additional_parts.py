@@ -66,7 +66,7 @@ def listed(
     """Return what `check` lists, as part and names."""
     path = written(folder, older, newer, changes, query, **options)
     issues = check_conversions(path, {}, load_file(path, {}))
-    (text,) = [one.text for one in issues if "what only version 2 has" in one.text] or [""]
+    (text,) = [one.text for one in issues if "that only version 2 has" in one.text] or [""]
     named = text.partition(" has: ")[2].rpartition("; set")[0].replace("POST /orders ", "")
     return named.split("; ") if named else []
 
