@@ -80,7 +80,7 @@ def read_procfile(text: str) -> dict[str, list[str]]:
     return {name: shlex.split(command) for name, command in lines}
 
 
-def settle(
+def choose_ports(
     environment: Mapping[str, str], kept: contextlib.ExitStack
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Choose all ports before the programs start; raises RefusedError.
@@ -139,13 +139,13 @@ def _address(host: str, port: str) -> str:
 
 async def run(environment: Mapping[str, str]) -> int:
     """Run all programs until one ends or a stop is requested; return the exit status."""
-    stop, hurry = asyncio.Event(), asyncio.Event()
+    stop, kill_now = asyncio.Event(), asyncio.Event()
     processes: dict[str, Process] = {}
     with contextlib.ExitStack() as kept:
-        settled, addresses = settle(environment, kept)
+        settled, addresses = choose_ports(environment, kept)
         for number in STOP_SIGNALS:
             asyncio.get_running_loop().add_signal_handler(
-                number, lambda: (hurry if stop.is_set() else stop).set()
+                number, lambda: (kill_now if stop.is_set() else stop).set()
             )
         try:
             for name, command in read_procfile((ROOT / "Procfile").read_text()).items():
@@ -154,7 +154,7 @@ async def run(environment: Mapping[str, str]) -> int:
             if fault:
                 _complain(f"{fault}; ending the others")
         finally:
-            killed = await _end(processes, hurry)
+            killed = await _end(processes, kill_now)
     return 1 if fault or killed else 0
 
 
@@ -220,18 +220,18 @@ async def _is_ready(address: str) -> bool:
         return False
 
 
-async def _end(processes: Mapping[str, Process], hurry: asyncio.Event) -> bool:
+async def _end(processes: Mapping[str, Process], kill_now: asyncio.Event) -> bool:
     """End the programs in reverse order; return whether a program was killed.
 
     In this order, the gateway finishes its requests while the services are still running.
     """
     killed = False
-    hurried = asyncio.create_task(hurry.wait())
+    killing = asyncio.create_task(kill_now.wait())
     for name, process in reversed(list(processes.items())):
         end = asyncio.create_task(process.wait())
         with contextlib.suppress(ProcessLookupError):
             process.terminate()
-        await asyncio.wait({end, hurried}, timeout=END_WITHIN, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({end, killing}, timeout=END_WITHIN, return_when=asyncio.FIRST_COMPLETED)
         if process.returncode is None:
             _complain(f"{name} did not end and is killed")
             killed = True

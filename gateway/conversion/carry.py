@@ -195,7 +195,7 @@ class LinkPlace:
             made = ParameterLine(self.parameter, QUERY.name(self.parameter), QUERY.write(text))
             rest.insert(len(rest) if place is None else place, made)
             # Write the URL in the service's version. It is converted later, as are all other links.
-            url = f"{message.target}?{write_query(message.way.onward(self.version, rest))}"
+            url = f"{message.target}?{write_query(message.way.to_service(self.version, rest))}"
         if not _PRINTABLE.match(url) or ">" in url:
             raise ConversionError(f"would be no URL as {self.beside}", source)
         written = f'<{url}>; rel="{self.relation}"'

@@ -145,8 +145,8 @@ class BodyConversion:
     def filtered(self, filters: tuple[MessageFilter, ...]) -> "BodyConversion":
         return BodyConversion(self.links, self.direction, self.of_request, filters, self)
 
-    def parted(self, begin: int) -> "tuple[BodyConversion, BodyConversion]":
-        """Return the conversions up to and from a link, whose filter belongs to the first one."""
+    def split_at(self, begin: int) -> "tuple[BodyConversion, BodyConversion]":
+        """Return the conversions before and from a link, whose filter belongs to the first one."""
         links, older = self.links, self.links[begin].older
         given = self.direction, self.of_request
         up = self.direction is Direction.UP
@@ -509,7 +509,7 @@ class Conversion:
 
 
 def compose(
-    ladder: Sequence[Version],
+    ascending: Sequence[Version],
     links: Mapping[Version, Sequence[VersionLink]],
     source: Version,
     target: Version,
@@ -523,11 +523,11 @@ def compose(
         LookupError: No link is declared between two adjacent versions. The arguments of the error
             are these two versions.
     """
-    low, high = sorted((ladder.index(source), ladder.index(target)))
-    for older, newer in zip(ladder[low:high], ladder[low + 1 : high + 1], strict=True):
+    low, high = sorted((ascending.index(source), ascending.index(target)))
+    for older, newer in zip(ascending[low:high], ascending[low + 1 : high + 1], strict=True):
         if older not in links:
             raise LookupError(older, newer)
-    chain = tuple(link for older in ladder[low:high] for link in links[older])
+    chain = tuple(link for older in ascending[low:high] for link in links[older])
     if source < target:
         return Conversion(chain, Direction.UP)
     return Conversion(chain[::-1], Direction.DOWN)

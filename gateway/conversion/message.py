@@ -74,7 +74,7 @@ class QueryWalk(NamedTuple):
         return lines
 
     def at(self, version: Version) -> ParameterLines:
-        """Convert the client's query to a version on the way; may raise ConversionError."""
+        """Convert the client's query to an intermediate version; may raise ConversionError."""
         lines = self.lines
         for version_step in self.version_steps:
             if version_step.source == version:
@@ -82,7 +82,7 @@ class QueryWalk(NamedTuple):
             lines = version_step.passed(lines, self.spelling)
         return lines
 
-    def onward(self, version: Version, lines: ParameterLines) -> ParameterLines:
+    def to_service(self, version: Version, lines: ParameterLines) -> ParameterLines:
         """Convert a query from `version` to the service's version; may raise ConversionError."""
         upwards = (
             bool(self.version_steps) and self.version_steps[0].source < self.version_steps[0].target
@@ -114,7 +114,7 @@ class Message:
     Attributes:
         operation: The path of the endpoint, as written in the configuration.
         link: Converts a URL in the message for the receiver of the message.
-        way: The client's query, and the version steps that convert it for the service.
+        way: The conversion of the client's query for the service: the query and the version steps.
         back: The steps that convert the query of a URL from the service's version to the client's
             version.
     """

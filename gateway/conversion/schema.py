@@ -799,18 +799,18 @@ class SchemaImage(Schemas):
     def field(self, flat: Flat, key: str) -> object:
         return field_of(flat, key)
 
-    def looks(self, *fields: Keys) -> None:
+    def record_reads(self, *fields: Keys) -> None:
         """Record the fields that a change reads. Only the subclass in `field_use` records them."""
 
-    def makes(self, keys: Keys, schema: object) -> None:
-        """Record the schema of the values that a change writes to a field; see `looks`."""
+    def record_write(self, keys: Keys, schema: object) -> None:
+        """Record the schema of the values that a change writes to a field; see `record_reads`."""
 
-    def seeks(
+    def record_optional_read(
         self, key: str, *, prefix: str | None = None, but: frozenset[str] = frozenset()
     ) -> None:
         """Record a field, or all fields with a prefix, that a change reads if present."""
 
-    def seeks_anywhere(self, *keys: str) -> None:
+    def record_reads_anywhere(self, *keys: str) -> None:
         """Record keys that a change searches for at any depth."""
 
     def take(self, flat: Flat, keys: Keys, *, keep: bool = False) -> Taken:

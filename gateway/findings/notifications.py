@@ -118,7 +118,7 @@ class NotifyDocument(msgspec.Struct):
                 self.items.append(one)
         self.known += [one for one in other.known if one not in self.known]
 
-    def waits(self, webhook: str, now: float) -> dict[str, float]:
+    def retry_delays(self, webhook: str, now: float) -> dict[str, float]:
         """Return the seconds until each next attempt, even if the clock was set back meanwhile."""
         return {
             one.id: min(max(found.due - now, 0.0), (0.0, *RETRIES)[found.attempts])

@@ -153,7 +153,7 @@ class Notifier:
             if name in self._sending:
                 continue
             at, former = monotonic(), self._due.get(name, {})
-            waits = document.waits(name, now)
+            waits = document.retry_delays(name, now)
             due = self._due[name] = {one: former.get(one, at + left) for one, left in waits.items()}
             ready = [one for one in document.items if due.get(one.id, inf) <= at][:_BATCH]
             if ready:

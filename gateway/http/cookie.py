@@ -34,7 +34,7 @@ def path_above(public: str, served: str, prefix: str) -> str | None:
     return public[: len(public) - len(rest)] or "/" if public.endswith(rest) else None
 
 
-def leaves(domain: str, public: str, others: Iterable[str]) -> bool:
+def covers_only_services(domain: str, public: str, others: Iterable[str]) -> bool:
     """Return whether a cookie's domain covers a service's host but not the public host.
 
     All hosts are in lower case. `domain` is the Domain attribute, with or without a leading dot.

@@ -115,7 +115,7 @@ class Serving:
             if percent_in_force(cutover, overrides) < percent_in_force(
                 cutover, self._pipeline.overrides
             ):
-                self._recorder.fall(key)
+                self._recorder.percentage_fell(key)
         self._pipeline.overrides = overrides
 
     def set_ahead(self, seconds: float) -> None:

@@ -80,7 +80,7 @@ class CutoverCounts:
     def begin(self, exchange: CutoverRequest) -> None:
         self._waiting.setdefault(_key(exchange), {})[exchange] = None
 
-    def fall(self, key: VersionKey, now: float) -> None:
+    def percentage_fell(self, key: VersionKey, now: float) -> None:
         """Ignore the requests in progress on the new route after the percentage has fallen.
 
         The percentage falls in a rollback, for example. When it rises again, the new route is

@@ -232,7 +232,9 @@ async def rewrite_response(  # noqa: C901  # one walk in one frame, for speed
             answered = converting.status(method, status)
         found = _response_conversion(converting, plan, method, response)
         conversion, represented, declared, tag_key = found
-        actions = _response_filter(route.overrules, represented is not None, tag_key is not None)
+        actions = _response_filter(
+            route.overridden_fields, represented is not None, tag_key is not None
+        )
     fields, watched = filtered(response.fields, actions)
     if represented is not None and not headers.RANGES.isdisjoint(watched):
         fields = headers.without_byte_ranges(fields)

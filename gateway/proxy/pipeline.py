@@ -55,7 +55,7 @@ from gateway.proxy.message_rewriting import (
 )
 from gateway.proxy.record import Exchange, ResponseCopy
 from gateway.proxy.request_trace import RequestTraces
-from gateway.proxy.response_buffer import ResponseBuffers, taken, trailers
+from gateway.proxy.response_buffer import ResponseBuffers, trailers, wait_until_read
 from gateway.proxy.shadows import Shadows
 from gateway.routing.cors import CorsRules
 from gateway.routing.plan import MergedWrite, Options, Plan, plan
@@ -181,7 +181,7 @@ class Pipeline:
         draw = random()  # noqa: S311
         # Under load, fewer shadows are planned, because they would not be sent. A draw of 1 never
         # selects a shadow.
-        shadow_draw = self._shadows.load.thin(draw) if self._shadowed else draw
+        shadow_draw = self._shadows.load.scaled_draw(draw) if self._shadowed else draw
         now = time() + self.ahead
         draws = random(), random(), shadow_draw  # noqa: S311
         admit, limits = None, snapshot.rate_limits
@@ -204,7 +204,7 @@ class Pipeline:
                 self._begin(exchange)
             if shadow_draw > draw and route.shadow is not None and outcome.shadow is None:
                 rule, path = route.shadow.rule, outcome.endpoint.template.text
-                if rule.falls_on(head.method, path, draw):
+                if rule.selects(head.method, path, draw):
                     self._shadows.give_way(rule)
             return outcome
         exchange.version = outcome.version
@@ -250,7 +250,7 @@ class Pipeline:
             await self._respond(exchange, planned, response, rewritten)
             if room.held and rewritten[2] is not None:  # a large body
                 response.release()  # a slow client must not keep the service busy
-                await taken(exchange, room.holders)
+                await wait_until_read(exchange, room.holders)
         except FaultError as error:
             error.fault = with_outcome(exchange, planned, response, error.fault)
             raise

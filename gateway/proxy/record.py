@@ -231,7 +231,7 @@ class RequestEnding(NamedTuple):
         return self.code if self.code is not None and self.code in _UNANSWERED else ""
 
 
-class Alike:
+class OutcomeCounts:
     """The counts of requests with the same version, endpoint and outcome.
 
     Attributes:
@@ -313,7 +313,7 @@ class _Place:
     def __init__(self, key: tuple[str, str, str], index: OperationIndex | None) -> None:
         self.key = key
         self.index = index
-        self.alike: dict[RequestEnding, Alike] = {}
+        self.alike: dict[RequestEnding, OutcomeCounts] = {}
         self.uses: dict[str, _Use] = {}
 
     def use(self, method: str, path: str) -> _Use:
@@ -361,7 +361,9 @@ class Recorder:
         self._room = _MOST_MET
         # The keys contain the id of a route or a _Place. The value refers to this object, so that
         # its id stays unique. It has no _Use if the documented operation depends on the path.
-        self._known: dict[tuple[object, ...], tuple[_Place, Alike, _Use | None, object]] = {}
+        self._known: dict[
+            tuple[object, ...], tuple[_Place, OutcomeCounts, _Use | None, object]
+        ] = {}
         self._places: dict[tuple[str, str, str], _Place] = {}
         self._counts: dict[tuple[str, tuple[str, ...]], int] = {}
         self._samples: list[delta.SampleDelta] = []
@@ -373,8 +375,8 @@ class Recorder:
         self._cutovers.begin(exchange)
         self._expect()
 
-    def fall(self, key: VersionKey) -> None:
-        self._cutovers.fall(key, perf_counter())
+    def percentage_fell(self, key: VersionKey) -> None:
+        self._cutovers.percentage_fell(key, perf_counter())
 
     def add(self, exchange: Exchange) -> None:
         """Log and count an ended request at the end of the iteration of the event loop."""
@@ -543,7 +545,7 @@ class Recorder:
         exchange: Exchange,
         whose: object,
         key: tuple[int, str, str, int, str | None, bool, str | None, int, str],
-    ) -> tuple[_Place, Alike, _Use | None, object]:
+    ) -> tuple[_Place, OutcomeCounts, _Use | None, object]:
         place = whose if isinstance(whose, _Place) else self._place(exchange)
         plan = exchange.plan
         shifts = plan is not None and (plan.cutover_route or plan.route.shadow) is not None
@@ -551,7 +553,7 @@ class Recorder:
         known = RequestEnding(method, asked, *key[3:], shifts)
         alike = place.alike.get(known)
         if alike is None:
-            alike = place.alike[known] = Alike(place.key, known)
+            alike = place.alike[known] = OutcomeCounts(place.key, known)
         use = place.use(method, exchange.path) if place.index is None else None
         found = place, alike, use, whose
         if known.method != OTHER:  # clients may invent any number of other methods

@@ -40,13 +40,13 @@ class ResponseBuffers:
                     held += size
                     self._held += size
                 else:
-                    await taken(exchange, response.holders)
+                    await wait_until_read(exchange, response.holders)
                     self._held -= held
                     held = 0
             exchange.end(trailers(exchange, response))
             if held:
                 response.release()
-                await exchange.taken()
+                await exchange.wait_until_read()
         finally:
             self._held -= held
 
@@ -70,14 +70,14 @@ class ResponseBuffers:
             copy.drop("over")
 
 
-async def taken(exchange: Exchange, holders: SlowClients | None) -> None:
+async def wait_until_read(exchange: Exchange, holders: SlowClients | None) -> None:
     """Wait until the client has read enough; raises ConnectionError if it is too slow.
 
     The exchange is in `holders`, which hold a shared resource, while its client is slow. None if no
     other exchange can wait for the resource.
     """
     if holders is None or not exchange.connection.writing_paused:
-        await exchange.taken()
+        await exchange.wait_until_read()
         return
     connection, loop = exchange.connection, asyncio.get_running_loop()
     give_way = connection.give_way
@@ -92,7 +92,7 @@ async def taken(exchange: Exchange, holders: SlowClients | None) -> None:
 
     timer = loop.call_later(LOOK_SECONDS, look)
     try:
-        await exchange.taken()
+        await exchange.wait_until_read()
     finally:
         timer.cancel()
         holders.remove(give_way)

@@ -87,11 +87,11 @@ class Load:
             self._look()
         return self._high
 
-    def waits(self, waiting: int) -> None:
+    def set_waiting(self, waiting: int) -> None:
         """Update the number of waiting comparisons. Must be called when it changes."""
         self._crowded = self._most < 1 and waiting >= _MOST_WAITING
 
-    def thin(self, draw: float) -> float:
+    def scaled_draw(self, draw: float) -> float:
         """Scale the draw of a request so that only a share of the draws can select a shadow.
 
         The share is the share of background work for which CPU time is available. Draws below the
@@ -224,7 +224,7 @@ class Shadows:
         """Queue a comparison, or skip it if the queue is full."""
         if len(self._waiting) < _LINE:
             self._waiting.append(case)
-            self.load.waits(len(self._waiting))
+            self.load.set_waiting(len(self._waiting))
             self._go_on()
         else:
             case.shed("queue")
@@ -271,7 +271,7 @@ class Shadows:
                 (self._validating if case.validates else self._running).add(task)
                 task.add_done_callback(self._done)
                 break
-        self.load.waits(len(self._waiting))
+        self.load.set_waiting(len(self._waiting))
         self._go_on()
 
     def _done(self, task: asyncio.Task[None]) -> None:

@@ -204,7 +204,7 @@ class VersionShadow(NamedTuple):
             return VALIDATE
         return None
 
-    def falls_on(self, method: str, path: str, draw: float) -> bool:
+    def selects(self, method: str, path: str, draw: float) -> bool:
         """Return whether to compare a request; `draw` is its random number from 0 to 1."""
         return draw * 100 < self.percent and (
             method in self.methods or self.mode(method, path) is not None

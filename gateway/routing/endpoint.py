@@ -299,7 +299,7 @@ class EndpointModel(SectionModel):
             stripped=None if upstream is None else _stripped(template, upstream, version),
             content_type=_content_type(readers, version),
             fields=choice.fields(version),
-            overrules=frozenset(name.lower() for name, _ in choice.fields(version))
+            overridden_fields=frozenset(name.lower() for name, _ in choice.fields(version))
             | (LIFECYCLE_FIELDS if version in lifecycles else frozenset())
             | (frozenset() if api.cors is None else RESPONSE_FIELDS),
             lifecycle=lifecycles.get(version),
@@ -321,7 +321,7 @@ class EndpointModel(SectionModel):
             ),
         )
         made = replace(made, substitutes=dict(self._substitutes(api, made, readers)))
-        return replace(made, by_media=_routes_by_media(made))
+        return replace(made, for_media_types=_routes_for_media_types(made))
 
     def _substitutes(
         self, api: ApiParts, route: Route, readers: tuple[Reader, ...]
@@ -459,7 +459,7 @@ def _reads(link: VersionLink) -> bool:
 _MOST_COMBINATIONS = 256
 
 
-def _routes_by_media(route: Route) -> Callable[[HeaderLookup], Route] | None:
+def _routes_for_media_types(route: Route) -> Callable[[HeaderLookup], Route] | None:
     request, response = route.request, route.response
     if request is None or response is None or not request.filters_requests:
         return None

@@ -10,7 +10,7 @@ from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.operation_path import find_link
 from gateway.conversion.parameter_change import LINK
 from gateway.conversion.version_step import path_moved
-from gateway.http.cookie import leaves, path_above
+from gateway.http.cookie import covers_only_services, path_above
 from gateway.http.upstream.service import CLIENT_HOST, TARGET_HOST
 from gateway.routing.snapshot import (
     Endpoint,
@@ -218,7 +218,7 @@ class LinkMapper(NamedTuple):
         own = {*self._own(None), *(name.lower() for name in authorities_of(self.route.service))}
         hosts = [with_port(name).rpartition(":")[0] for name in own]
         public = with_port(self.public_authority.lower()).rpartition(":")[0]
-        return not leaves(domain, public, hosts)
+        return not covers_only_services(domain, public, hosts)
 
     def to_service(self, link: str) -> MappedLink:
         """Map a link of the client to the service's form. A relative link is unchanged."""

@@ -21,7 +21,7 @@ from gateway.versions.version import Version
 _MOST_PLANS = 8
 
 
-def answering(
+def version_for_options(
     routes: Mapping[Version | None, Route],
     selector: Selector,
     chosen: tuple[Version, str] | None,
@@ -59,14 +59,14 @@ def answering(
     found = next(iter(serving or choices))
     if serving and meant is not None:
         about = head._replace(method=meant)
-        ways = _Ways(about, path)
+        ways = _OperationSearch(about, path)
         likely = islice(ways.ordered({one: routes[one] for one in serving}), _MOST_PLANS)
         fits = (one for one in likely if not isinstance(asked(routes[one], about)[1], Fault))
         found = next(fits, next(iter(choices)))
     return found, choices[found]
 
 
-class _Ways:
+class _OperationSearch:
     """Finds the versions that have an operation. Each version is searched only once.
 
     Conversions of the query are not considered here. They are applied when the request is planned.

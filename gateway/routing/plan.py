@@ -37,7 +37,7 @@ from gateway.lifecycle.lifecycle import EndpointLifecycle, Successor
 from gateway.rollout.cutover import CutoverRoute
 from gateway.rollout.shadow import DRY_RUN, VALIDATE
 from gateway.routing.cors import PREFLIGHT, is_preflight
-from gateway.routing.options import answering
+from gateway.routing.options import version_for_options
 from gateway.routing.snapshot import (
     CutoverAlternative,
     Endpoint,
@@ -169,7 +169,7 @@ def plan(
         return _unselected(endpoint, head.method, chosen, allowed=allowed)
     version, chosen_by, literal = chosen
     route = endpoint.routes.get(version)
-    fields = () if route is None else route.steady_fields
+    fields = () if route is None else route.constant_fields
     lifecycle = endpoint.retired[version] if route is None else route.lifecycle
     if lifecycle is not None and (route is None or not lifecycle.is_constant):
         captures = successor_paths(snapshot.links, endpoint, lifecycle, head, captures)
@@ -427,7 +427,7 @@ def _media_type(
     # With a single media type and no aliases, the request has named the version itself.
     if only is not None and only.has_one_type and not aliases:
         return route.content_type
-    found = (reader.answers_with(head, version, aliases) for reader in selector.readers)
+    found = (reader.response_media_type(head, version, aliases) for reader in selector.readers)
     return next(filter(None, found), None)
 
 
@@ -484,8 +484,8 @@ def _by_operation(
     unloaded = _unloaded((route.documents or {}).values())
     if unloaded is not None:
         return route, unloaded, None
-    if route.by_media is not None:
-        route = route.by_media(head.fields)
+    if route.for_media_types is not None:
+        route = route.for_media_types(head.fields)
     request, response = route.request, route.response
     if request is None or response is None or not request.has_operations:
         rewrite = _rewrite(route, chosen_by)
@@ -669,7 +669,7 @@ def _choose(
         return selected
     path = partial(_path, head=head, captures=captures)
     asked = partial(_by_operation, endpoint, captures=captures, chosen_by=NEWEST)
-    found = answering(endpoint.routes, selector, chosen, head, context, path, asked)
+    found = version_for_options(endpoint.routes, selector, chosen, head, context, path, asked)
     return *found, False
 
 

@@ -81,17 +81,17 @@ class Route:
         error_type: The Content-Type of JSON errors of the service; None keeps the Content-Type of
             the service.
         tag_key: The key of entity tags; None if responses are not converted.
-        by_media: Returns the route for the header fields of a request, if conversions depend on the
-            media types that a request names; otherwise None.
-        overrules: The lower-case names of the service's header fields that the gateway replaces
-            with its own fields.
+        for_media_types: Returns the route for the header fields of a request, if conversions
+            depend on the media types that a request names; otherwise None.
+        overridden_fields: The lower-case names of the service's header fields that the gateway
+            replaces with its own fields.
         documents: The documents of the older versions between the client's and the service's
             version; None if no conversion has `additional`.
         documented: Whether `schema` names the OpenAPI document of the version.
         written: The document of the service's version, if writes are merged into its documents.
         by_operation: The same route with the filters of these documents, by the operation of a
             request in each document; filled on first use.
-        steady_fields: `fields`, and the fields of the lifecycle if they do not depend on the
+        constant_fields: `fields`, and the fields of the lifecycle if they do not depend on the
             request.
         refuses_from: The time before which neither the sunset nor a brownout refuses requests, in
             seconds since 1970; infinity without a sunset or brownout.
@@ -116,18 +116,18 @@ class Route:
     link_form: LinkForm | None = None
     tag_key: bytes | None = None
     fields: FieldLines = ()
-    overrules: frozenset[bytes] = frozenset()
+    overridden_fields: frozenset[bytes] = frozenset()
     lifecycle: EndpointLifecycle | None = None
     brownout: VersionBrownout | None = None
     shadow: "ShadowAlternative | None" = None
     cutover: "CutoverAlternative | None" = None
     check: SchemaCheck | None = None
     access: AccessRule | None = None
-    by_media: "Callable[[HeaderLookup], Route] | None" = field(default=None, compare=False)
+    for_media_types: "Callable[[HeaderLookup], Route] | None" = field(default=None, compare=False)
     documents: "Mapping[Version, DocumentedVersion] | None" = None
     documented: bool = False
     written: "DocumentedVersion | None" = None
-    steady_fields: FieldLines = field(init=False, repr=False, compare=False)
+    constant_fields: FieldLines = field(init=False, repr=False, compare=False)
     refuses_from: float = field(init=False, repr=False, compare=False)
     by_operation: "dict[tuple[OperationShapes, ...], Route]" = field(
         init=False, repr=False, compare=False
@@ -148,9 +148,11 @@ class Route:
                 fields += self.lifecycle.fields
         if self.brownout is not None:
             begins = min([begins, *(window.begins for window in self.brownout.windows)])
-        object.__setattr__(self, "steady_fields", fields)
+        object.__setattr__(self, "constant_fields", fields)
         object.__setattr__(self, "refuses_from", begins)
-        object.__setattr__(self, "passed", headers.header_filter(self.overrules | headers.REPLACED))
+        object.__setattr__(
+            self, "passed", headers.header_filter(self.overridden_fields | headers.REPLACED)
+        )
 
 
 @dataclass(frozen=True, slots=True)

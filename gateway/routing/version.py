@@ -242,15 +242,15 @@ class ApiVersions(NamedTuple):
         version, service_version = self.versions[label], self.versions[served]
         if version == service_version:
             return Route(version, version, service)
-        ladder = tuple(self.versions.values())
+        ascending = tuple(self.versions.values())
         form = self.models[label].links
         try:
             return Route(
                 version,
                 service_version,
                 service,
-                request=compose(ladder, self.links, version, service_version),
-                response=compose(ladder, self.links, service_version, version),
+                request=compose(ascending, self.links, version, service_version),
+                response=compose(ascending, self.links, service_version, version),
                 link_form=None if form is None else LinkForm(form),
             )
         except LookupError as error:

@@ -132,9 +132,9 @@ def claims(api: Api, client: DocumentedVersion, service: DocumentedVersion) -> I
     Each operation of both documents has an outcome: a claim about it and its counterpart in the
     other document, or the reason why there is no claim.
     """
-    ladder = tuple(api.versions.values())
-    up = compose(ladder, api.links, client[0], service[0]).of_request(JSON_MEDIA)
-    down = compose(ladder, api.links, service[0], client[0]).of_request(JSON_MEDIA)
+    ascending = tuple(api.versions.values())
+    up = compose(ascending, api.links, client[0], service[0]).of_request(JSON_MEDIA)
+    down = compose(ascending, api.links, service[0], client[0]).of_request(JSON_MEDIA)
     ways = up, down.of_response([(b"Content-Type", b"application/json")])
     theirs = locate(api.endpoints, service[0], service[1])
     own_operations = locate(api.endpoints, client[0], client[1])

@@ -250,8 +250,8 @@ def _ends(api: Api) -> Iterator[tuple[Version, Version]]:
 
 
 def _far(api: Api, version: Version, served: Version) -> bool:
-    ladder = list(api.versions.values())
-    return ladder.index(served) - ladder.index(version) > 1
+    ascending = list(api.versions.values())
+    return ascending.index(served) - ascending.index(version) > 1
 
 
 def _between(api: Api, labels: tuple[str, str]) -> Iterator[VersionPair]:

@@ -29,7 +29,7 @@ class Matching:
     pre-release matches only by its label or an alias.
 
     Attributes:
-        ladder: all versions of the API, the oldest first.
+        ascending: all versions of the API, the oldest first.
         formats: the formats of their labels; empty if labels are free.
         nearest_lower: whether an unknown version names the newest version below it.
         ranges: whether ranges are valid: `1.2+` names the newest version from 1.2 on, `1.x` the
@@ -37,7 +37,7 @@ class Matching:
         own: the versions from which ranges select; None for all versions.
     """
 
-    ladder: tuple[Version, ...] = ()
+    ascending: tuple[Version, ...] = ()
     formats: tuple[Format, ...] = (Format.INTEGER,)
     nearest_lower: bool = False
     ranges: bool = False
@@ -46,7 +46,7 @@ class Matching:
     parsed: Mapping[Version, Parsed] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        found = {one: parse(one.label, *self.formats) for one in self.ladder}
+        found = {one: parse(one.label, *self.formats) for one in self.ascending}
         parsed = {one: label for one, label in found.items() if label is not None}
         object.__setattr__(self, "parsed", parsed)
 
@@ -61,7 +61,7 @@ class Matching:
         version at every endpoint: a client that requests version 4 does not get version 2 just
         because the endpoint lacks version 3.
         """
-        return replace(self, own=tuple(each for each in self.ladder if each in versions))
+        return replace(self, own=tuple(each for each in self.ascending if each in versions))
 
     def find(self, raw: str) -> Version | None:
         if raw in self.aliases:
@@ -71,7 +71,7 @@ class Matching:
             low, end = asked
             fits = [
                 each
-                for each in (self.ladder if self.own is None else self.own)
+                for each in (self.ascending if self.own is None else self.own)
                 if each in number
                 and _is_upto(low, number[each])
                 and (end is None or not _is_upto(end, number[each]))
@@ -79,7 +79,7 @@ class Matching:
         elif self.nearest_lower and (unknown := parse(raw, *self.formats)) is not None:
             fits = [
                 each
-                for each in self.ladder
+                for each in self.ascending
                 if each in number
                 and _is_upto(number[each], unknown.number)
                 and _major(number[each]) == _major(unknown.number)
@@ -98,9 +98,9 @@ class Matching:
     def forms(self, versions: Collection[Version]) -> str:
         """Return the valid forms besides labels, for messages; empty if only labels are valid."""
         text = ""
-        if self.nearest_lower and self._newest(self.ladder) in versions:
+        if self.nearest_lower and self._newest(self.ascending) in versions:
             text += ", or a later one, which selects the newest before it"
-        offered = [each for each in self.ladder if each in versions] if self.ranges else []
+        offered = [each for each in self.ascending if each in versions] if self.ranges else []
         newest = self._newest(offered)
         if newest is not None and self.find(f"{newest}+") == newest:  # must not select an ended one
             such = f"{newest}+"
@@ -130,8 +130,8 @@ class Matching:
             return Semantic(major, minor, 0), Semantic(major, minor + 1, 0)
         return None
 
-    def _newest(self, ladder: Sequence[Version]) -> Version | None:
-        for version in reversed(ladder):
+    def _newest(self, ascending: Sequence[Version]) -> Version | None:
+        for version in reversed(ascending):
             if version not in self.parsed or self.parsed[version].is_release:
                 return version
         return None

@@ -104,7 +104,7 @@ class Reader(ABC):
         """Return the media type of JSON responses in a version; None keeps that of the service."""
         return None
 
-    def answers_with(
+    def response_media_type(
         self, head: RequestHead, version: Version, aliases: Mapping[str, Version]
     ) -> str | None:
         return self.content_type(version)

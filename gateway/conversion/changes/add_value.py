@@ -263,8 +263,8 @@ def _directed(
         if in_patch:
             return image.value(flat, field, changed)
         if keep:
-            image.looks(field)
-        image.makes(field, True if keep else {"type": "array"})
+            image.record_reads(field)
+        image.record_write(field, True if keep else {"type": "array"})
         fresh = an_array(listed([spelled.value]))
         return filled(flat, field, fresh, image, lambda before: image.each(before, changed))
 

@@ -229,7 +229,7 @@ def _rewriting(
 
 def _effect(field: Keys | None, write: Write, but: frozenset[str]) -> SchemaEffect:
     def effect(flat: Flat, image: SchemaImage) -> object:
-        image.seeks_anywhere(*sorted(but))
+        image.record_reads_anywhere(*sorted(but))
 
         def rewritten(schema: object) -> object:
             return image.each(schema, of, key=effect)

@@ -80,7 +80,7 @@ def copy(scopes: tuple[Scope, ...], field: Keys, to: Keys, unequal: Winner = "re
 
 
 def _joined(field: Keys, to: Keys, flat: Flat, image: SchemaImage) -> object:
-    image.looks(field)
+    image.record_reads(field)
     rest, repeated, required = image.take(flat, to)
     if repeated is False:
         return flat
@@ -91,7 +91,7 @@ def _joined(field: Keys, to: Keys, flat: Flat, image: SchemaImage) -> object:
 
 
 def _repeated(field: Keys, to: Keys, flat: Flat, image: SchemaImage) -> object:
-    image.looks(field)
+    image.record_reads(field)
     rest, value, required = image.take(flat, field, keep=True)
     if image.may_have(rest, to):
         image.refusals.append(f"'{to[-1]}' may already exist")

@@ -182,8 +182,8 @@ def _added_effect(field: Keys, value: Document, *, keep: bool) -> SchemaEffect:
         if value is MISSING:
             return flat
         if keep:
-            image.looks(field)
-        image.makes(field, True if keep else {"type": type_of(value)})
+            image.record_reads(field)
+        image.record_write(field, True if keep else {"type": type_of(value)})
         return filled(flat, field, listed([value]), image)
 
     return effect

@@ -63,7 +63,7 @@ class ValueKinds:
         return " or ".join(sorted(map(spelt, self.words) if self.words else self.types))
 
 
-class SoughtField(NamedTuple):
+class OptionalRead(NamedTuple):
     """A field, or all fields with a prefix, that a change reads if present.
 
     Attributes:
@@ -96,7 +96,7 @@ class FieldUse:
     reads: Mapping[str, ValueKinds] = field(default_factory=dict)
     leaves: Mapping[str, ValueKinds] = field(default_factory=dict)
     moves: Mapping[str, str] = field(default_factory=dict)
-    beside: Mapping[bool, tuple[SoughtField, ...]] = field(default_factory=dict)
+    beside: Mapping[bool, tuple[OptionalRead, ...]] = field(default_factory=dict)
 
     def at(self, place: str) -> "FieldUse":
         if not place:
@@ -173,7 +173,7 @@ def _traced(change: Change, *, upwards: bool) -> "_Trace":
     given: Flat = {"type": "object", "additionalProperties": True, _NAME: WHOLE}
     made = trace.inside(given, change.scopes, effect)
     if made is not given and not trace.noted:
-        trace.looks(())
+        trace.record_reads(())
     return trace
 
 
@@ -191,7 +191,7 @@ class _Trace(SchemaImage):
         self.left: dict[str, object] = {}
         self.refused_types: dict[str, dict[str, bool]] = {}
         self.moves: dict[str, str] = {}
-        self.beside: list[SoughtField] = []
+        self.beside: list[OptionalRead] = []
         self._place = WHOLE
         self._running: list[object] = []
         self.noted = 0
@@ -204,7 +204,7 @@ class _Trace(SchemaImage):
 
         The body may be an array whose elements have fields with the same names.
         """
-        self.beside += (SoughtField(name) for name in self.looked if name != WHOLE)
+        self.beside += (OptionalRead(name) for name in self.looked if name != WHOLE)
         self.looked, self.left, self.refused_types = {WHOLE: None}, {}, {}
         ends = (one.removeprefix("[]") for pair in self.moves.items() for one in pair)
         self.moves = dict(zip(ends, ends, strict=True))
@@ -235,19 +235,19 @@ class _Trace(SchemaImage):
             return left
         return None if len(types) == _ALL else ValueKinds(types)
 
-    def looks(self, *fields: Keys) -> None:
+    def record_reads(self, *fields: Keys) -> None:
         for keys in fields:
             self._look(self._named(_spelt(keys)))
 
-    def seeks(
+    def record_optional_read(
         self, key: str, *, prefix: str | None = None, but: frozenset[str] = frozenset()
     ) -> None:
-        self.beside.append(SoughtField(self._named(key), prefix, but))
+        self.beside.append(OptionalRead(self._named(key), prefix, but))
 
-    def seeks_anywhere(self, *keys: str) -> None:
-        self.beside += (SoughtField(key, anywhere=True) for key in keys)
+    def record_reads_anywhere(self, *keys: str) -> None:
+        self.beside += (OptionalRead(key, anywhere=True) for key in keys)
 
-    def makes(self, keys: Keys, schema: object) -> None:
+    def record_write(self, keys: Keys, schema: object) -> None:
         self._leave(self._named(_spelt(keys)), schema)
 
     def field(self, flat: Flat, key: str) -> object:

@@ -147,20 +147,20 @@ class _Flatten:
             holder[name] = value
 
     def gathered(self, flat: Flat, image: SchemaImage) -> object:
-        image.looks(())
+        image.record_reads(())
         return image.reach(flat, self.field[:-1], partial(self._gathered, image))
 
     def scattered(self, flat: Flat, image: SchemaImage) -> object:
-        image.looks(())
+        image.record_reads(())
         return image.reach(flat, self.field[:-1], partial(self._scattered, image))
 
     def _gathered(self, image: SchemaImage, holder: Flat) -> object:
         length, members, made = len(self.prefix), dict[str, object](), holder
         required: list[str] = []
-        image.seeks(f"{self.prefix}*", prefix=self.prefix, but=self.but)
+        image.record_optional_read(f"{self.prefix}*", prefix=self.prefix, but=self.but)
         for name in sorted(self.but):
-            image.seeks(name)
-        image.makes(self.field[-1:], {"type": "object"})
+            image.record_optional_read(name)
+        image.record_write(self.field[-1:], {"type": "object"})
         for name, member in properties_of(holder).items():
             if self._is_flat(name):
                 members[name[length:]] = member

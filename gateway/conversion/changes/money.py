@@ -166,7 +166,7 @@ def money(
                 one(fields, form)
 
         def effect(flat: Flat, image: SchemaImage) -> object:
-            image.looks(currency)
+            image.record_reads(currency)
             change = partial(_amount_effect, source, made, image)
             with image.keeping(values=True) if keeps else nullcontext():
                 return image.inside(flat, inner, lambda one: image.value(one, field, change))

@@ -202,7 +202,7 @@ def from_path(scopes: tuple[Scope, ...], field: Keys, path: PathValue) -> Change
                 put(fields, field, value, form)
 
     def effect(flat: Flat, image: SchemaImage) -> object:
-        image.makes(field, True)
+        image.record_write(field, True)
         made = wide({"type": "string" if path.kind is TEXT else "number"})
         return image.put(flat, field, made, required=False)
 

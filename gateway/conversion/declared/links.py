@@ -386,7 +386,7 @@ class DeclaredLinks:
         ]
         compiled = compile_groups(groups, (*api, "groups"), mistakes)
         self._operations = DeclaredOperations(located, services, mistakes)
-        ladder = list(versions.values())
+        ascending = list(versions.values())
         for (conversion, at), applied in zip(located, self._operations.applied, strict=True):
             older, newer = (
                 mistakes.look_up(label, versions, "version", *at, "between", place)
@@ -394,7 +394,7 @@ class DeclaredLinks:
             )
             if older is None or newer is None:
                 continue
-            if older >= newer or ladder.index(newer) != ladder.index(older) + 1:
+            if older >= newer or ascending.index(newer) != ascending.index(older) + 1:
                 text = "name two neighbouring versions, the older one first; the versions are"
                 mistakes.add(f"{text} {', '.join(versions)}", *at, "between")
                 continue

@@ -227,7 +227,7 @@ def _json(
     fields: JsonObject, conversion: BodyConversion, begin: int, message: Message | None
 ) -> bytes:
     """Convert a form to JSON. Links before the index `begin` convert the form itself."""
-    before, behind = conversion.parted(begin)
+    before, behind = conversion.split_at(begin)
     document = before.convert(fields, replace(FORM, message=message))
     try:
         document = typed(document, behind.links, of_request=conversion.of_request)

@@ -416,7 +416,7 @@ class ClientExchange:
         self.bytes_sent += len(piece)
         self._write(b"%x\r\n%b\r\n" % (len(piece), piece) if self.chunked else piece)
 
-    async def taken(self) -> None:
+    async def wait_until_read(self) -> None:
         if self.connection.writing_paused:
             await self.connection.drain()
 

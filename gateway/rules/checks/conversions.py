@@ -151,11 +151,11 @@ def _applied(
     assert example.operation is not None
     method = example.operation.partition(" ")[0]
     status = example.status or (200 if method in _READING else None)
-    ladder = tuple(api.versions.values())
+    ascending = tuple(api.versions.values())
     text = endpoint.template.text
     media = _media(example)
-    up = compose(ladder, api.links, link.older, link.newer).at(text).of_request(media)
-    down = compose(ladder, api.links, link.newer, link.older).at(text).of_request(media)
+    up = compose(ascending, api.links, link.older, link.newer).at(text).of_request(media)
+    down = compose(ascending, api.links, link.newer, link.older).at(text).of_request(media)
     if up.has_operations:
         captures = {name: f"{{{name}}}" for name in endpoint.template.captures}
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from gateway.base.files import read_regular
 from gateway.base.mistakes import Location, Mistakes, suggest
 from gateway.conversion.chain import compose
-from gateway.conversion.changes.field_use import WHOLE, FieldUse, SoughtField
+from gateway.conversion.changes.field_use import WHOLE, FieldUse, OptionalRead
 from gateway.conversion.declared.conversion import Part
 from gateway.conversion.declared.groups import DeclaredChange
 from gateway.conversion.field_path import FieldPath, parse_path, spell
@@ -74,11 +74,14 @@ def asked_operations(
     Args:
         others: the other versions; the default is the neighbouring versions.
     """
-    ladder = list(api.versions.values())
-    place = ladder.index(version)
-    beside = (*ladder[max(0, place - 1) : place], *ladder[place + 1 : place + 2])
+    ascending = list(api.versions.values())
+    place = ascending.index(version)
+    beside = (*ascending[max(0, place - 1) : place], *ascending[place + 1 : place + 2])
     ways = [
-        (compose(ladder, api.links, version, other), compose(ladder, api.links, other, version))
+        (
+            compose(ascending, api.links, version, other),
+            compose(ascending, api.links, other, version),
+        )
         for other in (beside if others is None else others)
         if min(version, other) in api.links
     ]
@@ -124,7 +127,7 @@ _OBJECTS = re.compile(r"(?:\[\]|(?<!\\)\.\*)+\Z")
 _LAST = re.compile(r"(?:\\.|[^.\\])+\Z", re.DOTALL)
 
 
-def presence_of(one: SoughtField, fields: BodyFields) -> Presence | None:
+def presence_of(one: OptionalRead, fields: BodyFields) -> Presence | None:
     """Return whether bodies may have a field; None for the whole body, which always exists."""
     if one.anywhere:
         return Presence.DECLARED if fields.has_anywhere(one.name) else Presence.UNDECLARED
@@ -139,17 +142,17 @@ def presence_of(one: SoughtField, fields: BodyFields) -> Presence | None:
     return fields.look_up_prefixed(path, one.prefix, one.but)
 
 
-def assume(one: SoughtField, fields: BodyFields) -> None:
+def assume(one: OptionalRead, fields: BodyFields) -> None:
     path = path_of(one.name)
     if path is not None and one.prefix is None and not one.anywhere:
         fields.assume(path)
 
 
-def sought(use: FieldUse, *, upwards: bool) -> Iterator[SoughtField]:
+def sought(use: FieldUse, *, upwards: bool) -> Iterator[OptionalRead]:
     names = (*use.takes, *use.moves.values()) if upwards else (*use.makes, *use.moves)
     # A list or map is not looked up itself if its elements or members are looked up.
     holders = {name[:-2] for name in names if name.endswith(("[]", ".*"))}
-    found = (SoughtField(name) for name in names if name not in holders)
+    found = (OptionalRead(name) for name in names if name not in holders)
     yield from dict.fromkeys((*found, *use.beside.get(upwards, ())))
 
 
@@ -464,7 +467,7 @@ class _Walk:
         for part in parts:
             for change in self._changes(part):
                 use, own = change.field_use, change._replace(place="").field_use
-                missing: list[SoughtField] = []
+                missing: list[OptionalRead] = []
                 for one, inner in zip(self._sought(use), self._sought(own), strict=True):
                     if (found_as := presence_of(one, fields)) is None:
                         continue
@@ -489,7 +492,7 @@ class _Walk:
                     assume(one, fields)
                 fields.apply(*change.change(part.link), upwards=self.upwards)
 
-    def _sought(self, use: FieldUse) -> Iterator[SoughtField]:
+    def _sought(self, use: FieldUse) -> Iterator[OptionalRead]:
         return sought(use, upwards=self.upwards)
 
     def _changes(self, part: Part) -> Iterable[DeclaredChange]:
@@ -528,7 +531,7 @@ class _Walk:
 
 
 def _is_in(name: str, bodies: Iterable[BodyFields]) -> bool:
-    one = SoughtField(name)
+    one = OptionalRead(name)
     return any(presence_of(one, fields) is Presence.DECLARED for fields in bodies)
 
 

@@ -35,10 +35,10 @@ def _left_out(
     version: Version,
     other: Version,
 ) -> Iterator[tuple[Location, str]]:
-    ladder = tuple(api.versions.values())
+    ascending = tuple(api.versions.values())
     to_service, to_client = (
-        compose(ladder, api.links, version, other),
-        compose(ladder, api.links, other, version),
+        compose(ascending, api.links, version, other),
+        compose(ascending, api.links, other, version),
     )
     moved: dict[str, tuple[Location, OperationPattern, OperationPattern]] = {}
     alone: list[tuple[LocatedOperation, str]] = []

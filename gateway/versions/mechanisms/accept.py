@@ -76,7 +76,7 @@ class AcceptReader(MediaTypeReader):
         named = (one for one in (self, *self.others) if one.names_response)
         return next((one.media_type(version) for one in named), None)
 
-    def answers_with(
+    def response_media_type(
         self, head: RequestHead, version: Version, aliases: Mapping[str, Version]
     ) -> str | None:
         """Return the media type of the response; None keeps the media type of the service.
@@ -151,7 +151,7 @@ class AcceptParameterReader(ParameterReader):
     def content_type(self, version: Version) -> str | None:
         return self.media_type(version) if self.names_response else None
 
-    def answers_with(
+    def response_media_type(
         self, head: RequestHead, version: Version, aliases: Mapping[str, Version]
     ) -> str | None:
         """Return the media type by the rules of a version in the subtype."""

@@ -268,13 +268,13 @@ CHANGES: list[Change] = [
 
 @st.composite
 def worlds(draw: st.DrawFn) -> tuple[list[Version], dict[Version, list[VersionLink]]]:
-    ladder = [
+    ascending = [
         Version(each, str(each))
         for each in sorted(draw(st.sets(st.integers(0, 20), min_size=2, max_size=5)))
     ]
     changes = st.lists(st.sampled_from(CHANGES), max_size=4).map(tuple)
-    return ladder, {
-        older: [VersionLink(older, newer, draw(changes))] for older, newer in pairwise(ladder)
+    return ascending, {
+        older: [VersionLink(older, newer, draw(changes))] for older, newer in pairwise(ascending)
     }
 
 
@@ -310,18 +310,18 @@ def test_a_chain_gives_the_same_result_as_its_changes_applied_one_by_one(
     document: Json,
     data: st.DataObject,
 ) -> None:
-    ladder, links = world
-    source, target = data.draw(st.permutations(ladder))[:2]
+    ascending, links = world
+    source, target = data.draw(st.permutations(ascending))[:2]
     step = 1 if source < target else -1
-    stops = ladder[ladder.index(source) :: step]
+    stops = ascending[ascending.index(source) :: step]
     stops = stops[: stops.index(target) + 1]
     expected = document
     for here, there in pairwise(stops):
-        for link in compose(ladder, links, here, there).links:
+        for link in compose(ascending, links, here, there).links:
             for change in link.changes if step > 0 else reversed(link.changes):
                 if not isinstance(expected, tuple):
                     expected = outcome(_alone(change, step > 0), expected)
-    found = outcome(body(compose(ladder, links, source, target)), document)
+    found = outcome(body(compose(ascending, links, source, target)), document)
     if isinstance(expected, tuple):
         assert isinstance(found, tuple)  # with several errors, either may be reported
     else:
@@ -339,9 +339,9 @@ def _alone(change: Change, upwards: bool) -> BodyConversion:
 def test_a_conversion_gives_the_same_result_for_sealed_and_parsed_documents(
     world: tuple[list[Version], dict[Version, list[VersionLink]]], document: Json, upwards: bool
 ) -> None:
-    ladder, links = world
-    ends = (ladder[0], ladder[-1]) if upwards else (ladder[-1], ladder[0])
-    conversion = body(compose(ladder, links, *ends))
+    ascending, links = world
+    ends = (ascending[0], ascending[-1]) if upwards else (ascending[-1], ascending[0])
+    conversion = body(compose(ascending, links, *ends))
     try:
         found = unsealed(conversion.convert(seal(document), SEALED))
     except ConversionError as error:

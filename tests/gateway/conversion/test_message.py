@@ -272,11 +272,11 @@ def test_version_step_returns_the_query_step_between_two_versions() -> None:
 
 @LAW
 @given(st.lists(st.sampled_from(["a=1", "b=2", "x=3"]), unique=True, max_size=1))
-def test_onward_converts_a_query_of_any_version_to_the_version_of_the_service(
+def test_to_service_converts_a_query_of_any_version_to_the_version_of_the_service(
     pairs: list[str],
 ) -> None:
     walk = QueryWalk(parse_query("&".join(pairs)), QUERY_STEPS)
-    assert all(walk.onward(version, walk.at(version)) == walk.service for version in VERSIONS)
+    assert all(walk.to_service(version, walk.at(version)) == walk.service for version in VERSIONS)
 
 
 def test_a_query_step_maps_a_parameter_back_to_its_input() -> None:

@@ -59,9 +59,9 @@ def test_a_message_is_retried_at_growing_intervals_and_then_given_up() -> None:
     document.add([LOST], BOTH, 0.0)
     tried, now = [], 0.0
     while (found := document.items[0].deliveries["ops"]).state == "waiting":
-        ((identity, wait),) = document.waits("ops", now).items()
+        ((identity, wait),) = document.retry_delays("ops", now).items()
         now += wait
-        assert document.waits("ops", now) == {identity: 0}
+        assert document.retry_delays("ops", now) == {identity: 0}
         document.record({"ops": {identity: BUSY}}, now)
         tried.append(now)
     assert tried == [0, 5, 305, 2105, 9305, 27305, 63305, 99305]
@@ -77,9 +77,9 @@ def test_a_clock_that_is_set_back_does_not_delay_a_retry() -> None:
     document = NotifyDocument()
     one = LOST.id
     document.add([LOST], BOTH, 1e9)
-    assert document.waits("ops", 0.0) == {one: 0}
+    assert document.retry_delays("ops", 0.0) == {one: 0}
     document.record({"ops": {one: BUSY}}, 1e9)
-    assert document.waits("ops", 0.0) == {one: 5}
+    assert document.retry_delays("ops", 0.0) == {one: 5}
 
 
 def test_only_the_first_outcome_of_a_delivery_is_recorded() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.http.cookie import leaves, map_cookie, path_above
+from gateway.http.cookie import covers_only_services, map_cookie, path_above
 
 
 @pytest.mark.parametrize(
@@ -52,5 +52,5 @@ def test_path_above_returns_the_public_prefix(
         ("10.0.0.2", True),
     ],
 )
-def test_a_domain_that_covers_only_services_leaves(domain: str, gone: bool) -> None:
-    assert leaves(domain, "api.test", ["inside.test", "10.0.0.2"]) is gone
+def test_a_domain_that_covers_only_services_is_found(domain: str, gone: bool) -> None:
+    assert covers_only_services(domain, "api.test", ["inside.test", "10.0.0.2"]) is gone

@@ -197,7 +197,7 @@ def test_requests_in_progress_when_the_percentage_falls_are_not_counted() -> Non
         counts.begin(each)
     (delta,) = counts.take(104.5)
     assert (delta.requests, delta.overdue) == (1, 1)
-    counts.fall(("person", "1"), 105.0)
+    counts.percentage_fell(("person", "1"), 105.0)
     counts.begin(later)
     (delta,) = counts.take(108.0)  # the second request is overdue too
     assert (delta.route, delta.requests, delta.overdue) == ("old", 1, 1)

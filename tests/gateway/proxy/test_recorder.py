@@ -8,8 +8,8 @@ import pytest
 
 from gateway.base.errors import Blame, FaultCode
 from gateway.proxy.record import (
-    Alike,
     Exchange,
+    OutcomeCounts,
     Recorder,
     RequestEnding,
     ResponseCopy,
@@ -238,8 +238,8 @@ def test_the_outcome_of_a_request_determines_its_error_types(
 
 def test_an_outcome_without_a_target_has_no_counts_for_a_service() -> None:
     key = "person", "1", "/p"
-    assert Alike(key, GOOD).upstream is not None
-    assert Alike(key, GOOD._replace(target=None)).upstream is None
+    assert OutcomeCounts(key, GOOD).upstream is not None
+    assert OutcomeCounts(key, GOOD._replace(target=None)).upstream is None
 
 
 def recorder(observe: Callable[[Sequence[Exchange]], None]) -> Recorder:

@@ -27,7 +27,7 @@ from tests.gateway.world import LAW
 def test_method_and_draw_decide_whether_a_request_is_compared(
     method: str, percent: float, draw: float, expected: bool
 ) -> None:
-    assert VersionShadow(("person", "1"), percent).falls_on(method, "/p", draw) is expected
+    assert VersionShadow(("person", "1"), percent).selects(method, "/p", draw) is expected
 
 
 TRIED = DryRunMark("Prefer", "dry-run", methods=frozenset({"POST", "PUT"}), paths=frozenset({"/p"}))
@@ -58,7 +58,7 @@ def test_the_mode_of_a_shadow_depends_on_method_path_and_configuration(
 ) -> None:
     shadow = VersionShadow(("person", "1"), **more)
     assert shadow.mode(method, path) is expected
-    assert shadow.falls_on(method, path, 0.0) is (expected is not None)
+    assert shadow.selects(method, path, 0.0) is (expected is not None)
 
 
 KEY = ("person", "1")

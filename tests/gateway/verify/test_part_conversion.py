@@ -39,8 +39,8 @@ apis:
 
 def upgrade() -> Conversion:
     (api,) = load(RULES.encode(), "gateway.yaml", {}, Path()).apis
-    older, newer = ladder = tuple(api.versions.values())
-    return compose(ladder, api.links, older, newer)
+    older, newer = ascending = tuple(api.versions.values())
+    return compose(ascending, api.links, older, newer)
 
 
 def test_a_body_is_converted_like_live_bodies() -> None:

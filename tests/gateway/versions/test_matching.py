@@ -13,7 +13,7 @@ SEMANTIC = ("0.9.0", "1.2.0", "1.2.5", "1.10.0", "2.0.0-rc.1", "2.1.0", "3.0.0-b
 DATES = ("2024-01-01", "2024-06-15", "2025-01-01")
 
 
-def ladder(*labels: str) -> tuple[Version, ...]:
+def ascending(*labels: str) -> tuple[Version, ...]:
     return tuple(Version(rank, label) for rank, label in enumerate(labels, 1))
 
 
@@ -23,14 +23,14 @@ def found(matching: Matching, raw: str) -> str | None:
 
 
 NEAREST = {
-    Format.INTEGER: Matching(ladder(*INTEGERS), (Format.INTEGER,), nearest_lower=True),
-    Format.SEMANTIC: Matching(ladder(*SEMANTIC), (Format.SEMANTIC,), nearest_lower=True),
-    Format.DATE: Matching(ladder(*DATES), (Format.DATE,), nearest_lower=True),
+    Format.INTEGER: Matching(ascending(*INTEGERS), (Format.INTEGER,), nearest_lower=True),
+    Format.SEMANTIC: Matching(ascending(*SEMANTIC), (Format.SEMANTIC,), nearest_lower=True),
+    Format.DATE: Matching(ascending(*DATES), (Format.DATE,), nearest_lower=True),
 }
 RANGES = {
-    Format.INTEGER: Matching(ladder(*INTEGERS), (Format.INTEGER,), ranges=True),
-    Format.SEMANTIC: Matching(ladder(*SEMANTIC), (Format.SEMANTIC,), ranges=True),
-    Format.DATE: Matching(ladder(*DATES), (Format.DATE,), ranges=True),
+    Format.INTEGER: Matching(ascending(*INTEGERS), (Format.INTEGER,), ranges=True),
+    Format.SEMANTIC: Matching(ascending(*SEMANTIC), (Format.SEMANTIC,), ranges=True),
+    Format.DATE: Matching(ascending(*DATES), (Format.DATE,), ranges=True),
 }
 
 
@@ -109,7 +109,7 @@ def test_without_configuration_only_labels_match() -> None:
     assert EXACT.is_exact
     for matching in (*NEAREST.values(), *RANGES.values()):
         assert not matching.is_exact
-        exact = Matching(matching.ladder, matching.formats)
+        exact = Matching(matching.ascending, matching.formats)
         assert exact.is_exact
         assert [exact.find(raw) for raw in ("1", "9", "1.9.0", "1+", "1.x", "2024-07-01")] == (
             [None] * 6
@@ -121,9 +121,9 @@ def test_without_configuration_only_labels_match() -> None:
     [
         (EXACT, "7", True),
         (EXACT, "7+", False),
-        (Matching(ladder("v1"), ()), "v1beta1", True),
-        (Matching(ladder("v1"), ()), "a b", False),
-        (Matching(ladder("v1"), ()), "x" * 65, False),
+        (Matching(ascending("v1"), ()), "v1beta1", True),
+        (Matching(ascending("v1"), ()), "a b", False),
+        (Matching(ascending("v1"), ()), "x" * 65, False),
         (RANGES[Format.INTEGER], "7+", True),
         (RANGES[Format.INTEGER], "7.x", False),
         (RANGES[Format.SEMANTIC], "7.x", True),
@@ -142,20 +142,20 @@ def test_error_messages_list_the_valid_forms_besides_labels() -> None:
     assert EXACT.forms(()) == ""
     nearest = NEAREST[Format.DATE]
     later = ", or a later one, which selects the newest before it"
-    assert nearest.forms(nearest.ladder) == later
-    assert nearest.forms(nearest.ladder[:1]) == ""  # a later version would also be refused
+    assert nearest.forms(nearest.ascending) == later
+    assert nearest.forms(nearest.ascending[:1]) == ""  # a later version would also be refused
     such = ", or a range such as {}"
-    assert RANGES[Format.INTEGER].forms(RANGES[Format.INTEGER].ladder) == such.format("4+")
-    assert RANGES[Format.SEMANTIC].forms(RANGES[Format.SEMANTIC].ladder) == such.format(
+    assert RANGES[Format.INTEGER].forms(RANGES[Format.INTEGER].ascending) == such.format("4+")
+    assert RANGES[Format.SEMANTIC].forms(RANGES[Format.SEMANTIC].ascending) == such.format(
         "2.x or 2.1+"
     )
-    unreleased = Matching(ladder("1.0.0-rc.1"), (Format.SEMANTIC,), ranges=True)
-    assert unreleased.forms(unreleased.ladder) == ""
+    unreleased = Matching(ascending("1.0.0-rc.1"), (Format.SEMANTIC,), ranges=True)
+    assert unreleased.forms(unreleased.ascending) == ""
 
 
 def test_a_range_that_selects_an_ended_version_is_not_listed() -> None:
     matching = RANGES[Format.INTEGER]
-    assert matching.forms(matching.ladder[:2]) == ""  # 2+ selects version 4
+    assert matching.forms(matching.ascending[:2]) == ""  # 2+ selects version 4
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_a_range_that_selects_an_ended_version_is_not_listed() -> None:
 def test_ranges_select_only_from_the_versions_of_an_endpoint(
     raw: str, nearest: str | None, in_range: str | None
 ) -> None:
-    own = tuple(each for each in ladder(*SEMANTIC) if each.label in ("1.2.0", "3.0.0-beta"))
+    own = tuple(each for each in ascending(*SEMANTIC) if each.label in ("1.2.0", "3.0.0-beta"))
     assert found(NEAREST[Format.SEMANTIC].among(own), raw) == nearest
     ranges = RANGES[Format.SEMANTIC].among(own)
     assert found(ranges, raw) == in_range
@@ -184,7 +184,7 @@ def test_ranges_select_only_from_the_versions_of_an_endpoint(
 def test_the_nearest_lower_version_is_the_newest_one_up_to_the_requested_version(
     on_offer: set[int], asked: int
 ) -> None:
-    versions = ladder(*map(str, sorted(on_offer)))
+    versions = ascending(*map(str, sorted(on_offer)))
     matching = Matching(versions, (Format.INTEGER,), nearest_lower=True)
     lower = [number for number in on_offer if number <= asked]
     assert found(matching, str(asked)) == (str(max(lower)) if lower else None)
@@ -201,7 +201,7 @@ def test_a_range_never_leaves_its_major_version(
     def label(numbers: list[tuple[int, int, int]]) -> str | None:
         return ".".join(map(str, max(numbers))) if numbers else None
 
-    versions = ladder(*(".".join(map(str, each)) for each in sorted(on_offer)))
+    versions = ascending(*(".".join(map(str, each)) for each in sorted(on_offer)))
     matching = Matching(versions, (Format.SEMANTIC,), ranges=True)
     major, minor = asked
     within = [each for each in on_offer if each[0] == major]
@@ -212,7 +212,7 @@ def test_a_range_never_leaves_its_major_version(
     assert found(matching, f"{major}.{minor}.x") == label(narrow)
 
 
-MIXED = ladder("1", "2", "3.1.0", "2026-01-31", "2026-06-01-preview")
+MIXED = ascending("1", "2", "3.1.0", "2026-01-31", "2026-06-01-preview")
 
 
 @pytest.mark.parametrize(
@@ -247,8 +247,8 @@ def test_an_alias_selects_its_version() -> None:
         None,
     ]
     assert not matching.reads("v1")
-    assert matching.forms(matching.ladder) == ", or latest or v2"
-    assert matching.forms(matching.ladder[:2]) == ", or v2"
+    assert matching.forms(matching.ascending) == ", or latest or v2"
+    assert matching.forms(matching.ascending[:2]) == ", or v2"
 
 
 def test_an_alias_selects_its_version_even_if_an_endpoint_lacks_it() -> None:

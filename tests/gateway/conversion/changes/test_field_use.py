@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from gateway.conversion.changes.field_use import FieldUse, SoughtField
+from gateway.conversion.changes.field_use import FieldUse, OptionalRead
 from gateway.conversion.changes.registry import ChangeConfig, ParameterConfig
 
 
@@ -108,17 +108,17 @@ def test_the_values_that_an_upgrade_reads_and_writes_are_derived_from_the_effect
 def test_flattened_members_are_recorded_by_their_prefix() -> None:
     use = use_of({"flatten": {"field": "x.attributes", "prefix": "at_", "but": ["at_all"]}})
     assert use.beside[True] == (
-        SoughtField("x.at_*", "at_", frozenset({"at_all"})),
-        SoughtField("x.at_all"),
+        OptionalRead("x.at_*", "at_", frozenset({"at_all"})),
+        OptionalRead("x.at_all"),
     )
-    assert use.at("i[]").beside[True][1] == SoughtField("i[].x.at_all")
+    assert use.at("i[]").beside[True][1] == OptionalRead("i[].x.at_all")
 
 
 def test_excluded_keys_are_recorded_at_any_depth_in_the_spelling_of_each_version() -> None:
     use = use_of({"key_case": {"newer": "camel", "older": "snake", "but": ["metaData"]}})
     assert use.beside == {
-        True: (SoughtField("meta_data", anywhere=True),),
-        False: (SoughtField("metaData", anywhere=True),),
+        True: (OptionalRead("meta_data", anywhere=True),),
+        False: (OptionalRead("metaData", anywhere=True),),
     }
 
 

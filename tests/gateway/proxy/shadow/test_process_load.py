@@ -57,9 +57,9 @@ def test_the_share_of_background_work_shrinks_fast_and_grows_slowly(
     def after(passed: float, used: float) -> float:
         clock.now += passed
         clock.used += used
-        thinned = [load.thin(draw) for draw in draws]
-        assert all(draw <= thin <= 1 for draw, thin in zip(draws, thinned, strict=True))
-        return sum(thin < 1 for thin in thinned) / len(draws)
+        scaled = [load.scaled_draw(draw) for draw in draws]
+        assert all(draw <= thin <= 1 for draw, thin in zip(draws, scaled, strict=True))
+        return sum(thin < 1 for thin in scaled) / len(draws)
 
     assert after(0.0, 0.0) == 1
     assert after(0.1, 0.1) == 0
@@ -85,8 +85,8 @@ def test_no_more_comparisons_are_planned_while_many_are_waiting(
         (limited, 0, 0.5),
         (free, 128, 0.5),
     ]:
-        load.waits(waiting)
-        assert load.thin(0.5) == expected
+        load.set_waiting(waiting)
+        assert load.scaled_draw(0.5) == expected
         assert not load.high  # comparisons that are already waiting are not skipped
 
 

@@ -73,13 +73,13 @@ async def test_waiting_comparisons_are_skipped_under_load_or_after_too_long() ->
 async def test_no_more_requests_are_captured_while_many_comparisons_are_waiting() -> None:
     tested, given = shadows(), Comparisons()
     tested.load = Load(lambda: 0.0, 0.8)
-    thinned = []
+    scaled = []
     for _ in range(20):
-        thinned.append(tested.load.thin(0.5))
+        scaled.append(tested.load.scaled_draw(0.5))
         tested.submit(cast(Any, given))
-    assert thinned == [0.5] * 16 + [1.0] * 4
+    assert scaled == [0.5] * 16 + [1.0] * 4
     await given.turns(10)  # one comparison began in each iteration
-    assert tested.load.thin(0.5) == 0.5
+    assert tested.load.scaled_draw(0.5) == 0.5
     assert given.reasons == []
     tested.close()
     await given.turns(4)

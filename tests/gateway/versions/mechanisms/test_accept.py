@@ -325,7 +325,9 @@ def test_a_client_that_requests_only_other_types_does_not_get_the_type_of_the_ve
     lines: list[str], *, named: bool
 ) -> None:
     fields = [("Accept", line) for line in lines]
-    assert ACCEPT.answers_with(head("/", *fields), V1, {}) == (VENDOR.format(1) if named else None)
+    assert ACCEPT.response_media_type(head("/", *fields), V1, {}) == (
+        VENDOR.format(1) if named else None
+    )
 
 
 def test_an_accept_mechanism_compiles_to_its_reader() -> None:

@@ -89,7 +89,9 @@ def test_a_response_has_the_media_type_of_the_pattern_that_the_request_matched()
     assert both.content_type(Version(1, "1")) == "a/xml.v1"
     table = {"a/x.v1+json": None, "a/xml.v1": "a/xml.v1", "a/xml.v0": "a/xml.v1", "*/*": "a/xml.v1"}
     for accept, called in table.items():
-        assert both.answers_with(head("/", ("Accept", accept)), Version(1, "1"), {}) == called
+        assert (
+            both.response_media_type(head("/", ("Accept", accept)), Version(1, "1"), {}) == called
+        )
 
 
 def every(_: str) -> bool:

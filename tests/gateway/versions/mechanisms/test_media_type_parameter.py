@@ -97,8 +97,8 @@ def test_a_response_names_the_version_if_the_request_accepts_it(
     accept: str, content_type: str | None
 ) -> None:
     asked = head("/", ("Accept", accept))
-    assert VENDOR.answers_with(asked, V2, {"latest": V2}) == content_type
-    assert JSON.answers_with(asked, V2, {"latest": V2}) is None
+    assert VENDOR.response_media_type(asked, V2, {"latest": V2}) == content_type
+    assert JSON.response_media_type(asked, V2, {"latest": V2}) is None
 
 
 def test_a_parameter_of_many_members_is_replaced_in_linear_time() -> None:
