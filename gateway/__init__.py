@@ -5,7 +5,7 @@ packages:
 
 API         a family of resources with versions.
 Endpoint    a public path of an API, with the mechanisms that select the version there.
-Client      the caller of a request, identified by a name; the name does not authenticate it.
+Client      the caller of a request, identified by a name, which a credential may prove.
 Reader      reads the raw version values in one place of a request.
 Matching    determines the version that a value names: its own label, a range, or the nearest
             lower version.

@@ -84,7 +84,7 @@ CLIENTS: Mapping[str, Sequence[Bound]] = {
             "token buckets of rate limits",
             "fixed",
             "{count access.token_buckets:SLOTS}",
-            "a new one replaces the one that is full first",
+            "a new bucket replaces the bucket that is full first",
             "none: the replaced bucket is full, so no request is refused",
         ),
         Bound(

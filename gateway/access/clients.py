@@ -362,7 +362,7 @@ def _shown(name: str, key: bytes, claimed: bool = False) -> str:
 
     A name is hashed if it could break a log line or a table, if tables use it for other clients,
     or if it is too long, since truncation could merge two clients. The hash of a credential stays
-    as it is, and a claimed name that could be mistaken for one is hashed.
+    unchanged, and a claimed name that could be mistaken for one is hashed.
     """
     if claimed and _HASHED.match(name):
         name = digest(name)

@@ -58,7 +58,7 @@ ClientName = Annotated[str, Field(min_length=1, max_length=LONGEST + len(UNVERIF
 NonEmptyText = Annotated[str, Field(min_length=1)]
 Reason = Annotated[str, matching(r"\S", "not a reason; write one in words")]
 SECRET = Field(json_schema_extra={"writeOnly": True})
-"""Marks a secret; a configuration that contains a literal secret is not exported."""
+"""Marks a secret as write-only in the JSON Schema of the configuration."""
 Secret = Annotated[str, Field(min_length=1), SECRET]
 
 

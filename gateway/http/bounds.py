@@ -183,7 +183,7 @@ class FairQueue(Generic[_T]):
             place = places.popleft()
             self.size -= 1
             if places:
-                self._networks[network] = places  # behind all others
+                self._networks[network] = places  # at the end of the queue
             if not place.done():
                 return place
         return None

@@ -189,7 +189,7 @@ class CompiledWindow:
     seconds: _Range = (inf, inf)
     percent: _Range = (100, 100)
 
-    def closes(self, now: float) -> float | None:
+    def open_until(self, now: float) -> float | None:
         if not self.begins <= now < self.ends:
             return None
         if self.schedule is None:
@@ -197,8 +197,8 @@ class CompiledWindow:
         opened, _ = self.schedule(now)
         if now - opened >= self.seconds[1]:  # the fast path: no opening lasts longer
             return None
-        closes = self._closes(opened)
-        return closes if now < closes else None
+        end = self._end(opened)
+        return end if now < end else None
 
     def share(self, now: float) -> float:
         """Return the share of requests that the window refuses while it is open, from 0 to 1."""
@@ -213,15 +213,15 @@ class CompiledWindow:
             yield WindowOccurrence(self.begins, self.ends, self._value(self.percent, start))
             return
         opens, following = self.schedule(start)
-        if opens == -inf or self._closes(opens) <= start:
+        if opens == -inf or self._end(opens) <= start:
             opens = following
         while opens < self.ends:
             begins = max(opens, self.begins)
             percent = self._value(self.percent, max(begins, now))
-            yield WindowOccurrence(begins, self._closes(opens), percent)
+            yield WindowOccurrence(begins, self._end(opens), percent)
             _, opens = self.schedule(opens)
 
-    def _closes(self, opened: float) -> float:
+    def _end(self, opened: float) -> float:
         return min(opened + self._value(self.seconds, max(opened, self.begins)), self.ends)
 
     def _value(self, between: _Range, moment: float) -> float:
@@ -243,7 +243,7 @@ class VersionBrownout:
     status: int = 503
     exempt: Mapping[str, float] = field(default_factory=dict)
 
-    def closes(self, context: RequestContext) -> float | None:
+    def retry_at(self, context: RequestContext) -> float | None:
         """Return the time of the next attempt if the request is refused, else None.
 
         The time is in seconds since 1970; infinity if the refusal has no end.
@@ -251,28 +251,28 @@ class VersionBrownout:
         now = context.now
         latest = -inf
         for window in self.windows:
-            closes = window.closes(now)
-            if closes is None:
+            end = window.open_until(now)
+            if end is None:
                 continue
             share = window.share(now)
             if share >= 1:
-                latest = max(latest, self._last_close(closes))
+                latest = max(latest, self._last_end(end))
             elif context.brownout_draw < share:
                 # A retry gets a new random draw, so it may succeed before the window closes.
                 latest = max(latest, now + 1)
         return None if latest == -inf or self.exempts(context) else latest
 
-    def _last_close(self, closes: float) -> float:
+    def _last_end(self, end: float) -> float:
         for _ in range(_MAX_ADJACENT):
-            ends = [window.closes(closes) for window in self.windows if window.share(closes) >= 1]
-            later = max((end for end in ends if end is not None), default=closes)
-            if later == closes:
+            ends = [window.open_until(end) for window in self.windows if window.share(end) >= 1]
+            later = max((each for each in ends if each is not None), default=end)
+            if later == end:
                 break
-            closes = later
-        return closes
+            end = later
+        return end
 
     def share(self, now: float) -> float:
-        open_now = (window for window in self.windows if window.closes(now) is not None)
+        open_now = (window for window in self.windows if window.open_until(now) is not None)
         return max((window.share(now) for window in open_now), default=0.0)
 
     def exempts(self, context: RequestContext) -> bool:
@@ -286,7 +286,7 @@ class VersionBrownout:
 
     def refusal(
         self,
-        closes: float,
+        retry_at: float,
         now: float,
         offered: tuple[str, ...],
         successor: dict[str, object] | None,
@@ -294,7 +294,7 @@ class VersionBrownout:
         _, label = self.key
         instead = "a later version" if successor is None else f"version {successor['version']}"
         # Rounded up, so that a client that retries after this time is not refused again.
-        seconds = ceil(closes - now) if closes < inf else _RETRY_WITHOUT_END
+        seconds = ceil(retry_at - now) if retry_at < inf else _RETRY_WITHOUT_END
         return Fault(
             FaultCode.VERSION_BROWNOUT,
             f"Version {label} is being withdrawn and refused for a while; use {instead}.",

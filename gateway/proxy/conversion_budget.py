@@ -1,9 +1,9 @@
 """The memory budget of conversions.
 
 A converted body stays in memory until its receiver has read it, and all bodies share one budget of
-bytes. Networks of clients that hold fewer bytes have priority, so other clients wait only for the
-current bodies of one that sends as fast as it can. The parsed elements of a large body need many
-times its bytes, but only one heavy body is converted at a time (`conversion_threads`).
+bytes. Networks of clients that hold fewer bytes have priority. So if one network sends as fast as
+possible, other clients wait only for its current bodies. The parsed elements of a large body need
+many times its bytes, but only one heavy body is converted at a time (`conversion_threads`).
 """
 
 import asyncio

@@ -61,7 +61,7 @@ async def run(convert: Callable[[Step], _T], network: str = "", *, light: bool =
 
 def _paced(convert: Callable[[Step], _T], step: Step) -> _T:
     converted = convert(step)
-    step()  # some functions have no step of their own
+    step()  # some functions have no separate step
     return converted
 
 

@@ -265,7 +265,7 @@ class Shadows:
             elif self.load.high:
                 case.shed("load")
             else:
-                # In a context of its own: unfit values of a shadow are not those of a client.
+                # In a separate context: unfit values of a shadow are not those of a client.
                 compare = case.compare(time.monotonic())
                 task = asyncio.get_running_loop().create_task(compare, context=Context())
                 (self._validating if case.validates else self._running).add(task)

@@ -415,7 +415,7 @@ class Cutovers:
         settled = state is not None and _following(cutover, state) is None and age > cutover.every
         step: object = since, _period(cutover, age) if settled else 0
         if settled and known.is_suspected and key in self._begun:
-            step = self._begun[key][0]  # the evidence does not begin anew while it leaves a doubt
+            step = self._begun[key][0]  # evidence does not restart while a fault is suspected
         if key not in self._begun or self._begun[key][0] != step:
             self._begun[key] = step, now, counts.copied()
         _, began, before = self._begun[key]
@@ -470,7 +470,7 @@ class Cutovers:
 
 
 def _period(cutover: VersionCutover, age: float) -> int:
-    """Return the number of the period after the last step, each with evidence of its own."""
+    """Return the number of the current period after the last step; evidence restarts with each."""
     window = cutover.every if cutover.gates is None else max(cutover.gates.window, cutover.every)
     return 1 + int((age - cutover.every) / window)
 

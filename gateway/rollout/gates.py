@@ -172,7 +172,7 @@ class Gates(SectionModel):
     The default is 1%."""
     window: Duration = "5m"
     """The time for which evidence is collected after the last step, in seconds, minutes or hours:
-    30s, 5m, 1h. Then the evidence begins anew, since the usual behaviour may change. In each step,
+    30s, 5m, 1h. Then the evidence restarts, since the usual behaviour may change. In each step,
     all requests since its beginning count. The window is at least as long as `every`, and at most a
     day. The default is 5m."""
     minimum: PositiveInt = 100

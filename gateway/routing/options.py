@@ -52,7 +52,7 @@ def version_for_options(
         route = routes.get(version)
         if route is None or version not in offered:
             return False
-        return route.brownout is None or route.brownout.closes(context) is None
+        return route.brownout is None or route.brownout.retry_at(context) is None
 
     serving = [version for version in choices if serves(version)]
     meant = next(iter(head.fields.getall(PREFLIGHT, ())), None)

@@ -306,7 +306,7 @@ def _may_be_served(route: Route | None, head: RequestHead, context: RequestConte
     askers = (context._replace(client=client, brownout_draw=1.0) for client in clients)
     return any(
         (lifecycle is None or not lifecycle.ended(asker))
-        and (brownout is None or brownout.closes(asker) is None)
+        and (brownout is None or brownout.retry_at(asker) is None)
         for asker in askers
     )
 
@@ -324,11 +324,11 @@ def _withdrawn(
     if lifecycle is not None and (route is None or lifecycle.ended(context)):
         return lifecycle.refusal(context, captures, _offered(endpoint, context))
     brownout = None if route is None else route.brownout
-    closes = None if brownout is None else brownout.closes(context)
-    if brownout is None or closes is None:
+    retry_at = None if brownout is None else brownout.retry_at(context)
+    if brownout is None or retry_at is None:
         return None
     successor = None if lifecycle is None else lifecycle.available_successor(context, captures)
-    return brownout.refusal(closes, context.now, _offered(endpoint, context), successor)
+    return brownout.refusal(retry_at, context.now, _offered(endpoint, context), successor)
 
 
 def _beside(
@@ -539,7 +539,7 @@ def find_documented(
 
     Args:
         template: The path of requests to services.
-        path: The path of the request in that version, if its operation has a path of its own.
+        path: The path of the request in that version, if its operation has a separate path.
     """
     known = documents.get(version)
     document = None if known is None else known.loaded

@@ -132,7 +132,7 @@ class CutoverDelta(msgspec.Struct, array_like=True):
 
 
 class LatencyDelta(msgspec.Struct, array_like=True, frozen=True):
-    """Durations on one route of a shadow. `buckets` counts them by their `latency_bucket`."""
+    """Durations on one route of a shadow; `buckets` has the count of each `latency_bucket`."""
 
     api: str
     version: str

@@ -263,7 +263,7 @@ class Kubernetes(StandIn):
         made = {"kind": "HorizontalPodAutoscaler", **to_v2(new)}
         known = self.objects.get((namespace, name)) or _object(namespace, name, [])
         made["metadata"] = {**made["metadata"], "namespace": namespace}
-        made["status"] = known["status"]  # a status has a path of its own
+        made["status"] = known["status"]  # a status has a separate path
         if made["spec"]["maxReplicas"] < 1:
             return _status(422, "Invalid", "spec.maxReplicas: must be greater than 0", name)
         if dict(request.query).get("dryRun") == "All":

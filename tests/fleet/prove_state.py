@@ -683,7 +683,7 @@ async def test_the_error_for_missing_rights_names_the_grants(
             await FleetState.open(*membership(url, "a", tmp_path))
         async with opened(database, tmp_path, "b"):
             pass
-    # All rights except the one that is needed to record commands and rollbacks.
+    # All rights except the right to record commands and rollbacks.
     rights = "SELECT, INSERT, UPDATE, DELETE ON ALL TABLES"
     cluster.execute(f"GRANT USAGE ON SCHEMA gateway TO {user}", name)
     cluster.execute(f"GRANT {rights} IN SCHEMA gateway TO {user}", name)

@@ -1,4 +1,4 @@
-"""A service that returns what it receives, in a thread of its own."""
+"""A service that returns what it receives, in a separate thread."""
 
 import asyncio
 import threading

@@ -32,7 +32,7 @@ def pip(python: str, *words: str) -> None:
 
 
 def interpreter(version: str) -> str:
-    """Return the path of a Python of this version; a shim of pyenv may lead to none."""
+    """Return the path of a Python of this version; a shim of pyenv may not work."""
     known = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python"))
     for path in (shutil.which(f"python{version}"), *map(str, known)):
         command = [path or "false", "--version"]

@@ -18,7 +18,7 @@ async def test_the_gateway_withstands_a_short_siege(tmp_path: Path) -> None:
         processes = [house.supervisor, *house.workers]
         siege = Siege(house, Random(3), said.append)
         failures = await siege.run(12)
-    print(said)  # noqa: T201  # the figures, for whoever looks
+    print(said)  # noqa: T201  # shows the figures with -s
     assert not failures
     assert siege.done > 0
     assert len(siege.beside) > 50

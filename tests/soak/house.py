@@ -323,7 +323,7 @@ def open_house(folder: Path, **variables: str) -> Iterator[House]:
 
 
 def _house(stack: ExitStack, folder: Path, backends: dict[str, Program], **variables: str) -> House:
-    if not (folder / "tls").exists():  # a twin, whose folder is in that of the first gateway
+    if not (folder / "tls").exists():  # the folder of a twin is inside the first gateway's folder
         folder.mkdir(exist_ok=True)
         (folder / "tls").symlink_to(folder.parent / "tls")
     rules = Rules({name: program.port for name, program in backends.items()})

@@ -1,7 +1,7 @@
 """Live updates: an event stream (text/event-stream) that makes open pages reload.
 
 Events have only a name. A change of this gateway's state is sent at once. Counts, and the
-heartbeats of other replicas, cause no event of their own, so pages also reload on each `beat`. A
+heartbeats of other replicas, cause no event, so pages also reload on each `beat`. A
 page that receives no `beat` reports that the gateway does not respond.
 """
 
@@ -64,7 +64,7 @@ class LiveUpdates:
         `full` means that the stream was not admitted or was replaced. It is an event because a
         script cannot read the HTTP status of a stream.
         """
-        state, looks = self._state(), 0
+        state, checks = self._state(), 0
         if stream in self._addresses:
             yield "start"
         while stream in self._addresses and not self._closing.is_set():
@@ -72,13 +72,13 @@ class LiveUpdates:
                 async with asyncio.timeout(_INTERVAL):
                     await self._closing.wait()
             except TimeoutError:
-                looks += 1
+                checks += 1
             latest = self._state()
             if latest != state:
-                state, looks = latest, 0
+                state, checks = latest, 0
                 yield "changed"
-            elif looks >= _BEAT_EVERY:
-                looks = 0
+            elif checks >= _BEAT_EVERY:
+                checks = 0
                 yield "beat"
         if not self._closing.is_set():
             yield "full"

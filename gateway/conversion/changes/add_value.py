@@ -58,7 +58,7 @@ from gateway.conversion.schema import (
 _SUFFIX = re.compile(r"(?:\[([0-9]{0,6})\])?\Z")
 _RAW_INDEX = re.compile(r"(?<=\[)[0-9]+(?=\]\Z)|(?<=%5[Bb])[0-9]+(?=%5[Dd]\Z)")
 _FORM = Spelling("form field", key=str, name=str, read=str, write=str)
-# Separators that a query may contain as they are (RFC 3986, section 3.4).
+# Separators that a query may contain unencoded (RFC 3986, section 3.4).
 _SAFE = ",;:"
 
 

@@ -200,7 +200,7 @@ def filled(
 
     Args:
         fresh: The schema of the added value.
-        changed: Returns the new schema of a field that is there.
+        changed: Returns the new schema of a field that exists.
     """
     key, *inner = keys
     before, always = field_of(flat, key), requires(flat, key)

@@ -114,7 +114,7 @@ class Map(BodySection, ParameterSection):
                 yield Loss(True, f"{text}, so a filter by it does not find {' and '.join(others)}")
 
     def compile_body(self, context: BuildContext) -> Change | None:
-        older, newer = dict(self._pairs), self._way_back(context)
+        older, newer = dict(self._pairs), self._values_to_newer(context)
         others = [self._otherwise.get(key, Unknown(self.unknown)) for key in ("older", "newer")]
         return context.value_change(
             self.field, lambda scopes, keys: map_words(scopes, keys, older, newer, *others), "field"
@@ -122,7 +122,9 @@ class Map(BodySection, ParameterSection):
 
     def compile_parameter(self, context: BuildContext) -> ParameterChange:
         to_older = {spelt(word): spelt(known) for word, known in self._pairs}
-        to_newer = {spelt(word): spelt(known) for word, known in self._way_back(context).items()}
+        to_newer = {
+            spelt(word): spelt(known) for word, known in self._values_to_newer(context).items()
+        }
         for text in (*to_older.values(), *to_newer.values()):
             context.text(text, "values")
         keep = self.unknown == "keep"
@@ -153,7 +155,7 @@ class Map(BodySection, ParameterSection):
         named = () if self.default is None else sorted(self.default.model_fields_set)
         return {key: as_scalar(getattr(self.default, key)) for key in named}
 
-    def _way_back(self, context: BuildContext) -> dict[Scalar, Scalar]:
+    def _values_to_newer(self, context: BuildContext) -> dict[Scalar, Scalar]:
         """Return the newer version's word for each word of the older version; record mistakes."""
         back: dict[Scalar, list[Scalar]] = {}
         seen: set[Scalar] = set()

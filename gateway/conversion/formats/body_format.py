@@ -36,7 +36,7 @@ class BodyFormat(Enum):
     YAML = "YAML"
     TEXT = "text that may be JSON"
     UNTYPED = "body without a type that may be JSON"
-    PASSED = "passed as it is"
+    PASSED = "passed unchanged"
     OTHER = "other"
 
 

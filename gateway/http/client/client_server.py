@@ -120,7 +120,7 @@ class ClientServer(Server):
             await self._emptied.wait()
 
     async def cut(self, seconds: float) -> None:
-        """Reset all connections, so that no response looks complete; end the tasks in `seconds`."""
+        """Reset all connections, so that no response seems complete; end the tasks in `seconds`."""
         for connection in self._clients():
             connection.cut()
         await self.shutdown(seconds)

@@ -1,4 +1,4 @@
-"""The scheme and the authority that a client used, if a trusted proxy stands before the gateway."""
+"""The scheme and the authority that a client used, if a trusted proxy forwards its requests."""
 
 import re
 from collections.abc import Sequence

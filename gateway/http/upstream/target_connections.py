@@ -87,8 +87,8 @@ class TargetConnections:
         self.tls = service.tls if target.secure else None
         # Without the dot that ends an absolute name (RFC 6066, section 3).
         self.server_name = (service.server_name or target.host).removesuffix(".")
-        self._session: ssl.SSLSession | None = None  # the one that is resumed
-        self._session_source: TlsConnection | None = None  # where the next one is read
+        self._session: ssl.SSLSession | None = None  # resumed by new connections
+        self._session_source: TlsConnection | None = None  # provides the next session
         self._session_due = 0.0
         self._crowded = crowded
         self._exhausted = exhausted

@@ -201,7 +201,7 @@ class DocumentProcess(JobQueue):
         await asyncio.sleep(self._wait)
         self._began = time.monotonic()
         try:
-            # In a session of its own, so that Ctrl-C in a terminal signals only the gateway.
+            # In a separate session, so that Ctrl-C in a terminal signals only the gateway.
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 *("-c", _PROGRAM, json.dumps(sys.path), str(self._folder)),

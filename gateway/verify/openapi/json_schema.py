@@ -173,7 +173,7 @@ class SchemaBundler:
             parts = list(self._parts(member))
             named = {name for part in parts for key in _NAMING for name in part.get(key) or ()}
             if others & named and isinstance(members, list):
-                # The shared schema stays as it is for other objects.
+                # The shared schema stays unchanged for other objects.
                 own = next((part for part in parts if "$ref" not in part), member)
                 members[index] = _without(self._schema(own), others)
 

@@ -134,7 +134,7 @@ class ShapeCompiler(OpenApiDocument):
             names[name] = ANY if schema is None else self._number((schema,), False)
             style, explodes = one.get("style", "form"), one.get("explode", True)
             if schema is not None and style == "form" and explodes and names[name] >= 0:
-                # The fields of an object are parameters of their own (OpenAPI 3.1.0, section
+                # The fields of an object are separate parameters (OpenAPI 3.1.0, section
                 # 4.8.12.3).
                 fields = self._fields((schema,), False)
                 if fields.may_be[0]:

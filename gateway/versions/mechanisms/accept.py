@@ -175,8 +175,8 @@ class AcceptVersion(OptionalMechanism):
     """The media type with `{version}` in place of the version, also as the value of a parameter:
     `application/json; v={version}`."""
     response_type: Literal["service", "vendor"] = "service"
-    """The Content-Type of JSON responses: the one that the service sent (service), or the requested
-    media type (vendor)."""
+    """The Content-Type of JSON responses: that of the service's response (service), or the
+    requested media type (vendor)."""
 
     def compile(
         self, versions: Mapping[str, Version], mistakes: Mistakes

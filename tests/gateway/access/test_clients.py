@@ -64,7 +64,7 @@ def test_an_api_key_gives_the_name_of_its_owner_or_its_hash(key: str, name: str)
 
 
 class TestAddress:
-    """The address of the connection, or the one that trusted proxies forward."""
+    """The address of the connection, or the address that trusted proxies forward."""
 
     @pytest.mark.parametrize(
         ("peer", "name"),
@@ -124,7 +124,7 @@ class TestAddress:
             ("192.0.2.7, _x", "for=192.0.2.7, for=_x", "10.0.0.1"),
         ],
     )
-    def test_two_fields_count_as_far_as_they_agree(
+    def test_two_fields_count_up_to_the_first_difference(
         self, listed: str, forwarded: str, name: str
     ) -> None:
         fields = ("X-Forwarded-For", listed), ("Forwarded", forwarded)

@@ -117,13 +117,13 @@ def test_a_window_is_open_exactly_during_its_occurrences(
     now = data.draw(st.integers(0, 500))
     moment = data.draw(st.integers(now, now + 500))
     found = [each for each in window.occurrences(now) if each.begins <= moment < each.ends]
-    closes = window.closes(moment)
-    assert [each.ends for each in found] == ([] if closes is None else [closes])
+    end = window.open_until(moment)
+    assert [each.ends for each in found] == ([] if end is None else [end])
 
 
 class TestRetry:
     @pytest.mark.parametrize(
-        ("windows", "now", "draw", "closes"),
+        ("windows", "now", "draw", "retry_at"),
         [
             ((), 50, 0, None),
             ((Window(100, 200),), 50, 0, None),
@@ -147,10 +147,10 @@ class TestRetry:
         ],
     )
     def test_the_next_attempt_is_after_all_adjacent_windows(
-        self, windows: tuple[Window, ...], now: float, draw: float, closes: float | None
+        self, windows: tuple[Window, ...], now: float, draw: float, retry_at: float | None
     ) -> None:
         context = RequestContext("", now, brownout_draw=draw)
-        assert brownout(*windows).closes(context) == closes
+        assert brownout(*windows).retry_at(context) == retry_at
 
     @LAW
     @given(
@@ -160,8 +160,8 @@ class TestRetry:
         self, now: float, length: float, draw: float, percent: float
     ) -> None:
         window = Window(100, 9000, every(100), (length, length), (percent, percent))
-        closes = brownout(window).closes(RequestContext("", now, brownout_draw=draw))
-        assert closes is None or (closes > now and draw < percent / 100 and 100 <= now < 9000)
+        retry_at = brownout(window).retry_at(RequestContext("", now, brownout_draw=draw))
+        assert retry_at is None or (retry_at > now and draw < percent / 100 and 100 <= now < 9000)
 
 
 def test_the_largest_share_of_all_open_windows_applies() -> None:
@@ -176,7 +176,7 @@ def test_the_largest_share_of_all_open_windows_applies() -> None:
 def test_a_client_is_exempt_until_its_date(client: str, now: float, exempt: bool) -> None:
     found = brownout(ALWAYS, exempt={"acme": 100.0, "good": inf})
     assert found.exempts(RequestContext(client, now)) is exempt
-    assert (found.closes(RequestContext(client, now)) is None) is exempt
+    assert (found.retry_at(RequestContext(client, now)) is None) is exempt
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_a_client_is_exempt_until_its_date(client: str, now: float, exempt: bool
 )
 def test_a_paused_brownout_refuses_no_client(paused: set[tuple[str, str]], exempt: bool) -> None:
     context = RequestContext("", 50, Overrides(frozenset(paused)))
-    assert (brownout(ALWAYS).closes(context) is None) is exempt
+    assert (brownout(ALWAYS).retry_at(context) is None) is exempt
 
 
 class TestRefusal:

@@ -89,7 +89,7 @@ TOLD: dict[str, tuple[str, list[str], str, list[str]]] = {
         "/v1/x",
         [f"stripe-version: {NEW}"],
     ),
-    "named as it is served": (
+    "named in the served form": (
         "/v1/x",
         [f"STRIPE-version: {NEW}"],
         "/v1/x",

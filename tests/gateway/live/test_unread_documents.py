@@ -163,7 +163,7 @@ async def test_a_write_is_never_sent_if_its_document_cannot_be_read(
 async def test_a_write_is_merged_into_a_coded_document_or_converted_if_there_is_none(
     upstream: StartUpstream, reloaded: StartGateway
 ) -> None:
-    """These reads differ from those that prevent a write only in what is under test there."""
+    """The control for the tests in which a read prevents the write."""
     coded = response(200, gzip.compress(ORDER), CODED)
     merged = b'{"status":"paid","channel":"app"}'
     for read, tagged, sent in ((coded, True, merged), (response(404), False, UNMERGED)):

@@ -313,7 +313,7 @@ UP, DOWN = compose((V1, V2), MOVED, V1, V2), compose((V1, V2), MOVED, V2, V1)
         ("/pay", ["POST"]),
         ("/users/7", ["GET", "HEAD", "PUT"]),
         ("/items/7", []),  # an item may have undeclared reads
-        ("/a", []),  # an operation has stayed
+        ("/a", []),  # the version still offers an operation
         ("/fax", []),  # no method is offered
         ("/telex", ["GET", "HEAD"]),
         ("/other", []),

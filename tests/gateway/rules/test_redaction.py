@@ -45,7 +45,7 @@ CASES = {
         .replace("-----END KEY-----", "(hidden)"),
     ),
     "a public key": ("key: '-----BEGIN PUBLIC KEY-----'",) * 2,
-    "what is none": ("path: /v1/person # as it is", "path: /v1/person # as it is"),
+    "no secret": ("path: /v1/person # as it is", "path: /v1/person # as it is"),
     "the name of a change": ("key: { a: bcde }", "key: { a: bcde }"),
     "an alias of itself": ("keys: &a [abcd, *a]", "keys: &a [(hidden), *a]"),
     "keys that are lists": ("? [a, b]\n: c", "? [a, b]\n: c"),
@@ -55,7 +55,7 @@ CASES = {
         """token: "s3\\x63ret"\nsecret: 'it''s'\nkey: "two\n  lines" # yes""",
         """token: "(hidden)"\nsecret: '(hidden)'\nkey: "(hidden)\n" # yes""",
     ),
-    "a text that stands elsewhere too": ("token: abcd # abcd", "token: (hidden) # (hidden)"),
+    "a text that also occurs elsewhere": ("token: abcd # abcd", "token: (hidden) # (hidden)"),
     "an alias of a secret": ("a: &a abcd\ntoken: *a", "a: (hidden)\ntoken: *a"),
     "a folded block": ("token: >- # a\n  abcd\n\nb: c", "token: >- # a\n  (hidden)\n\nb: c"),
     "webhooks": (

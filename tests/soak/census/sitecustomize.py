@@ -1,6 +1,6 @@
 """Reports the numbers of tasks and memory blocks of a process. Python runs this at its start.
 
-So the gateway itself needs no interface for it. asyncio knows all tasks, also those that a reload
+So the gateway itself needs no interface for it. asyncio lists all tasks, also those that a reload
 hid from the garbage collector (gc.freeze). DNS lookups of the process use the name server at port
 SOAK_NAME_SERVER.
 """
