@@ -65,7 +65,7 @@ def parse_address(text: str) -> str:
 
 
 def example_request(rules: Snapshot) -> tuple[str, list[str]]:
-    """Return the request line and the fields of a served example, or an empty line."""
+    """Return the request line and header fields of a request that is served; empty without one."""
     return next(_examples(rules), ("", []))
 
 

@@ -172,7 +172,7 @@ def _retire_stored(arguments: Namespace, settings: Settings) -> Verdict:
     check_known(key, rules)
     view, overrides, _ = read_stored(arguments.state)
     job = operation_list(rules, key)
-    # Imported here, since no other kind of usage reads a document.
+    # Imported here, since no other option of `usage` needs an OpenAPI document.
     from gateway.verify.live.document_child import DocumentWork
 
     result = None if job is None else DocumentWork(settings.config.absolute().parent).result(job)

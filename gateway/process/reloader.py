@@ -103,7 +103,7 @@ class Reloader:
         self._included: dict[Path, Stamp] = {}
         self._seen = self._stamps()
         self._documents: Mapping[str, bytes] = {}
-        self._wrong: dict[str, str] = {}  # what is wrong with these documents
+        self._wrong: dict[str, str] = {}  # the mistakes in these documents
         self._filling = asyncio.Lock()
         self.content = b""
         self.former: bytes | None = None

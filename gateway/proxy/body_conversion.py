@@ -262,7 +262,7 @@ async def _converted_whole(
     """
     body_format, codings, encoding = kind
     if not body:
-        return _converted_nothing(response, conversion, message) or body
+        return _convert_empty(response, conversion, message) or body
     is_json = body_format is _JSON
     convert = json_body.convert if is_json else _converter(body_format, room)
     assert convert is not None  # bodies of other formats are not converted
@@ -375,7 +375,7 @@ async def _series(
     return _pieces(response, stream if more else None, conversion, room, converted)
 
 
-def _converted_nothing(
+def _convert_empty(
     response: UpstreamHead, conversion: BodyConversion, message: Message | None
 ) -> bytes:
     """Convert an empty body, which stays empty unless a change moves a value into it."""

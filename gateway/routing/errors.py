@@ -266,7 +266,7 @@ class Errors(SectionModel):
     application/json with a body, and otherwise application/problem+json."""
 
     def compile(self, mistakes: Mistakes, *, of_version: bool = True) -> ErrorTemplate:
-        """Return the template; that of a version has no errors that precede the version."""
+        """Return the template, for errors of a version or for all errors of an API."""
         known = _OWN if of_version else _ALL
         if not self.model_fields_set:
             mistakes.add("is empty; add body, such as { code: '{code}' }")

@@ -104,7 +104,7 @@ def translated(name: str, url: str, error: Exception) -> StateError:
             f"{name}: not a usable URL; write postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
         )
     if state.startswith(_PASSING) or not state:
-        return StateUnreachableError(f"{name}: the database does not serve now: {said}")
+        return StateUnreachableError(f"{name}: the database is not available now: {said}")
     return StateError(f"{name}: the state cannot be kept there: {said}")
 
 

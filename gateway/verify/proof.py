@@ -81,7 +81,7 @@ class ClaimProof:
 
 @dataclass(frozen=True, slots=True)
 class Unproven:
-    """A claim that could not be tested. It holds, since no mistake was found."""
+    """A claim that could not be tested. It counts as true, since no mistake was found."""
 
     claim: Claim
     reason: str

@@ -217,7 +217,7 @@ async def test_a_full_database_disk_loses_no_count(
     database: str, execute: Execute, tmp_path: Path
 ) -> None:
     async def refused(act: Callable[[], Awaitable[object]]) -> None:
-        with pytest.raises(StateUnreachableError, match="does not serve now: could not extend"):
+        with pytest.raises(StateUnreachableError, match="is not available now: could not extend"):
             await act()
 
     async with opened(database, tmp_path, "a", "b") as (one, other):

@@ -803,7 +803,7 @@ async def test_replicas_wait_for_a_read_only_database(
             cluster.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = {value}")
             await state._database.close()  # connections have the setting from their start
             if value == "on":
-                with pytest.raises(StateUnreachableError, match="does not serve now"):
+                with pytest.raises(StateUnreachableError, match="is not available now"):
                     await state._send_heartbeat()
                 with pytest.raises(StateUnreachableError):
                     await state.pause(KEY, ANN)
@@ -857,7 +857,9 @@ async def test_replicas_wait_for_a_server_that_does_not_match_the_url(
         async with opened(asked, tmp_path, "a") as (state,):
             assert is_stale(state) is stale
             if stale:
-                with pytest.raises(StateUnreachableError, match="does not serve now: None of the"):
+                with pytest.raises(
+                    StateUnreachableError, match="is not available now: None of the"
+                ):
                     await state._database.listen(lambda: None, lambda _: None)
 
 

@@ -164,7 +164,7 @@ def test_views_report_a_lost_database_and_recover(seat: Seats, fleet: Fleet, how
         expect(requests).to_have_text(total)
         for name in pages if how == "refused" else ():
             pictures(pages[name], f"{name}-stale")
-        # A page that is opened only now shows the same.
+        # A page that is opened after the change shows the same.
         fresh = seat("a", "/page/versions")
         expect(fresh.locator("tbody td[data-label=Requests]").first).to_have_text(total)
         act(fresh := seat("a", VERSION), "#cutover", "Set", "in vain", percent="40")

@@ -159,7 +159,7 @@ def test_a_taken_port_gives_one_line_and_an_exit_status(tmp_path: Path) -> None:
     assert said.count("\n") == 1
 
 
-def test_an_invalid_host_gives_one_line_and_an_exit_status(tmp_path: Path) -> None:
+def test_an_invalid_host_ends_the_start_with_one_line_and_a_status(tmp_path: Path) -> None:
     status, said = _run(tmp_path, USERS_HOST="a..b")
     assert status == 1
     assert said.startswith("users_service: cannot listen on a..b:0: ")

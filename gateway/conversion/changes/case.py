@@ -45,7 +45,7 @@ class _CasesSection(ChangeSection):
     def _kept(self, what: str, *, in_patch: bool) -> Iterable[Loss]:
         if self.unknown == "keep":
             for newer, case in ((False, self.older), (True, self.newer)):
-                text = f"{what} in {case} case already, and the way back changes it"
+                text = f"{what} in {case} case already, and the reverse direction changes it"
                 yield Loss(newer, text, in_patch)
 
     def _ways(self, context: BuildContext) -> tuple[Write, Write] | None:

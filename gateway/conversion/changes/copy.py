@@ -28,7 +28,9 @@ class Copy(BodySection):
     value of `field`, or the value of `to`. The default is refuse."""
 
     def own_losses(self) -> Iterator[Loss]:
-        lacking = f"where only '{self.field}' or '{self.to}' is sent, the way back has both"
+        lacking = (
+            f"where only '{self.field}' or '{self.to}' is sent, the reverse direction has both"
+        )
         yield Loss(True, lacking, overwrites=False)
         if self.unequal != "refuse":
             lost = self.to if self.unequal == "field" else self.field

@@ -133,7 +133,7 @@ class _Flatten:
         members = form.open(holder.pop(self.field[-1], {}))
         for name in holder:
             if self._is_flat(name):
-                reason = "would become a member of another field on the way back"
+                reason = "would become a member of another field in the reverse direction"
                 raise ConversionError(reason, (*self.field[:-1], name))
         if members is None and not self.in_patch:
             return
@@ -189,7 +189,7 @@ class _Flatten:
         rest, schema, _ = image.take(holder, (key,))
         free = rest_of(rest) is not False
         if free or any(map(self._is_flat, properties_of(rest))):
-            image.refusals.append("a field may become a member on the way back")
+            image.refusals.append("a field may become a member in the reverse direction")
         found: list[object] = [] if requires(holder, key) else [rest]
         for one in image.alternatives(schema):
             if one["type"] == "null" and not self.in_patch:

@@ -170,7 +170,7 @@ class Map(BodySection, ParameterSection):
             if word not in found:
                 same = f"{' and '.join(map(spelt, names))} become the same value"
                 back_key = f"back: {{ {spelt(word)}: {spelt(names[0])} }}"
-                remedy = f"choose the value for the way back: {back_key}"
+                remedy = f"choose the value for the reverse direction: {back_key}"
                 if word == _PLACEHOLDER:  # `init` writes it for words without a counterpart
                     remedy = f"write the older version's value of each in place of {_PLACEHOLDER}"
                 context.complain(f"{same}; {remedy}", "values")

@@ -36,7 +36,9 @@ class Round(BodySection, ParameterSection):
     def own_losses(self) -> Iterable[Loss]:
         places = "1 digit" if self.digits == 1 else f"{self.digits} digits"
         text = f"'{self.field}' is rounded to {places} after the decimal point"
-        return (Loss(False, f"{text}, and the way back cannot restore the other digits", True),)
+        return (
+            Loss(False, f"{text}, and the reverse direction cannot restore the other digits", True),
+        )
 
     def compile_body(self, context: BuildContext) -> Change | None:
         return context.value_change(

@@ -66,7 +66,7 @@ class _SpreadSection(BodySection):
 
     def own_losses(self) -> Iterator[Loss]:
         beside, inside = (self.into, self.field) if self.inverse else (self.field, self.into)
-        text = f"on the way back, every '{inside}' gets the value of '{beside}'"
+        text = f"in the reverse direction, every '{inside}' gets the value of '{beside}'"
         yield Loss(True, text, overwrites=False)
         if "default" in self.model_fields_set:
             yield Loss(

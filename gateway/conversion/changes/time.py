@@ -490,7 +490,7 @@ class Time(RewriteSection):
                 yield Loss(is_newer, f"'{self.field}' is cut to {_unit(target.precision)}", True)
             kept = target.names_zone and isinstance(self.zone, str)
             if source.names_zone and not kept and self.other_zones == "convert":
-                text = f"'{self.field}' loses its own offset; the way back writes"
+                text = f"'{self.field}' loses its own offset; the reverse direction writes"
                 yield Loss(is_newer, f"{text} {self._zone(newer=not is_newer)}", True)
             name = self.newer if is_newer else self.older
             in_place = _place(self._zone(newer=is_newer)) is not None

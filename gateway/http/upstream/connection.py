@@ -240,7 +240,7 @@ class StreamedResponse:
 
     @property
     def crowded(self) -> bool:
-        """Whether much was parsed since the last read: many pieces, or trailer fields."""
+        """Whether many pieces of the body, or its trailers, were parsed since the last read."""
         return len(self._pieces) > _CROWDED or bool(self.trailers)
 
     async def arrived(self) -> Self:

@@ -95,7 +95,7 @@ class SchemaBundler:
                 read[key] = self._keyword(key, value)
         if self._nullable and schema.get("x-nullable") is True:  # the keyword in Swagger 2.0
             read["nullable"] = True
-        self._of_its_use(schema, read)
+        self._remove_other_direction(schema, read)
         return self._of_3_0(read) if self._nullable else read
 
     def _within(self, resource: object, schema: object) -> Schema | bool:
@@ -157,7 +157,7 @@ class SchemaBundler:
         self._resources.append(resource)
         return len(self._resources) - 1
 
-    def _of_its_use(self, schema: Mapping[str, Any], read: Schema) -> None:
+    def _remove_other_direction(self, schema: Mapping[str, Any], read: Schema) -> None:
         """Remove the properties that never occur in messages of this direction.
 
         In an object composed by `allOf`, one member may declare a property as `readOnly`, and

@@ -103,7 +103,7 @@ AMBIGUOUS: dict[str, bytes] = {
 
 @pytest.mark.parametrize("target", ["/plain", "/v1/person"], ids=["streamed", "converted"])
 @pytest.mark.parametrize("data", AMBIGUOUS.values(), ids=AMBIGUOUS)
-def test_an_ambiguous_response_head_is_a_problem_detail(
+def test_an_ambiguous_response_head_causes_a_problem_detail(
     data: bytes, target: str, gateway: Program, tap: Tap
 ) -> None:
     tap.answer = data + FORGED

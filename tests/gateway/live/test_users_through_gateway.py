@@ -201,7 +201,7 @@ def test_a_body_that_will_be_refused_gets_no_100_continue(stack: Stack) -> None:
         "/users/%31",
     ],
 )
-def test_an_unknown_user_is_404(stack: Stack, path: str) -> None:
+def test_an_unknown_user_gets_404(stack: Stack, path: str) -> None:
     post(stack, BOB)
     got = get(stack.gateway, path)
     assert got.status == 404

@@ -71,11 +71,11 @@ def test_the_message_of_a_permanent_error_names_a_remedy(
     [
         (
             pooler("server login has been failing, cached error: down"),
-            "the database does not serve now: server login has been failing, cached error: down",
+            "the database is not available now: server login has been failing, cached error: down",
         ),
         (
             asyncpg.CannotConnectNowError("the database system is starting up"),
-            "the database does not serve now: the database system is starting up",
+            "the database is not available now: the database system is starting up",
         ),
         (
             ConnectionRefusedError(errno.ECONNREFUSED, "Connect call failed ('127.0.0.1', 1)"),

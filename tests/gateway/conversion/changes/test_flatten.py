@@ -79,7 +79,7 @@ def test_nested_fields_survive_a_round_trip(older: Json) -> None:
             False,
             {"attr_x": 1, "attributes": {}},
             "/attr_x",
-            "would become a member of another field on the way back",
+            "would become a member of another field in the reverse direction",
         ),
         (
             False,

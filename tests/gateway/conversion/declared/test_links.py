@@ -183,7 +183,7 @@ LOSSES = [
         [
             (
                 "lossy towards version 1: 'a' is rounded to 1 digit after the"
-                " decimal point, and the way back cannot restore the other digits"
+                " decimal point, and the reverse direction cannot restore the other digits"
             )
         ],
     ),
@@ -191,7 +191,10 @@ LOSSES = [
         "time: { field: a, newer: rfc3339, older: dd/MM/yyyy, zone: '+01:00' }",
         [
             "lossy towards version 1: 'a' is cut to days",
-            ("lossy towards version 1: 'a' loses its own offset; the way back writes +01:00"),
+            (
+                "lossy towards version 1: 'a' loses its own offset;"
+                " the reverse direction writes +01:00"
+            ),
         ],
     ),
     (
@@ -208,7 +211,7 @@ LOSSES = [
         [
             (
                 f"lossy towards version {version}: 'a' stays unchanged where it is in {case} case"
-                " already, and the way back changes it"
+                " already, and the reverse direction changes it"
             )
             for version, case in ((1, "snake"), (2, "camel"))
         ],

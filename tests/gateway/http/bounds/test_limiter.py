@@ -1,4 +1,4 @@
-"""The concurrency limiter: its limit, its fair queue, and cancelled waits that leak no place."""
+"""The concurrency limiter: its limit, its fair queue, and the release of places on cancellation."""
 
 import asyncio
 
