@@ -778,7 +778,7 @@ OTHERS: Mapping[str, Sequence[Bound]] = {
             "responses validated for the gates of a cutover",
             "fixed, for each process",
             "{count verify.live.sampling:_ANSWERS_A_SECOND} reads and as many writes a second, on "
-            "both routes together; {size verify.live.sampling:_BYTES_A_SECOND} a second of all",
+            "both routes together; {size verify.live.sampling:_BYTES_A_SECOND} a second in total",
             "not validated",
             "none: they are samples",
         ),

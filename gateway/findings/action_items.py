@@ -54,7 +54,7 @@ class Situation:
         changes: the audit log, latest entry last. It is needed only if an operator has set a
             cutover or paused brownouts.
         certificates: the expiry of each certificate in seconds since 1970, by its file.
-        documents: what is wrong with OpenAPI documents, by location.
+        documents: the mistakes in OpenAPI documents, by location.
     """
 
     now: float

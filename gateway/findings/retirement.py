@@ -365,7 +365,7 @@ def _uses(rules: Snapshot) -> _Uses:
 
 
 def used_services(rules: Snapshot) -> Mapping[str, Collection[VersionKey]]:
-    """Return which versions use each service, also for a cutover or a shadow."""
+    """Return the versions that use each service, also for a cutover or a shadow."""
     return _uses(rules).services
 
 

@@ -221,7 +221,7 @@ class ConversionShare(msgspec.Struct):
 
 
 class _Gathered:
-    """`before` is the number of bytes already reserved for other purposes."""
+    """The pieces of a body. `before` is the number of bytes already reserved for other purposes."""
 
     def __init__(self, before: int) -> None:
         self.bytes = BytesIO()  # does not copy its content when it grows

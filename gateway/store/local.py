@@ -311,4 +311,4 @@ class LocalState(State):
 
 
 def _hanging(name: str) -> str:
-    return f"{name}: the state cannot be written or read: the disk does not answer"
+    return f"{name}: the state cannot be written or read: the disk does not respond"

@@ -44,7 +44,7 @@ class CacheFile:
         """Call a function that writes; return False if it is slow or another write runs."""
         if self.busy:
             if time.monotonic() - self._began > _LONG:
-                self.report("the disk does not answer")
+                self.report("the disk does not respond")
             return False
         self._began = time.monotonic()
         writing = self._writing = asyncio.ensure_future(in_daemon_thread(call))

@@ -314,7 +314,7 @@ class _Trial:
             lost = {
                 name
                 for name in names
-                if _parent(name) in self.after and _inside_of_root(name) not in self.claim.named
+                if _parent(name) in self.after and _without_root_array(name) not in self.claim.named
             }
             return self._different(lost, "lost", "has no field for it")
         unknown = self.after - wanted.fields - failing
@@ -425,8 +425,8 @@ def _steps(error: ConversionError, part: MessagePart) -> tuple[str, ...]:
     return (_NAMED[place.what], *place.names[:1]) if place.what in _NAMED else ()
 
 
-def _inside_of_root(name: str) -> str:
-    """Return the pointer of a field without the elements of a root array, as changes write it."""
+def _without_root_array(name: str) -> str:
+    """Return the pointer of a field as changes write it, without the elements of a root array."""
     while name.startswith("/*"):
         name = name.removeprefix("/*")
     return name

@@ -89,7 +89,9 @@ def verify(
     prover = Prover(Examples(options.examples, options.seed, end), end)
     pairs = list(_pairs(snapshot, options))
     if not pairs and options.between is not None:
-        raise VerifyError(f"no API has versions {' and '.join(options.between)}; name two of one")
+        raise VerifyError(
+            f"no API has versions {' and '.join(options.between)}; name two of one API"
+        )
     if not pairs:
         raise VerifyError("no API here has conversions; there is nothing to verify")
     locations = _locations(pairs)

@@ -13,9 +13,9 @@ class AffixForm(SectionModel):
     """The form of the value in one version: a string with a prefix and a suffix, or a number."""
 
     prefix: str = ""
-    """The string before the value. The default is the empty text."""
+    """The string before the value. The default is an empty string."""
     suffix: str = ""
-    """The string after the value. The default is the empty text."""
+    """The string after the value. The default is an empty string."""
     type: Literal["text", "number"] = "text"
     """The type of the value. A number cannot have a prefix or suffix. The default is text."""
 

@@ -22,9 +22,9 @@ class KeyForm(SectionModel):
     """The form of the keys of a map in one version."""
 
     prefix: str = ""
-    """The string before each key. The default is the empty text."""
+    """The string before each key. The default is an empty string."""
     suffix: str = ""
-    """The string after each key. The default is the empty text."""
+    """The string after each key. The default is an empty string."""
 
 
 class RewriteKeys(BodySection):

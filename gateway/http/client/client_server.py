@@ -130,4 +130,4 @@ class ClientServer(Server):
 
 
 async def _unused(_: object) -> Any:
-    raise AssertionError("ClientConnection hands its requests on by itself")
+    raise AssertionError("ClientConnection itself passes on its requests")

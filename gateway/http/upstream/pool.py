@@ -197,7 +197,7 @@ class ServicePool:
             in_flight += address.in_flight
             weights += address.target.weight
             if address not in tried and address.available(now):
-                turn = max(address.turn, self.time)  # missed selections are not made up for
+                turn = max(address.turn, self.time)  # missed turns are not repeated later
                 if best is None or turn < earliest:
                     best, earliest = address, turn
         if best is not None:

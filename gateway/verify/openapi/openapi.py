@@ -177,7 +177,7 @@ class OpenApiDocument:
         self.data: dict[str, Any] = data
         version = str(data["openapi"])
         if not _VERSION.fullmatch(version):
-            raise self._bad(f"OpenAPI {version}; versions 3.0 and 3.1 are read")
+            raise self._bad(f"OpenAPI {version}; versions 3.0 and 3.1 are supported")
         self._of_3_0 = version.startswith("3.0")
 
     def _resolve(self, reference: str, schema: object = None) -> object:

@@ -277,7 +277,7 @@ def test_claims_about_a_version_without_a_document_are_unknown(
     [
         (["--api", "thing"], "no API is called 'thing'; did you mean 'things'?"),
         (["--between", "1", "3"], "things: no version is called '3'; known: 1, 2"),
-        (["--between", "8", "9"], "no API has versions 8 and 9; name two of one"),
+        (["--between", "8", "9"], "no API has versions 8 and 9; name two of one API"),
         (
             ["--between", "1", "1"],
             ("things: 1 and 1 are the same version; name two different versions"),

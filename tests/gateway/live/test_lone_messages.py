@@ -92,7 +92,7 @@ def compared(message: Message, query: str = "") -> Shown:
     return Shown(query, sorted(line for line in lines if line[0] in TOUCHED), message.body)
 
 
-def told(refusal: str) -> str:
+def without_cause(refusal: str) -> str:
     """Return a refusal without text in parentheses, such as the cause for the log."""
     return refusal.strip().partition(" (")[0].removesuffix(".")
 
@@ -203,7 +203,7 @@ class Commands:
         )
         if error.startswith("refused with "):
             status, code, detail = error.removeprefix("refused with ").split(" ", 2)
-            return Shown("", [], b"", told(f"{status} {code} {detail}"))
+            return Shown("", [], b"", without_cause(f"{status} {code} {detail}"))
         head, _, made = out.partition(b"\n\n") if not out.startswith(b"\n") else (b"", b"", out[1:])
         first, *fields = head.split(b"\n") if "--status" not in words else (b"", *head.split(b"\n"))
         lines = [
@@ -249,14 +249,16 @@ def test_convert_shows_a_request_as_the_service_gets_it(
         live = compared(last, last.line.split()[1].decode().partition("?")[2])
     else:
         problem = got.problem
-        live = Shown("", [], b"", told(f"{got.status} {problem['code']}: {problem['detail']}"))
+        live = Shown(
+            "", [], b"", without_cause(f"{got.status} {problem['code']}: {problem['detail']}")
+        )
     line, words = f"{method} {target}", options(fields)
     assert commands.convert(("1", "2"), line, body, *words) == live
     out, _ = commands.run(body, "explain", commands.file, line, *words, "--body", "-")
     kind, _, shown = out.decode().strip().rpartition("\n")[2].strip().partition(" ")
     shown = shown.strip()
     if live.refusal:
-        assert (kind, told(shown)) == ("answer", live.refusal)
+        assert (kind, without_cause(shown)) == ("answer", live.refusal)
     elif kind != "beside":
         assert kind == "becomes"
         known = live.body.decode("latin-1")
@@ -282,6 +284,8 @@ def test_convert_shows_a_response_as_the_client_gets_it(
     live = compared(got)
     if got.status == 502:
         problem = got.problem
-        live = Shown("", [], b"", told(f"{got.status} {problem['code']}: {problem['detail']}"))
+        live = Shown(
+            "", [], b"", without_cause(f"{got.status} {problem['code']}: {problem['detail']}")
+        )
     words = ("--status", str(status), *options(fields))
     assert commands.convert(("2", "1"), f"{method} {target}", body, *words) == live

@@ -34,7 +34,7 @@ def deaf(program: Program, request: bytes) -> socket.socket:
     return connection
 
 
-def taken(connection: socket.socket) -> int | None:
+def count_until_end(connection: socket.socket) -> int | None:
     """Return the number of bytes until the connection ends, or None after a reset."""
     size = 0
     with connection:
@@ -60,7 +60,7 @@ async def test_a_client_that_reads_nothing_is_cut(
     await soon(lambda: bound(program, "stall_seconds") == 4)
     for connection in connections:
         connection.settimeout(5)
-        assert taken(connection) is None
+        assert count_until_end(connection) is None
     assert (await get(program)).status == 200
 
 

@@ -347,19 +347,19 @@ async def test_a_hanging_disk_blocks_neither_rollbacks_nor_operators(
     state.totals.absorb(replace(DELTA, at=now))
     query = HistoryQuery(Resolution.DAY, span=86_400 * 2)
     async with asyncio.timeout(DEADLINE):
-        with pytest.raises(StateError, match="does not answer"):
+        with pytest.raises(StateError, match="does not respond"):
             await state.history(query)
         await state._write()
         assert events == ["state_unwritten"]
         assert state.stale_since is not None
         assert state.stale_reason == (
-            f"{path}: the state cannot be written or read: the disk does not answer"
+            f"{path}: the state cannot be written or read: the disk does not respond"
         )
         await state.change_document("cutovers", lambda _: [1])
         await state._write()
-        with pytest.raises(StateError, match="does not answer"):
+        with pytest.raises(StateError, match="does not respond"):
             await state.history(query)
-        with pytest.raises(StateError, match="does not answer"):
+        with pytest.raises(StateError, match="does not respond"):
             await state._write(Draft(state._documents, now))
     assert hang.begun <= 1
     assert all(each.daemon for each in set(threading.enumerate()) - threads)

@@ -152,7 +152,7 @@ async def test_a_hanging_disk_does_not_delay_heartbeats(
     async with asyncio.timeout(DEADLINE):
         await start.note(100.0, cut_off=False)
         await start.note(101.0, cut_off=True)
-        assert reasons == [f"{tmp_path / 'start'}: the disk does not answer"]
+        assert reasons == [f"{tmp_path / 'start'}: the disk does not respond"]
         start.close()
         answers.set()
         while b"true" not in (tmp_path / "start").read_bytes():
@@ -255,7 +255,7 @@ async def test_no_write_starts_while_another_hangs(answers: Event, reasons: list
     async with asyncio.timeout(DEADLINE):
         assert not await disk.write(write(1))
         assert not await disk.write(write(2))
-        assert reasons == ["file: the disk does not answer"]
+        assert reasons == ["file: the disk does not respond"]
         assert all(each.daemon for each in set(threading.enumerate()) - before)
         answers.set()
         await soon(lambda: not disk.busy)

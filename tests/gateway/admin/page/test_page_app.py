@@ -678,7 +678,7 @@ async def test_views_show_the_available_data_while_the_store_is_unreachable(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def away(self: LocalState) -> NoReturn:
-        raise StateUnreachableError("the database db does not answer")
+        raise StateUnreachableError("the database db does not respond")
 
     monkeypatch.setattr(LocalState, "audit", away)
     monkeypatch.setattr(LocalState, "fleet", away)
@@ -690,8 +690,8 @@ async def test_views_show_the_available_data_while_the_store_is_unreachable(
     text = await (await page.get("/")).text()
     assert "State is stale" in text
     text = await (await page.get("/page/audit")).text()
-    assert "The replicas cannot be read: the database db does not answer." in text
-    assert "The audit log cannot be read: the database db does not answer." in text
+    assert "The replicas cannot be read: the database db does not respond." in text
+    assert "The audit log cannot be read: the database db does not respond." in text
     assert "There are no changes yet." not in text
 
 

@@ -42,12 +42,12 @@ async def test_the_network_with_most_requests_is_displaced() -> None:
     named = Named("a1", "a2", "a3", "b1")
     assert named.line.displace("b", OSError())
     assert isinstance(named.places["a3"].exception(), OSError)
-    assert not named.line.displace("b", OSError())  # networks "a" and "b" would have equally many
+    assert not named.line.displace("b", OSError())  # "a" and "b" would have the same number
     assert named.rest() == ["a1", "b1", "a2"]
 
 
 @pytest.mark.parametrize("names", [(), ("a1",), ("b1", "b2")])
-async def test_no_request_is_displaced_for_a_network_with_equally_many(
+async def test_no_request_is_displaced_for_a_network_with_the_same_number(
     names: tuple[str, ...],
 ) -> None:
     named = Named(*names)

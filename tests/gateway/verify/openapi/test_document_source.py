@@ -87,7 +87,7 @@ def test_a_mapping_may_override_a_merged_key() -> None:
             b"swagger: '1.2'",
             "v1: not an OpenAPI document (no 'openapi'); publish one: 3.0, 3.1 or Swagger 2.0",
         ),
-        (b"openapi: 4.0.0", "v1: OpenAPI 4.0.0; versions 3.0 and 3.1 are read"),
+        (b"openapi: 4.0.0", "v1: OpenAPI 4.0.0; versions 3.0 and 3.1 are supported"),
     ],
 )
 def test_an_invalid_document_is_refused_with_its_mistake(text: bytes, said: str) -> None:

@@ -107,7 +107,7 @@ def test_a_path_matches_the_operation_only_as_a_whole(path: str, taken: bool) ->
             {"swagger": "2.0", "paths": {"/a": 1}},
             "paths./a: not valid Swagger 2.0; check it with a validator",
         ),
-        ({"openapi": "4.0.0"}, "OpenAPI 4.0.0; versions 3.0 and 3.1 are read"),
+        ({"openapi": "4.0.0"}, "OpenAPI 4.0.0; versions 3.0 and 3.1 are supported"),
         ({"openapi": "3.1.0", "paths": []}, "paths: expected an object, found an array"),
         (
             {"openapi": "3.1.0", "paths": {"/a": None}},
