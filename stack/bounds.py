@@ -718,7 +718,7 @@ OTHERS: Mapping[str, Sequence[Bound]] = {
     ),
     "Shadows and validation": (
         Bound(
-            "parallel shadows, waiting ones, time of waiting",
+            "parallel shadows, waiting ones, time to wait",
             "fixed",
             "{count proxy.shadows:_AT_ONCE}, {count proxy.shadows:_LINE}, "
             "{seconds proxy.shadows:_PATIENCE}",
@@ -928,7 +928,7 @@ OTHERS: Mapping[str, Sequence[Bound]] = {
             "`gateway_admin_refusals_total`",
         ),
         Bound(
-            "parallel readers of the sums of a fleet, time of waiting",
+            "parallel readers of the sums of a fleet, time to wait",
             "fixed",
             "{count store.state:_READERS}, {seconds store.state:_PATIENCE}",
             "503 `state_busy` with Retry-After",

@@ -149,7 +149,7 @@ class Supervisor:
         _send(self._running.values(), message)
 
     def set_ahead(self, seconds: float) -> None:
-        """Set by how many seconds the store's clock, which dates refer to, is ahead."""
+        """Set the seconds by which the store's clock is ahead; dates refer to that clock."""
         self._clock = SetClock(seconds)
         _send(self._running.values(), self._clock)
 

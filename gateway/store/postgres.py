@@ -425,7 +425,7 @@ class PostgresDatabase:
         except _FORGOTTEN:
             self._keeps = False
             raise StatementsForgottenError(
-                f"{self.name}: a pooler between here and the database forgets statements;"
+                f"{self.name}: a connection pooler loses prepared statements;"
                 " they are prepared each time from now on"
             ) from None
         except (SQLAlchemyError, asyncpg.PostgresError, OSError) as error:

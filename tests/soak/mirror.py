@@ -38,7 +38,7 @@ def catalog(size: int) -> list[dict[str, object]]:
 
 async def echo(request: web.Request) -> web.Response:
     told = {"path": request.path_qs, "request_id": request.headers.get("X-Request-Id")}
-    if "MIRROR_CERTIFICATE" in os.environ:  # the vault, which has several addresses
+    if "MIRROR_CERTIFICATE" in os.environ:  # `vault.test`, a service with several addresses
         transport = request.transport
         assert transport is not None
         told["address"] = transport.get_extra_info("sockname")[0]

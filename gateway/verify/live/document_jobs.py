@@ -45,7 +45,7 @@ class DocumentedEndpoint(msgspec.Struct, array_like=True, frozen=True):
 
 
 class MessageCheck(msgspec.Struct, tag=True, frozen=True):
-    """Validate a message of a version; a request without a status."""
+    """Validate a message of a version: a request if `status` is None, else a response."""
 
     document: str
     endpoint: DocumentedEndpoint

@@ -59,7 +59,7 @@ def failing(number: int, bad: float = 1.0, size: int = 1) -> Units:
         "the new route has no requests",
     ],
 )
-def test_blocks_until_a_fault_is_convincing(
+def test_a_fault_is_significant_after_a_number_of_blocks(
     new: list[Units], old: list[Units], blocks: int | None
 ) -> None:
     assert blocks_until(100_000, new, old) == blocks
