@@ -71,7 +71,7 @@ def test_query_parameters_are_converted_for_the_operations_of_their_changes(
 def test_a_query_parameter_without_a_mapping_is_400_and_not_quoted(house: House) -> None:
     got = get(house.gateway, "/shop/v1/orders?sort=secret")
     assert got.refusal() == (400, "unconvertible_request")
-    assert "the query parameter 'sort': not a value" in got.problem["detail"]
+    assert "the query parameter 'sort': a value other than asc, desc" in got.problem["detail"]
     assert "secret" not in got.problem["detail"]
     assert not house.service.asked
 
