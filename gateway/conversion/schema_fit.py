@@ -79,8 +79,8 @@ class Difference(NamedTuple):
         key: The identity of the two schemas and of the difference between them, which may occur in
             many messages. None if the conversion may refuse documents.
         at: The location of `given` and `wanted`, the two schemas that differ.
-        within: The two schemas of which `given` and `wanted` are alternatives, if only values that
-            the first one allows and the second one excludes are differences.
+        within: The two unions that contain `given` and `wanted`, if only values that the first
+            union allows and the second one excludes are differences; otherwise None.
     """
 
     fit: Fit

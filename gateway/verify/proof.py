@@ -229,7 +229,7 @@ class _Trial:
     """A test of a claim on examples.
 
     Attributes:
-        within: the schemas of which those of the claim are alternatives; see `Difference`.
+        within: the unions that contain the schemas of the claim; see `Difference`.
     """
 
     claim: Claim

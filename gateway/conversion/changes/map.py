@@ -25,7 +25,8 @@ from gateway.conversion.steps import ConversionStep
 
 # The maximum number of values that a refusal lists.
 _LISTED = 10
-_PLACEHOLDER = "TODO"
+# A value that the user has to write. `init` writes it for values without a counterpart.
+PLACEHOLDER = "TODO"
 
 
 class Unknown(Enum):
@@ -171,8 +172,8 @@ class Map(BodySection, ParameterSection):
                 same = f"{' and '.join(map(spelt, names))} become the same value"
                 back_key = f"back: {{ {spelt(word)}: {spelt(names[0])} }}"
                 remedy = f"choose the value for the reverse direction: {back_key}"
-                if word == _PLACEHOLDER:  # `init` writes it for words without a counterpart
-                    remedy = f"write the older version's value of each in place of {_PLACEHOLDER}"
+                if word == PLACEHOLDER:
+                    remedy = f"write the older version's value of each in place of {PLACEHOLDER}"
                 context.complain(f"{same}; {remedy}", "values")
         return found
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from typing import Any, NamedTuple
 
+from gateway.conversion.changes.map import PLACEHOLDER
 from gateway.verify.initial.outline import Data, followed
 
 # Keywords that do not restrict values.
@@ -25,8 +26,6 @@ _SAME = 0.85
 # Scalars are looked for in objects that are nested at most this deep in a field.
 _DEEPEST_LEAF = 2
 _SCALARS = frozenset({"string", "integer", "number", "boolean"})
-# A placeholder for a value that the user has to write.
-UNKNOWN = "TODO"
 # Values of longer enums are not matched.
 _MOST_WORDS = 30
 # Field names that a change can name.
@@ -505,13 +504,13 @@ def _likeness(one: str, other: str) -> float:
 
 
 def _matched(olds: Sequence[str], news: Sequence[str]) -> dict[str, str]:
-    """Map each enum value that only the newer version has to an older value, or to UNKNOWN."""
+    """Map each enum value that only the newer version has to an older value, or to PLACEHOLDER."""
     left = [word for word in olds if word not in news]
     found = {}
     for word in (one for one in news if one not in olds):
         near = max(left, key=lambda one: _likeness(one, word), default=None)
         if near is None or _likeness(near, word) < _SIMILAR:
-            found[word] = UNKNOWN
+            found[word] = PLACEHOLDER
         else:
             found[word] = near
             left.remove(near)

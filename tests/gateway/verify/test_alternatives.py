@@ -105,7 +105,7 @@ REMOVED = {("/t", "enum"), ("/n", "required"), ("/r", "additionalProperties")}
         (either("oneOf", PAID[0]), either("oneOf", *PAID), set()),
         (PAID[0], either("oneOf", *reversed(PAID)), set()),
         (either("anyOf", CARD, BANK), either("anyOf", CASH, BANK, CARD), set()),
-        # A value fits together two alternatives, none of which allows all values.
+        # Two alternatives together allow all values, but neither of them does alone.
         (
             an(n={**TEXT, "maxLength": 9}),
             either(
