@@ -1,6 +1,8 @@
 """Settings of all tests."""
 
 import gc
+import signal
+from types import FrameType
 
 from hypothesis import settings
 
@@ -10,6 +12,15 @@ settings.load_profile("tests")
 
 # Until all tests are collected, almost all new objects stay in use.
 gc.disable()
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    signal.signal(number, signal.SIG_IGN)  # make passes on the signal that its group has received
+    raise KeyboardInterrupt
+
+
+# Fixtures stop the servers that they started.
+signal.signal(signal.SIGTERM, _interrupt)
 
 
 def pytest_collection_finish() -> None:
