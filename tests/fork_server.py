@@ -7,14 +7,19 @@ A forked program differs from an executed one: its modules are already imported,
 pages with the server, and its parent is the server. Also, a reload collects no garbage, since a
 collection of all modules in the server would take most of the time of a reload. Tests of imports
 and of memory execute the program instead.
+
+The workers and the document process of a forked gateway are forked as well: its `sys.executable` is
+a stand-in for Python, which asks the server for the program and ends with it.
 """
 
 import atexit
+import fcntl
 import gc
 import io
 import json
 import os
 import runpy
+import secrets
 import select
 import signal
 import socket
@@ -44,6 +49,8 @@ _MODULES = (
     "sqlalchemy",
 )
 _LARGEST = 1 << 20
+# The most descriptors in one message (SCM_MAX_FD of Linux).
+_DESCRIPTORS = 253
 
 
 class Process(Protocol):
@@ -131,7 +138,8 @@ class ForkServer:
     ) -> ForkedProcess:
         """Run `python -m program arguments` in a folder, in its own process group."""
         status, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        asked = json.dumps([program, *arguments, str(folder), dict(environment)]).encode()
+        words = ["-m", program, *arguments]
+        asked = json.dumps([words, [1, 2], str(folder), dict(environment)]).encode()
         with theirs:
             numbers = [theirs.fileno(), output.fileno(), output.fileno()]
             socket.send_fds(self._control, [asked], numbers)
@@ -143,28 +151,41 @@ class ForkServer:
         self._folder.cleanup()
 
 
-# Asks the server to fork a program, forwards signals to the program, and ends with its exit status.
-# Starts in 20 ms.
+# Asks the server to fork a program with the same descriptors, forwards signals to the program, and
+# ends with its exit status. If it is killed, the server kills the program. Its own name is the
+# process ID of the program. Starts in 20 ms.
 _PYTHON = """\
 #!{0} -IS
 import json, os, signal, socket, sys
 words = sys.argv[1:]
-try:
-    served = words[0] == "-m" and all(map(os.fstat, range(3)))
-except (IndexError, OSError):  # a descriptor is closed, and has to be in the program
-    served = False
+numbers = []
+for number in map(int, os.listdir("/proc/self/fd")):
+    try:
+        os.fstat(number)
+    except OSError:  # the descriptor that listed the others
+        continue
+    numbers.append(number)
+served = words[:1] == ["-m"] or words[:1] == ["-c"] and "document_child" in words[1]
+served = served and words[1] != "gateway.rules.draft"  # it limits its memory
+# A closed standard stream has to be closed in the program too.
+served = served and {{0, 1, 2}} <= {{*numbers}}
 if not served or any(name.startswith("MALLOC_") for name in os.environ):
     os.execv("{0}", ["{0}", *words])
 status = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 status.connect("{1}/socket")
-asked = json.dumps([*words[1:], os.getcwd(), dict(os.environ)])
-socket.send_fds(status, [asked.encode()], [0, 1, 2])
+asked = json.dumps([words, numbers, os.getcwd(), dict(os.environ)])
+socket.send_fds(status, [asked.encode()], numbers)
 pid = int(status.recv(64))
 for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
     signal.signal(number, lambda number, _: os.kill(pid, number))
+for number in {{*numbers}} - {{0, 1, 2}}:  # the program may close its listening sockets
+    os.close(number)
+with open("/proc/self/comm", "w") as name:
+    name.write(str(pid))
 ended = int(status.recv(64) or -signal.SIGKILL)
 if ended < 0:
-    signal.signal(-ended, signal.SIG_DFL)
+    if ended != -signal.SIGKILL:
+        signal.signal(-ended, signal.SIG_DFL)
     os.kill(os.getpid(), -ended)
 sys.exit(ended)
 """
@@ -180,55 +201,86 @@ def fork_server() -> ForkServer:
 def _serve(control: socket.socket, shells: socket.socket) -> None:
     """Fork programs until the client disconnects; return only in each child, with its program."""
     running: dict[int, socket.socket] = {}
+    stand_ins: dict[socket.socket, int] = {}
     woken, wake = socket.socketpair()
     wake.setblocking(False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
     while True:
-        ready, _, _ = select.select([control, shells, woken], [], [])
+        ready = {*select.select([control, shells, woken, *stand_ins], [], [])[0]}
+        for each in stand_ins.keys() & ready:  # it was killed
+            os.kill(stand_ins.pop(each), signal.SIGKILL)
         if woken in ready:
             woken.recv(4096)
-            while running and (ended := os.waitpid(-1, os.WNOHANG))[0]:
-                with running.pop(ended[0]) as status, suppress(OSError):
-                    status.send(b"%d" % os.waitstatus_to_exitcode(ended[1]))
+            _reap(running)
+            stand_ins = {each: pid for each, pid in stand_ins.items() if pid in running}
         if control in ready:
-            asked, numbers, _, _ = socket.recv_fds(control, _LARGEST, 3)
+            asked, received, _, _ = socket.recv_fds(control, _LARGEST, 3)
             if not asked:
                 for left in running:  # the client was killed
                     os.kill(left, signal.SIGKILL)
                 return
-            status = socket.socket(fileno=numbers.pop(0))
+            status = socket.socket(fileno=received.pop(0))
         elif shells in ready:
             status, _ = shells.accept()
-            asked, numbers, _, _ = socket.recv_fds(status, _LARGEST, 3)
+            asked, received, _, _ = socket.recv_fds(status, _LARGEST, _DESCRIPTORS)
         else:
             continue
-        *words, folder, environment = json.loads(asked)
-        if "verify" in words:  # its imports take seconds, and most tests do not need it
-            import_module("gateway.verify.verify")
+        words, numbers, folder, environment = json.loads(asked)
+        _import(words)
         if pid := os.fork():
-            for number in numbers:
+            for number in received:
                 os.close(number)
-            status.send(b"%d" % pid)
             running[pid] = status
+            if control not in ready:
+                stand_ins[status] = pid
+            status.send(b"%d" % pid)
             continue
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        sys.executable = str(Path(shells.getsockname()).with_name("python"))
         for each in (control, shells, woken, wake, status, *running.values()):
             each.close()
-        _become(words, folder, environment, numbers)
+        _become(words, folder, environment, dict(zip(numbers, received, strict=True)))
 
 
-def _become(words: list[str], folder: str, environment: dict[str, str], streams: list[int]) -> None:
+def _import(words: list[str]) -> None:
+    """Import a module of a program whose imports take seconds, and which most tests do not need."""
+    if "verify" in words:
+        import_module("gateway.verify.verify")
+    elif words[0] == "-c":
+        import_module("gateway.verify.live.document_child")
+
+
+def _reap(running: dict[int, socket.socket]) -> None:
+    """Send the exit statuses of programs that have ended."""
+    while running and (ended := os.waitpid(-1, os.WNOHANG))[0]:
+        with running.pop(ended[0]) as status, suppress(OSError):
+            status.send(b"%d" % os.waitstatus_to_exitcode(ended[1]))
+
+
+def _become(
+    words: list[str], folder: str, environment: dict[str, str], descriptors: dict[int, int]
+) -> None:
     """Run a program in this process, and end with its exit status.
 
     Args:
-        streams: the descriptors of its outputs, optionally preceded by the one of its input.
+        words: the arguments of `python`: `-m` and a module, or `-c` and code.
+        descriptors: the descriptors of the program, by the numbers that they must get.
     """
     os.setpgid(0, 0)
-    for number, stream in enumerate(reversed(streams)):
-        os.dup2(stream, 2 - number)
-        os.close(stream)
+    beyond = max(descriptors) + 1
+    moved = {
+        number: fcntl.fcntl(each, fcntl.F_DUPFD, beyond) for number, each in descriptors.items()
+    }
+    for each in descriptors.values():
+        os.close(each)
+    for number, each in moved.items():
+        os.dup2(each, number)
+        os.close(each)
+    # Otherwise the workers of a gateway would use the same request IDs.
+    message = import_module("gateway.http.client.message")
+    message._id_prefix = secrets.token_hex(10)  # type: ignore[attr-defined]
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
@@ -236,9 +288,13 @@ def _become(words: list[str], folder: str, environment: dict[str, str], streams:
     if environment.get("PYTHONUNBUFFERED"):
         sys.stdout = io.TextIOWrapper(io.FileIO(1, "w", closefd=False), write_through=True)
     sys.path[:] = [folder, *environment.get("PYTHONPATH", "").split(os.pathsep), *sys.path[1:]]
-    sys.argv = words
+    sys.argv = words[1:]
     sys.modules.pop("__main__")
-    runpy.run_module(words[0], run_name="__main__", alter_sys=True)
+    if words[0] == "-m":
+        runpy.run_module(words[1], run_name="__main__", alter_sys=True)
+    else:
+        sys.argv = ["-c", *words[2:]]
+        exec(words[1], {"__name__": "__main__"})  # noqa: S102  # the code of the document process
     sys.exit()
 
 

@@ -16,6 +16,8 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any
 
+import psutil
+
 from gateway.findings.refused_rules import rules_hash
 from tests.fork_server import Process, fork_server
 
@@ -110,6 +112,20 @@ def wait_for(condition: Callable[[], Any], seconds: float = DEADLINE) -> Any:
 def assert_sound(program: Program) -> None:
     assert replace(program, since=0).log("log") == []
     assert program.process.poll() is None
+
+
+def children(program: Program, text: str = "") -> list[psutil.Process]:
+    """Return the child processes of a program whose command line contains a text.
+
+    The fork server names its stand-in for a child after the process ID of the real child.
+    """
+    found = []
+    for each in psutil.Process(program.process.pid).children():
+        with suppress(psutil.NoSuchProcess):
+            if text in " ".join(each.cmdline()):
+                name = each.name()
+                found.append(psutil.Process(int(name)) if name.isdigit() else each)
+    return found
 
 
 def open_files(pid: int) -> list[str]:

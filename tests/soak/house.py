@@ -19,7 +19,7 @@ import psutil
 
 from tests.gateway.authority import Authority
 from tests.gateway.dns import NameServer
-from tests.gateway.kit import DEADLINE, Program, start_program
+from tests.gateway.kit import DEADLINE, Program, children, start_program
 from tests.gateway.talk import soon
 from tests.soak.load import Kill, Load
 
@@ -164,7 +164,7 @@ class House:
     @property
     def workers(self) -> list[psutil.Process]:
         """The worker processes, the oldest first."""
-        return sorted(self.supervisor.children(), key=lambda worker: worker.create_time())
+        return sorted(children(self.gateway), key=lambda worker: worker.create_time())
 
     async def reload(
         self, *, via: bool | None = None, targets: tuple[str, ...] | None = None

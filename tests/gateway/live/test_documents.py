@@ -7,10 +7,9 @@ import signal
 from pathlib import Path
 from urllib.request import urlopen
 
-import psutil
 import pytest
 
-from tests.gateway.kit import DEADLINE, Program, Scripted, StartGateway, StartUpstream
+from tests.gateway.kit import DEADLINE, Program, Scripted, StartGateway, StartUpstream, children
 from tests.gateway.live.bounds import metric
 from tests.gateway.live.shifting import admin
 from tests.gateway.talk import Reader, Writer, ask, connect, get, soon
@@ -48,11 +47,6 @@ def schema(tmp_path: Path) -> Path:
     return path
 
 
-def document_processes(program: Program) -> list[psutil.Process]:
-    children = psutil.Process(program.process.pid).children()
-    return [each for each in children if "document_child" in " ".join(each.cmdline())]
-
-
 def page(program: Program) -> str:
     with urlopen(f"{program.admin_url}/", timeout=60) as answer:  # noqa: S310  # this gateway
         return str(answer.read(), "utf-8")
@@ -71,7 +65,7 @@ async def test_one_process_serves_all_workers_and_is_replaced_after_its_death(
     answers = {(await get(program, ITEM_1)).body for _ in range(20)}
     assert answers == {b'{"name":"long"}'}  # `additional` applies in both workers
     await soon(lambda: metric(program, CHECKED) == metric(program, VIOLATIONS) == 20)
-    (process,) = document_processes(program)
+    (process,) = children(program, "document_child")
     assert process.nice() > 0
     process.kill()
     assert (await get(program, ITEM_1)).body == b'{"name":"long"}'
@@ -81,7 +75,7 @@ async def test_one_process_serves_all_workers_and_is_replaced_after_its_death(
     async with asyncio.timeout(DEADLINE):
         while "GET /item" not in operations(program):  # a worker gets it from the process
             await get(program, ITEM_1)
-    (process,) = document_processes(program)
+    (process,) = children(program, "document_child")
     os.kill(program.process.pid, signal.SIGKILL)
     await soon(lambda: not process.is_running())
 
@@ -147,7 +141,7 @@ async def test_the_process_ends_with_the_gateway(
     service = await upstream(ANSWER % (len(BODY), BODY))
     program = gateway(RULES.format(port=service.port, schema=schema))
     await soon(lambda: program.log("document_loaded"))
-    (process,) = document_processes(program)
+    (process,) = children(program, "document_child")
     program.process.send_signal(signal.SIGTERM)
     await soon(lambda: program.log("stopped"))
     await soon(lambda: not process.is_running())

@@ -7,10 +7,9 @@ import resource
 import socket
 from typing import Any
 
-import psutil
 import pytest
 
-from tests.gateway.kit import Program, Scripted, StartGateway, StartUpstream
+from tests.gateway.kit import Program, Scripted, StartGateway, StartUpstream, children
 from tests.gateway.live.bounds import metric
 from tests.gateway.live.shifting import admin, answer
 from tests.gateway.talk import OK, Reader, Writer, ask, connect, get, soon
@@ -158,7 +157,7 @@ async def test_failing_targets_of_a_worker_are_forgotten_when_it_ends(
         async with asyncio.timeout(60):
             while f"{failing} 2" not in await asyncio.to_thread(read, program, "/metrics"):
                 assert (await get(program)).status == 502
-        for worker in psutil.Process(program.process.pid).children():
+        for worker in children(program):
             worker.kill()
         await soon(lambda: len(program.log("worker_replaced")) == 2)
         assert f"{failing} 0" in await asyncio.to_thread(read, program, "/metrics")

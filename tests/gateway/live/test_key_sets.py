@@ -4,12 +4,11 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
 
-import psutil
 import pytest
 
 from gateway.access.key_sets import _FLOOR
 from tests.gateway.access.test_key_sets import EC, OTHER, RSA, Issuer, jwk, serving, token
-from tests.gateway.kit import Program, StartGateway, StartUpstream
+from tests.gateway.kit import Program, StartGateway, StartUpstream, children
 from tests.gateway.live.bounds import total
 from tests.gateway.talk import OK, get, soon
 
@@ -80,7 +79,7 @@ async def test_known_keys_outlive_reloads_and_workers_while_the_issuer_is_down(
     text = CONFIGURATION.format(source=source, algorithms="RS256, ES256", port=port)
     await asyncio.to_thread(program.reload, text)
     assert await statuses(program, token(EC, "e", "ES256")) == {200: 24}
-    for worker in psutil.Process(program.process.pid).children():
+    for worker in children(program):
         worker.kill()
     await soon(lambda: len(program.log("worker_replaced")) == 2)
     assert await statuses(program, token(RSA), token(EC, "e", "ES256")) == {200: 48}

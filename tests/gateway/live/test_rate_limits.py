@@ -5,10 +5,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 
-import psutil
 import pytest
 
-from tests.gateway.kit import Program, start_program, wait_for
+from tests.gateway.kit import Program, children, start_program, wait_for
 from tests.gateway.live.conftest import House
 from tests.gateway.live.raw import Answer, answer, ask, get
 
@@ -189,7 +188,7 @@ def test_a_reload_keeps_buckets_and_applies_a_changed_rate_at_once(program: Prog
 def test_a_replaced_worker_keeps_the_buckets(program: Program) -> None:
     site = "X-Forwarded-For: 192.0.2.10"
     assert several(program, 2, "/plain", site) == [200, 200]
-    for worker in psutil.Process(program.process.pid).children():
+    for worker in children(program):
         worker.kill()
     wait_for(lambda: len(program.log("worker_replaced")) == 2)
     assert several(program, 2, "/plain", site) == [429, 429]

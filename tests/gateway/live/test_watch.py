@@ -11,13 +11,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from gateway.__main__ import main
 from tests.fork_server import fork_server
-from tests.gateway.kit import ROOT, Program, StartGateway, StartUpstream, rules
+from tests.gateway.kit import ROOT, Program, StartGateway, StartUpstream, children, rules
 from tests.gateway.talk import ask, connect, soon
 
 pytestmark = pytest.mark.slow
@@ -127,7 +126,7 @@ async def test_counts_reported_by_a_worker_survive_its_end(
     program = gateway(KEPT + rules((await upstream(OK)).port), GATEWAY_WORKERS="2")
     await call(program, "acme", times=8)
     await until(program, {("acme", "1"): 8})
-    for worker in psutil.Process(program.process.pid).children():
+    for worker in children(program):
         worker.kill()
     await soon(lambda: len(program.log("worker_replaced")) == 2)
     await call(program, "acme", times=2)

@@ -16,6 +16,7 @@ from tests.gateway.kit import (
     Program,
     StartGateway,
     StartUpstream,
+    children,
     open_files,
     rules,
     wait_for,
@@ -27,10 +28,6 @@ pytestmark = pytest.mark.slow
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 PERSON = b'{"name":{"firstName":"A","lastName":"B"}}'
 JSON = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b"
-
-
-def workers(program: Program) -> list[psutil.Process]:
-    return psutil.Process(program.process.pid).children()
 
 
 def is_replaced(program: Program, times: int) -> bool:
@@ -46,7 +43,7 @@ async def asked(program: Program, line: str = "GET /plain") -> bytes:
 async def test_the_workers_share_the_port(gateway: StartGateway, upstream: StartUpstream) -> None:
     scripted = await upstream(ANSWER)
     program = gateway(rules(scripted.port), GATEWAY_WORKERS="2")
-    assert len(workers(program)) == 2
+    assert len(children(program)) == 2
     for _ in range(40):
         assert await asked(program) == b"ok"
     # Each worker has its own connection to the service, so both workers got requests.
@@ -58,13 +55,13 @@ async def test_a_worker_that_dies_is_replaced_and_nothing_is_lost(
 ) -> None:
     scripted = await upstream(ANSWER)
     program = gateway(rules(scripted.port), GATEWAY_WORKERS="2")
-    before = {worker.pid for worker in workers(program)}
+    before = {worker.pid for worker in children(program)}
     os.kill(min(before), signal.SIGKILL)
     # The other worker accepts the connections in the queue of the dead worker's socket.
     answers = await asyncio.gather(*(asked(program) for _ in range(40)))
     assert Counter(answers) == {b"ok": 40}
-    await asyncio.to_thread(wait_for, lambda: len(workers(program)) == 2)
-    after = {worker.pid for worker in workers(program)}
+    await asyncio.to_thread(wait_for, lambda: len(children(program)) == 2)
+    after = {worker.pid for worker in children(program)}
     assert len(before & after) == 1
     (died,) = program.log("worker_died")
     assert died["exit_status"] == -signal.SIGKILL
@@ -86,7 +83,7 @@ async def test_clients_do_not_wait_for_a_worker_that_cannot_be_replaced(
     """No descriptor is left to start workers. They start as soon as descriptors are free."""
     scripted = await upstream(ANSWER)
     program = gateway(rules(scripted.port), GATEWAY_WORKERS="3")
-    first, second, third = workers(program)
+    first, second, third = children(program)
     supervisor = psutil.Process(program.process.pid)
     limits = supervisor.rlimit(psutil.RLIMIT_NOFILE)
     supervisor.rlimit(psutil.RLIMIT_NOFILE, (3, limits[1]))
@@ -111,7 +108,7 @@ async def test_a_dead_worker_is_replaced_even_if_the_file_has_mistakes(
     program.rewrite(rules(scripted.port, via=True))
     program.rewrite("nonsense")
     for count in (1, 2):
-        os.kill(workers(program)[0].pid, signal.SIGKILL)
+        os.kill(children(program)[0].pid, signal.SIGKILL)
         await soon(partial(is_replaced, program, count))
     assert {await asked(program, "GET /v1/person") for _ in range(20)} == {b'{"name":"A B"}'}
     assert [died["exit_status"] for died in program.log("worker_died")] == [-signal.SIGKILL] * 2
@@ -149,7 +146,7 @@ async def test_all_workers_finish_their_requests_on_sigterm(
 
     scripted = await upstream(slow)
     program = gateway(rules(scripted.port), GATEWAY_WORKERS="2")
-    pids = [worker.pid for worker in workers(program)]
+    pids = [worker.pid for worker in children(program)]
     async with connect(program) as client:
         client.send(ask())
         await asyncio.to_thread(wait_for, lambda: scripted.requests)
@@ -168,7 +165,7 @@ async def test_workers_exit_when_their_supervisor_is_killed(
 ) -> None:
     scripted = await upstream(ANSWER)
     program = gateway(rules(scripted.port), GATEWAY_WORKERS="2")
-    left = workers(program)
+    left = children(program)
     program.process.kill()
     await asyncio.to_thread(psutil.wait_procs, left, 10)
     assert not any(worker.is_running() for worker in left)
@@ -180,7 +177,7 @@ async def test_a_worker_that_hangs_is_replaced(
     """Clients do not wait for the hanging worker, and an idle worker is not replaced."""
     scripted = await upstream(ANSWER)
     program = gateway(rules(scripted.port), GATEWAY_WORKERS="2")
-    hanging, idle = workers(program)
+    hanging, idle = children(program)
     hanging.suspend()
     began = monotonic()
     waiting = [asyncio.create_task(get(program)) for _ in range(40)]
@@ -193,8 +190,8 @@ async def test_a_worker_that_hangs_is_replaced(
     answered = await asyncio.gather(*waiting, return_exceptions=True)
     assert {each.status for each in answered if not isinstance(each, BaseException)} == {200}
     assert {await asked(program) for _ in range(40)} == {b"ok"}
-    assert idle in workers(program)
-    assert hanging not in workers(program)
+    assert idle in children(program)
+    assert hanging not in children(program)
 
 
 async def test_a_replaced_worker_loads_a_configuration_changed_meanwhile(
@@ -203,7 +200,7 @@ async def test_a_replaced_worker_loads_a_configuration_changed_meanwhile(
     scripted = await upstream(JSON % (len(PERSON), PERSON))
     program = gateway(rules(scripted.port), GATEWAY_WORKERS="2")
     for count, via in enumerate((True, False, True), 1):
-        os.kill(workers(program)[0].pid, signal.SIGKILL)
+        os.kill(children(program)[0].pid, signal.SIGKILL)
         # Some reloads happen before the supervisor detects the loss, some while the new worker
         # starts. Only the surviving worker is sure to log each of them, since a new worker does
         # not log the configuration with which it starts.
@@ -219,7 +216,7 @@ async def test_all_workers_end_on_sigterm_while_a_replacement_is_pending(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
     program = gateway(rules((await upstream(ANSWER)).port), GATEWAY_WORKERS="2")
-    os.kill(workers(program)[0].pid, signal.SIGKILL)
+    os.kill(children(program)[0].pid, signal.SIGKILL)
     await soon(lambda: program.log("worker_died"))
     program.process.send_signal(signal.SIGTERM)
     assert await asyncio.to_thread(program.process.wait, 10) == 0
@@ -231,5 +228,5 @@ async def test_the_configuration_sets_the_number_of_workers(
 ) -> None:
     scripted = await upstream(ANSWER)
     program = gateway("workers: 3\n" + rules(scripted.port), GATEWAY_WORKERS="")
-    assert len(workers(program)) == 3
+    assert len(children(program)) == 3
     assert program.log("listening")[0]["workers"] == 3
