@@ -156,10 +156,14 @@ def free_port() -> int:
 def start_program(stack: ExitStack, folder: Path, program: str, **variables: str) -> Program:
     """Start `python -m program` in a folder on a free port; return it once it listens.
 
-    It is forked from a process that has already imported it, unless a variable must be set before
-    the imports.
+    It is forked from a process that has already imported it, unless a variable or a
+    `sitecustomize.py` must take effect before the imports.
     """
-    early = any(name.startswith(("PYTHON", "MALLOC_", "LD_")) for name in variables)
+    early = any(
+        name.startswith(("MALLOC_", "LD_", "PYTHON")) and name != "PYTHONPATH" for name in variables
+    )
+    folders = variables.get("PYTHONPATH", "").split(os.pathsep)
+    early = early or any(Path(folder, "sitecustomize.py").exists() for folder in folders)
     start = _execute if early else fork_server().start
     return _start(stack, folder, program, variables, start)
 
