@@ -1,8 +1,5 @@
 """Version selection over sockets: the four mechanisms on the real stack."""
 
-import re
-from urllib.parse import quote
-
 import pytest
 
 from tests.gateway.kit import Stack
@@ -41,59 +38,23 @@ def test_each_specified_mechanism_selects_the_version(
     assert got.members("Vary") == vary
 
 
-MALFORMED = {
-    "zero in front": "01",
-    "point": "1.0",
-    "letter": "v1",
-    "letter after": "1a",
-    "list": "1,2",
-    "same list": "1,1",
-    "sign": "+1",
-    "minus": "-1",
-    "hexadecimal": "0x1",
-    "exponent": "1e0",
-    "underscore": "1_0",
-    "quoted": '"1"',
-    "word": "one",
-    "latest": "latest",
-    "arabic-indic": "\N{ARABIC-INDIC DIGIT ONE}",
-    "fullwidth": "\N{FULLWIDTH DIGIT ONE}",
-    "superscript": "\N{SUPERSCRIPT TWO}",
-    "ten digits": "1111111111",
-    "very long": "1" * 5000,
-}
-UNKNOWN = {"zero": "0", "three": "3", "eleven": "11", "twelve": "12", "large": "999999999"}
-ODD = [
-    *(pytest.param(raw, "version_malformed", id=name) for name, raw in MALFORMED.items()),
-    *(pytest.param(raw, "version_unknown", id=name) for name, raw in UNKNOWN.items()),
-]
-
-
-@pytest.mark.parametrize(("raw", "code"), ODD)
-class TestOdd:
-    def test_a_malformed_version_in_the_path_is_404(
-        self, stack: Stack, raw: str, code: str
-    ) -> None:
-        refused(get(stack.gateway, f"/v{quote(raw, safe='+,')}/person"), 404, code)
-
-    def test_a_malformed_version_in_the_query_is_400(
-        self, stack: Stack, raw: str, code: str
-    ) -> None:
-        refused(get(stack.gateway, f"/person/param?version={quote(raw)}"), 400, code)
-
-    def test_a_malformed_version_in_the_header_is_400(
-        self, stack: Stack, raw: str, code: str
-    ) -> None:
-        refused(get(stack.gateway, "/person/header", f"X-API-VERSION: {raw}"), 400, code)
-
-    def test_a_malformed_version_in_the_media_type_is_406(
-        self, stack: Stack, raw: str, code: str
-    ) -> None:
-        answer = get(stack.gateway, "/person/accept", f"Accept: {VENDOR.format(raw)}")
-        # A string with characters that media types cannot contain is not a media range.
-        if not re.fullmatch(r"[-+\w.]+", raw, re.ASCII):
-            code = "version_missing"
-        refused(answer, 406, code)
+@pytest.mark.parametrize(
+    ("raw", "code"),
+    [
+        ("01", "version_malformed"),
+        ("latest", "version_malformed"),
+        ("1" * 5000, "version_malformed"),
+        ("3", "version_unknown"),
+    ],
+    ids=["zero in front", "word", "very long", "unknown"],
+)
+def test_each_mechanism_refuses_a_version_with_its_status(
+    stack: Stack, raw: str, code: str
+) -> None:
+    refused(get(stack.gateway, f"/v{raw}/person"), 404, code)
+    refused(get(stack.gateway, f"/person/param?version={raw}"), 400, code)
+    refused(get(stack.gateway, "/person/header", f"X-API-VERSION: {raw}"), 400, code)
+    refused(get(stack.gateway, "/person/accept", f"Accept: {VENDOR.format(raw)}"), 406, code)
 
 
 PATHS = {
@@ -156,41 +117,16 @@ def test_a_target_with_non_ascii_characters_is_a_bad_request(
 QUERIES: dict[str, tuple[str, str]] = {
     "encoded digit": ("?version=%31", "1"),
     "encoded name": ("?%76ersion=1", "1"),
-    "twice the same": ("?version=2&version=2", "2"),
     "twice the same, once encoded": ("?version=2&version=%32", "2"),
-    "among others": ("?a=2&version=1&b=2", "1"),
-    "empty pairs": ("?&&version=1&", "1"),
-    "other names": ("?versions=2&xversion=2&version=1", "1"),
     "odd encodings elsewhere": ("?a=%zz%&%ff=%&version=1", "1"),
     "absent": ("", "version_missing"),
-    "empty query": ("?", "version_missing"),
-    "other case": ("?Version=1", "version_malformed"),
-    "white space in the name": ("?version%20=1", "version_malformed"),
     "other case beside it": ("?Version=2&version=1", "version_malformed"),
-    "name with brackets": ("?version[]=2&version=1", "version_malformed"),
     "behind a semicolon": ("?a=b;version=2&version=1", "version_malformed"),
-    "plus in the name": ("?+version=1", "version_malformed"),
-    "in a fragment's look": ("?a=%23version=1", "version_missing"),
     "no value": ("?version", "version_malformed"),
-    "empty value": ("?version=", "version_malformed"),
-    "second equals sign": ("?version==1", "version_malformed"),
-    "white space": ("?version=%201", "version_malformed"),
     "plus before": ("?version=+1", "version_malformed"),
-    "plus after": ("?version=1+", "version_malformed"),
-    "tab": ("?version=1%09", "version_malformed"),
-    "line feed": ("?version=1%0A", "version_malformed"),
     "null": ("?version=1%00", "version_malformed"),
-    "encoded twice": ("?version=%2531", "version_malformed"),
     "encoded arabic-indic digit": ("?version=%D9%A1", "version_malformed"),
-    "half an arabic-indic digit": ("?version=%D9", "version_malformed"),
     "broken encoding": ("?version=%3", "version_malformed"),
-    "slash": ("?version=1/", "version_malformed"),
-    "semicolon": ("?version=1;version=2", "version_malformed"),
-    "second question mark": ("??version=1", "version_malformed"),
-    "differ": ("?version=1&version=2", "version_conflict"),
-    "differ, the other way": ("?version=2&a=b&version=1", "version_conflict"),
-    "differ, one unknown": ("?version=1&version=3", "version_conflict"),
-    "differ, one empty": ("?version=1&version=", "version_conflict"),
     "differ in spelling": ("?version=1&version=01", "version_conflict"),
 }
 
@@ -207,23 +143,15 @@ def test_one_valid_query_parameter_selects_the_version(
 
 
 HEADERS: dict[str, tuple[list[str | bytes], str]] = {
-    "lower case": (["x-api-version: 1"], "1"),
     "mixed case": (["X-Api-vERSION: 2"], "2"),
-    "no white space": (["X-API-VERSION:1"], "1"),
-    "spaces": (["X-API-VERSION:   2  "], "2"),
     "tabs": (["X-API-VERSION:\t \t1\t "], "1"),
     "twice the same": (["X-API-VERSION: 1", "x-api-version:1 "], "1"),
     "absent": ([], "version_missing"),
     "other name": (["X-API-VERSIONS: 1", "XAPIVERSION: 1", "X_API_VERSION: 1"], "version_missing"),
     "empty": (["X-API-VERSION:"], "version_malformed"),
-    "only white space": (["X-API-VERSION: \t "], "version_malformed"),
     "no-break space": ([b"X-API-VERSION: \xa01"], "version_malformed"),
     "no-break space in UTF-8": (["X-API-VERSION: 1\xa0"], "version_malformed"),
     "encoded": (["X-API-VERSION: %31"], "version_malformed"),
-    "parameter": (["X-API-VERSION: 1;q=1"], "version_malformed"),
-    "latin-1 superscript": ([b"X-API-VERSION: \xb9"], "version_malformed"),
-    "differ": (["X-API-VERSION: 1", "X-API-VERSION: 2"], "version_conflict"),
-    "differ, one empty": (["X-API-VERSION: 1", "X-API-VERSION:"], "version_conflict"),
     "differ, one a list": (["X-API-VERSION: 1", "X-API-VERSION: 1,1"], "version_conflict"),
 }
 
