@@ -184,7 +184,7 @@ CASES: dict[str, Case] = {
         for name, case in BROKEN.items()
     },
     **{
-        f"ambiguous: {name}": Case(data, code=PROTOCOL)
+        f"ambiguous: {name}": Case(data + FORGED, code=PROTOCOL)
         for name, data in smuggling.AMBIGUOUS.items()
     },
     **{

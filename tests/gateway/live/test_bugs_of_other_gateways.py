@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from tests.gateway.live.conftest import House
-from tests.gateway.live.raw import answer, ask, chunked, request, send
+from tests.gateway.live.raw import answer, ask, request, send
 
 NEW = b'{"name":{"firstName":"Bob","lastName":"C"}}'
 OLD = b'{"name":"Bob C"}'
@@ -41,21 +41,11 @@ CASES = {
     "a parameter without a value gets no equals sign (Spring Cloud Gateway)": Case(
         "/down/v1?wsdl&a=&&b", sent=("/down/2?wsdl&a=&&b", b"")
     ),
-    "a question mark without a query stays (Zuul)": Case("/tail/x?", sent=("/tail/x?", b"")),
     "a plus and a percent-encoded space stay what they are (Tyk)": Case(
         "/down/v1?q=a+b%20c%2B", sent=("/down/2?q=a+b%20c%2B", b"")
     ),
     "a percent-encoded percent sign stays encoded (YARP)": Case(
         "/tail/a%2520b", sent=("/tail/a%2520b", b"")
-    ),
-    "a percent-encoded slash stays encoded (Tyk)": Case(
-        "/tail/99%2F%2F+caf%C3%A9", sent=("/tail/99%2F%2F+caf%C3%A9", b"")
-    ),
-    "a slash at the end of the path stays before the query (Envoy)": Case(
-        "/tail/x/?a=/", sent=("/tail/x/?a=/", b"")
-    ),
-    "parameters of path segments stay (Kong)": Case(
-        "/tail/a;v=1/b;c", sent=("/tail/a;v=1/b;c", b"")
     ),
     "a repeated parameter keeps its order (KrakenD)": Case(
         "/down/v1?b=2&a=1&b=1", sent=("/down/2?b=2&a=1&b=1", b"")
@@ -75,25 +65,6 @@ CASES = {
         b'{"name":"Bob C","a":[],"b":{},"c":[{}],"d":""}',
         sent=("/down/2", NEW[:-1] + b',"a":[],"b":{},"c":[{}],"d":""}'),
     ),
-    "escapes and slashes in texts stay (Kong)": Case(
-        "/down/v1",
-        reply=answer(NEW[:-1] + rb',"u":"http://a\/b/\u00e9\u2028\ud83d\ude00"}'),
-        got=OLD[:-1] + rb',"u":"http://a\/b/\u00e9\u2028\ud83d\ude00"}',
-    ),
-    "numbers keep every digit and their form (WSO2)": Case(
-        "/down/v1",
-        reply=answer(NEW[:-1] + b',"n":[12345678901234567890123,1.0,1.50,-0,1E+2,1e400]}'),
-        got=OLD[:-1] + b',"n":[12345678901234567890123,1.0,1.50,-0,1E+2,1e400]}',
-    ),
-    "null stays null (KrakenD)": Case(
-        "/down/v1", reply=answer(b'{"name":null}'), got=b'{"name":null}'
-    ),
-    "a list of objects stays a list (KrakenD)": Case(
-        "/down/v1", reply=answer(b"[%b,%b]" % (NEW, NEW)), got=b"[%b,%b]" % (OLD, OLD)
-    ),
-    "a semicolon after the media type names no charset (Gatling)": Case(
-        "/down/v1", reply=answer(NEW, content_type="application/json;"), got=OLD
-    ),
     "a Content-Type that a second proxy has repeated is read (Dapr)": Case(
         "/down/v1", reply=answer(NEW, JSON), got=OLD
     ),
@@ -103,20 +74,11 @@ CASES = {
         OLD,
         sent=("/down/2", NEW),
     ),
-    "a chunked response is converted (light-4j)": Case(
-        "/down/v1",
-        reply=answer(chunked(NEW[:9], NEW[9:]), "Transfer-Encoding: chunked"),
-        got=OLD,
-        field=("Content-Length", b"16"),
-    ),
     "a 204 gets no length (Envoy)": Case(
         "/down/v1",
         reply=b"HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n",
         got=b"",
         field=("Content-Length", None),
-    ),
-    "a response to HEAD keeps the length of GET (Spring Cloud Gateway)": Case(
-        "HEAD /tail/x", reply=answer(NEW)[: -len(NEW)], field=("Content-Length", b"43")
     ),
     "a page of a list keeps its range of items (react-admin)": Case(
         "/down/v1",

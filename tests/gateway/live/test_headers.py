@@ -8,7 +8,7 @@ import pytest
 
 from tests.gateway.kit import Program, Stack, wait_for
 from tests.gateway.live.conftest import House
-from tests.gateway.live.raw import Message, answer, ask, chunked, get, parse_answer, request, send
+from tests.gateway.live.raw import Message, answer, ask, chunked, get, send
 
 TRUSTED = "127.0.0.2"  # trusted_proxies of house.yaml
 
@@ -18,7 +18,8 @@ END_TO_END: list[str | bytes] = [
     "Cookie: a=b",
     "Authorization: Bearer x",
     "X-Empty:",
-    b"X-Bytes: caf\xe9 \xff\x80",
+    b"X-Bytes: " + bytes(range(0x80, 0x100)),
+    b"X-Visible: " + bytes(range(0x21, 0x7F)),
     "X-Text: caf\N{LATIN SMALL LETTER E WITH ACUTE}",
     "X-Twice: three",
     "accept: a/b",
@@ -38,7 +39,8 @@ ARRIVES = [
     (b"Cookie", b"a=b"),
     (b"Authorization", b"Bearer x"),
     (b"X-Empty", b""),
-    (b"X-Bytes", b"caf\xe9 \xff\x80"),
+    (b"X-Bytes", bytes(range(0x80, 0x100))),
+    (b"X-Visible", bytes(range(0x21, 0x7F))),
     (b"X-Text", b"caf\xc3\xa9"),
     (b"X-Twice", b"three"),
     (b"accept", b"a/b"),
@@ -51,34 +53,6 @@ ARRIVES = [
     (b"!#$%&'*+-.^_`|~", b"odd name"),
     (b"X-Real-IP", b"192.0.2.1"),
 ]
-
-HOP_BY_HOP: list[str | bytes] = [
-    "Connection: X-Named, keep-alive",
-    "connection:\tx-Also-Named ,, x-twice",
-    "X-Named: a",
-    "X-ALSO-NAMED: b",
-    "X-Twice: c",
-    "x-twice: d",
-    "Keep-Alive: timeout=5",
-    "Proxy-Connection: keep-alive",
-    "Upgrade: h2c",
-    "Trailer: X-Trailing",
-    "X-Kept: e",
-]
-OF_ONE_HOP = {
-    b"alt-svc",
-    b"connection",
-    b"x-named",
-    b"x-also-named",
-    b"x-twice",
-    b"keep-alive",
-    b"proxy-connection",
-    b"upgrade",
-    b"trailer",
-    b"te",
-    b"proxy-authorization",
-    b"proxy-authenticate",
-}
 
 
 def names(message: Message) -> set[bytes]:
@@ -94,12 +68,6 @@ class TestRequest:
     def test_end_to_end_request_fields_are_forwarded_unchanged(self, house: House) -> None:
         get(house.gateway, "/plain", *END_TO_END)
         assert in_order(ARRIVES, house.service.last.fields)
-
-    def test_hop_by_hop_request_fields_are_not_forwarded(self, house: House) -> None:
-        lines = [*HOP_BY_HOP, "TE: trailers, deflate;q=0.5", "Proxy-Authorization: Basic x"]
-        get(house.gateway, "/plain", *lines)
-        assert not names(house.service.last) & OF_ONE_HOP
-        assert house.service.last.one("X-Kept") == b"e"
 
     @pytest.mark.parametrize(
         "named", ["Host", "Content-Length", "Via", "X-Request-Id", "X-Forwarded-For", "Forwarded"]
@@ -152,11 +120,6 @@ class TestRequest:
         via = house.service.last.all("Via")
         assert via == [b"1.0 fred", b"1.1 p.example", b"1.1 version-gateway"]
 
-    def test_via_has_the_http_version_of_the_client(self, house: House) -> None:
-        send(house.gateway, b"GET /plain HTTP/1.0\r\nHost: api.test\r\n\r\n")
-        assert house.service.last.one("Via") == b"1.0 version-gateway"
-        assert house.service.last.line == b"GET /plain HTTP/1.1"
-
     @pytest.mark.parametrize(
         ("host", "authority"),
         [
@@ -186,24 +149,6 @@ class TestRequest:
     def test_http_1_0_clients_may_omit_host(self, house: House) -> None:
         assert send(house.gateway, b"GET /plain HTTP/1.0\r\n\r\n").startswith(b"HTTP/1.1 200 ")
         assert house.service.last.one("Host") == b"127.0.0.1:%d" % house.gateway.port
-
-    def test_a_valid_request_id_is_forwarded(self, house: House) -> None:
-        given = "abc.DEF_1~2:3/4+5=6@7-8"
-        got = get(house.gateway, "/plain", f"X-Request-ID: {given}")
-        assert got.one("X-Request-Id") == given.encode()
-        assert house.service.last.one("X-Request-Id") == given.encode()
-
-    @pytest.mark.parametrize(
-        "given", [b"", b"a b", b"x" * 129, b'a"b', b"\xff", b"a,b", b"{}", b"a\tb"]
-    )
-    def test_an_invalid_request_id_is_replaced(self, house: House, given: bytes) -> None:
-        got = get(house.gateway, "/plain", b"X-Request-Id: " + given)
-        assert re.fullmatch(rb"[0-9a-f]{32}", got.one("X-Request-Id"))
-        assert house.service.last.one("X-Request-Id") == got.one("X-Request-Id")
-
-    def test_each_request_gets_its_own_request_id(self, house: House) -> None:
-        made = [get(house.gateway, "/plain").one("X-Request-Id") for _ in range(3)]
-        assert len(set(made)) == 3
 
     def test_only_one_request_id_is_forwarded(self, house: House) -> None:
         got = get(house.gateway, "/plain", "X-Request-Id: first", "X-Request-Id: second")
@@ -322,16 +267,9 @@ class TestTarget:
             "/plain?",
             "/plain??",
             "/plain?a=b&a=b&&=&",
-            "/plain?a+b=%2B+%20;c",
-            "/plain?%7e%7E%zz%",
             "/plain?/../a//b",
-            "/plain?\"<>[]{}|\\^`'",
-            "/tail/a%2Fb%2f/c%20d",
-            "/tail/%7E~/!$&'()*+,;=:@",
             "/tail/a;b=c;d",
             "/tail/%",
-            "/tail/%00%ff",
-            '/tail/[]{}|^`"<>',
             "/tail/...",
             "/tail/?x",
             "/tail/a/?x",
@@ -364,21 +302,11 @@ class TestTarget:
 
 class TestResponse:
     def test_end_to_end_response_fields_are_forwarded_unchanged(self, house: House) -> None:
-        sent = [*END_TO_END[:8], "Set-Cookie: a=b", "set-cookie: c=d", "Server: told", 'ETag: "x"']
+        sent = [*END_TO_END[:9], "Set-Cookie: a=b", "set-cookie: c=d", "Server: told", 'ETag: "x"']
         house.service.answer = answer(b"{}", *sent)
         got = get(house.gateway, "/plain")
         cookies = [(b"Set-Cookie", b"a=b"), (b"set-cookie", b"c=d"), (b"Server", b"told")]
-        assert in_order([*ARRIVES[:8], *cookies, (b"ETag", b'"x"')], got.fields)
-
-    @pytest.mark.parametrize("target", ["/plain", "/down/v1", "/native/accept"])
-    def test_hop_by_hop_response_fields_are_not_forwarded(self, house: House, target: str) -> None:
-        lines = [*HOP_BY_HOP, "Proxy-Authenticate: Basic", 'Alt-Svc: h3=":8443"']
-        house.service.answer = answer(b"{}", *lines)
-        got = get(house.gateway, target, "Accept: application/vnd.t-v1+json")
-        assert got.status == 200
-        assert names(got) & OF_ONE_HOP == {b"connection"}
-        assert got.one("Connection") == b"close"
-        assert got.one("X-Kept") == b"e"
+        assert in_order([*ARRIVES[:9], *cookies, (b"ETag", b'"x"')], got.fields)
 
     def test_via_is_appended_to_that_of_the_service(self, house: House) -> None:
         house.service.answer = answer(b"{}", "Via: 1.1 inner")
@@ -430,47 +358,6 @@ class TestResponse:
         assert got.one("ETag") == b'"x"'
         assert got.all("Transfer-Encoding") == []
 
-    def test_a_head_response_keeps_the_fields_about_the_body(self, house: House) -> None:
-        house.service.answer = b"HTTP/1.1 200 OK\r\nContent-Length: 1234\r\nETag: x\r\n\r\n"
-        got = ask(house.gateway, "HEAD", "/plain")
-        assert (got.one("Content-Length"), got.one("ETag")) == (b"1234", b"x")
-
-    @pytest.mark.parametrize(
-        ("framed", "lines"),
-        [
-            (chunked(b"abc", b"def"), ["Transfer-Encoding: chunked"]),
-            (b"3;a=b\r\nabc\r\n3\r\ndef\r\n0\r\nX-T: 1\r\n\r\n", ["Transfer-Encoding: Chunked"]),
-            (b"abcdef", ["Content-Length: 6"]),
-        ],
-        ids=["chunked", "extensions and trailers", "sized"],
-    )
-    def test_bodies_of_any_framing_arrive_complete(
-        self, house: House, framed: bytes, lines: list[str]
-    ) -> None:
-        house.service.answer = answer(framed, *lines, content_type=None)
-        got = get(house.gateway, "/plain")
-        assert got.body == b"abcdef"
-        assert b"x-t" not in names(got)
-
-    def test_a_body_that_ends_with_the_connection_arrives_complete(self, house: House) -> None:
-        house.service.answer = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nabc"
-        assert get(house.gateway, "/plain").body == b"abc"
-
-    def test_http_1_0_clients_get_no_chunked_coding(self, house: House) -> None:
-        house.service.answer = answer(chunked(b"abc"), "Transfer-Encoding: chunked")
-        data = send(house.gateway, b"GET /plain HTTP/1.0\r\n\r\n")
-        assert data.endswith(b"\r\n\r\nabc")
-        assert b"transfer-encoding" not in data.lower()
-
-
-class TestConnections:
-    def test_one_connection_carries_pipelined_requests(self, house: House) -> None:
-        one = b"GET /plain HTTP/1.1\r\nHost: a\r\nX-N: %d\r\n\r\n"
-        last = b"GET /plain HTTP/1.1\r\nHost: a\r\nX-N: 3\r\nConnection: close\r\n\r\n"
-        data = send(house.gateway, one % 1 + one % 2 + last)
-        assert data.count(b"HTTP/1.1 200 OK\r\n") == 3
-        assert [message.one("X-N") for message in house.service.asked] == [b"1", b"2", b"3"]
-
     def test_a_refusal_does_not_end_the_connection(self, house: House) -> None:
         refused = b"GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n"
         body = b"POST /nowhere HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nabcde"
@@ -478,14 +365,6 @@ class TestConnections:
         data = send(house.gateway, refused + body + last)
         statuses = re.findall(rb"HTTP/1\.1 (\d+) ", data)
         assert statuses == [b"404", b"404", b"200"]
-
-    def test_an_unsupported_upgrade_is_ignored(self, house: House) -> None:
-        upgrade = (
-            b"GET /plain HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, close\r\nUpgrade: h2c\r\n\r\n"
-        )
-        got = parse_answer(send(house.gateway, upgrade))
-        assert got.status == 200
-        assert not names(house.service.last) & OF_ONE_HOP
 
     @pytest.mark.parametrize("protocol", ["websocket", "h2c", "HTTP/2.0", "x"])
     def test_a_connection_continues_or_ends_after_an_ignored_upgrade(
@@ -526,22 +405,6 @@ class TestRequestBodies:
         ask(house.gateway, "POST", "/plain", "Content-Encoding: gzip", body=b"no gzip")
         assert house.service.last.body == b"no gzip"
         assert house.service.last.one("Content-Encoding") == b"gzip"
-
-    def test_only_the_service_sends_100_continue(self, house: House) -> None:
-        got = ask(house.gateway, "POST", "/plain", "Expect: 100-continue", body=b"abc")
-        assert (got.status, got.interim) == (200, (100,))
-        assert house.service.last.one("Expect") == b"100-continue"
-
-    def test_interim_responses_are_forwarded_without_connection_fields(self, house: House) -> None:
-        early = (
-            b"HTTP/1.1 103 Early Hints\r\nlINK: </a>; rel=preload\r\nConnection: x\r\nX: y\r\n\r\n"
-        )
-        house.service.answer = early + early + answer(b"{}")
-        data = send(house.gateway, request("GET", "/plain"))
-        # Connection, and the fields that it names, apply only to the service connection here as
-        # well.
-        passed = b"HTTP/1.1 103 Early Hints\r\nlINK: </a>; rel=preload\r\n\r\n"
-        assert data.startswith(passed * 2 + b"HTTP/1.1 200 OK\r\n")
 
 
 def test_the_real_backends_see_the_same_request_id(stack: Stack) -> None:

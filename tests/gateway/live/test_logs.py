@@ -161,6 +161,7 @@ async def test_a_fault_of_the_service_is_logged_with_its_cause(
         ("\xe9", False),
         ("tab\tbed", False),
         ("{}", False),
+        ("a,b", False),
         ("", False),
     ],
 )

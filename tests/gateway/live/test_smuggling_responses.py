@@ -101,19 +101,6 @@ AMBIGUOUS: dict[str, bytes] = {
 }
 
 
-@pytest.mark.parametrize("target", ["/plain", "/v1/person"], ids=["streamed", "converted"])
-@pytest.mark.parametrize("data", AMBIGUOUS.values(), ids=AMBIGUOUS)
-def test_an_ambiguous_response_head_causes_a_problem_detail(
-    data: bytes, target: str, gateway: Program, tap: Tap
-) -> None:
-    tap.answer = data + FORGED
-    got = parse_answer(send(gateway, request("GET", target), seconds=5))
-    assert got.refusal() == (502, "upstream_protocol")
-    tap.answer = OK
-    assert parse_answer(send(gateway, request("GET", "/plain"), seconds=5)).body == b"ok"
-    assert len(tap.taken) == 2
-
-
 BAD_CHUNKS: dict[str, bytes] = {
     **{
         f"size {size!r}": size + b"\r\nok\r\n0\r\n\r\n"

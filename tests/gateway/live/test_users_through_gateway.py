@@ -1,6 +1,5 @@
 """POST /users through the gateway: the contract, and the Location of the new user."""
 
-import datetime as dt
 import re
 import socket
 
@@ -13,8 +12,7 @@ from tests.gateway.live.raw import Answer, ask, chunked, get
 JSON = "Content-Type: application/json"
 BOB = b'{"name": "Bob Charlie", "birthDate": "1990-01-31"}'
 NAME = "Name must be more than 2 characters."
-BIRTH_DATE = "Birth date should be in past."
-TODAY = dt.datetime.now(dt.UTC).date()
+PAST = "Birth date should be in past."
 
 
 def post(stack: Stack, body: bytes, *lines: str | bytes, target: str = "/users") -> Answer:
@@ -87,69 +85,27 @@ def test_each_user_gets_a_new_id_and_an_id_from_the_client_is_ignored(stack: Sta
 
 
 VIOLATIONS = {
-    "short name": ({"name": "Bo"}, {"name": NAME}),
-    "empty name": ({"name": ""}, {"name": NAME}),
-    "long name": ({"name": "x" * 21}, {"name": NAME}),
-    "today": ({"birthDate": TODAY.isoformat()}, {"birthDate": BIRTH_DATE}),
-    "tomorrow": (
-        {"birthDate": (TODAY + dt.timedelta(1)).isoformat()},
-        {"birthDate": BIRTH_DATE},
+    "both fields": (
+        b'{"name": "Bo", "birthDate": "9999-12-31"}',
+        {"name": NAME, "birthDate": PAST},
     ),
-    "future": ({"birthDate": "9999-12-31"}, {"birthDate": BIRTH_DATE}),
-    "both": (
-        {"name": "Bo", "birthDate": "9999-12-31"},
-        {"name": NAME, "birthDate": BIRTH_DATE},
-    ),
+    "the whole": (b"[]", {"user": "User must be an object."}),
 }
 
 
-@pytest.mark.parametrize(("wrong", "errors"), VIOLATIONS.values(), ids=VIOLATIONS)
-def test_each_violation_is_reported_at_its_field(
-    stack: Stack, wrong: dict[str, str], errors: dict[str, str]
+@pytest.mark.parametrize(("body", "errors"), VIOLATIONS.values(), ids=VIOLATIONS)
+def test_violations_of_the_contract_are_forwarded(
+    stack: Stack, body: bytes, errors: dict[str, str]
 ) -> None:
-    user = {"name": "Bob Charlie", "birthDate": "1990-01-31", **wrong}
-    got = post(stack, str(user).replace("'", '"').encode())
+    got = post(stack, body)
     assert (got.status, got.json) == (400, errors)
     assert got.one("Content-Type").startswith(b"application/json")
     assert got.all("Location") == []
 
 
-@pytest.mark.parametrize(
-    ("body", "keys"),
-    [
-        (b"{}", {"name", "birthDate"}),
-        (b'{"name": null, "birthDate": 5}', {"name", "birthDate"}),
-        (b'{"name": "Bob Charlie", "birthDate": "1990-02-30"}', {"birthDate"}),
-        (b'{"name": "Bob Charlie", "birthDate": "90-1-1"}', {"birthDate"}),
-        (b"[]", {"user"}),
-        (b"7", {"user"}),
-    ],
-)
-def test_violations_of_unusual_bodies_name_their_fields(
-    stack: Stack, body: bytes, keys: set[str]
-) -> None:
-    got = post(stack, body)
-    assert got.status == 400
-    assert set(got.json) == keys
-    assert all(isinstance(message, str) for message in got.json.values())
-
-
-def test_the_length_of_a_name_counts_code_points(stack: Stack) -> None:
-    for name, status in (("\N{GRINNING FACE}" * 20, 201), ("\N{GRINNING FACE}" * 21, 400)):
-        body = f'{{"name": "{name}", "birthDate": "1990-01-31"}}'.encode()
-        assert post(stack, body).status == status
-
-
 REFUSED: dict[str, tuple[bytes, list[str | bytes], int]] = {
-    "empty": (b"", [JSON], 400),
     "malformed": (b"{", [JSON], 400),
-    "NaN": (b'{"name": NaN}', [JSON], 400),
-    "odd UTF-8": (b'{"name": "\xff"}', [JSON], 400),
-    "lone surrogate": (b'{"name": "abc\\ud800", "birthDate": "1990-01-31"}', [JSON], 400),
-    "deep": (b"[" * 30_000, [JSON], 400),
-    "no type": (BOB, ["X: y"], 415),
     "text": (BOB, ["Content-Type: text/plain"], 415),
-    "form": (b"name=Bob", ["Content-Type: application/x-www-form-urlencoded"], 415),
     "too large": (b" " * 100_000 + BOB, [JSON], 413),
 }
 
@@ -189,18 +145,7 @@ def test_a_body_that_will_be_refused_gets_no_100_continue(stack: Stack) -> None:
         assert connection.recv(65536).startswith(b"HTTP/1.1 415 ")
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/users/999999999",
-        "/users/0",
-        "/users/01",
-        "/users/1.0",
-        "/users/-1",
-        "/users/x",
-        "/users/%31",
-    ],
-)
+@pytest.mark.parametrize("path", ["/users/999999999", "/users/x", "/users/%31"])
 def test_an_unknown_user_gets_404(stack: Stack, path: str) -> None:
     post(stack, BOB)
     got = get(stack.gateway, path)
@@ -214,12 +159,6 @@ def test_an_unknown_user_gets_404(stack: Stack, path: str) -> None:
 def test_paths_match_exactly(stack: Stack, path: str) -> None:
     assert get(stack.gateway, path).refusal() == (404, "not_found")
     assert post(stack, BOB, target=path).refusal() == (404, "not_found")
-
-
-def test_methods_that_users_do_not_offer_are_405(stack: Stack) -> None:
-    assert get(stack.gateway, "/users").refusal() == (405, "method_not_allowed")
-    for method in ("PUT", "PATCH", "DELETE", "POST"):
-        assert ask(stack.gateway, method, "/users/1").refusal() == (405, "method_not_allowed")
 
 
 def test_head_of_a_user_has_its_length(stack: Stack) -> None:
