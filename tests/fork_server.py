@@ -36,17 +36,9 @@ from typing import IO, Protocol
 
 # All modules that a program may import, besides its own `__main__`.
 _MODULES = (
-    "backend_v1.app",
-    "backend_v2.app",
-    "users_service.app",
-    "gateway.app",
-    "gateway.admin.page.page_app",
-    "gateway.cli",
-    "gateway.findings.notifier",
-    "gateway.process.supervisor",
-    "gateway.store.sqlite",
-    "prometheus_client",
-    "sqlalchemy",
+    *("backend_v1.app", "backend_v2.app", "users_service.app", "gateway.app"),
+    *("gateway.admin.page.page_app", "gateway.cli", "gateway.findings.notifier"),
+    *("gateway.process.supervisor", "gateway.store.sqlite", "prometheus_client", "sqlalchemy"),
 )
 _LARGEST = 1 << 20
 # The most descriptors in one message (SCM_MAX_FD of Linux).

@@ -23,14 +23,7 @@ GATEWAY = [name for name in MODULES if name.startswith("gateway")]
 # A package may import only packages before it.
 ORDER = (
     *(
-        "convert",
-        "base",
-        "http",
-        "access",
-        "versions",
-        "conversion",
-        "lifecycle",
-        "rollout",
+        *("convert", "base", "http", "access", "versions", "conversion", "lifecycle", "rollout"),
         "routing",
     ),
     *("usage", "observe", "store", "proxy", "verify", "findings", "rules", "admin", "process"),

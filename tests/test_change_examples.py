@@ -90,9 +90,6 @@ def test_a_change_converts_the_body_as_in_the_example(written: str, newer: str, 
     assert change is not None
     assert not mistakes.found
     link = VersionLink(Version(1, "1"), Version(2, "2"), (change,))
-    for direction, given, wanted in (
-        (Direction.DOWN, newer, older),
-        (Direction.UP, older, newer),
-    ):
+    for direction, given, wanted in ((Direction.DOWN, newer, older), (Direction.UP, older, newer)):
         found = json_body.convert(compact(given).encode(), BodyConversion((link,), direction))
         assert found.decode() == compact(wanted)

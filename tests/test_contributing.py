@@ -24,12 +24,7 @@ FUNCTIONS = re.compile(r"`([\w.]+)`\s+in\s+`(gateway/[\w/]+\.py)`")
 
 def test_the_expected_recipes_are_found() -> None:
     assert list(RECIPES) == [
-        "A mechanism",
-        "A change",
-        "A command",
-        "A key of gateway.yaml",
-        "A metric",
-        "A fault",
+        *("A mechanism", "A change", "A command", "A key of gateway.yaml", "A metric", "A fault"),
     ]
     assert len(re.findall("^```files$", TEXTS["CONTRIBUTING.md"], re.MULTILINE)) == len(RECIPES)
 

@@ -68,11 +68,7 @@ def reader(tmp_path: Path, targets: dict[str, str]) -> Iterator[Reader]:
 def test_the_commands_of_the_pages_are_found() -> None:
     """Only `sh` blocks are not executed; they install things."""
     assert {
-        "README.md",
-        "docs/start.md",
-        "docs/example.md",
-        "docs/convert.md",
-        "docs/lifecycle.md",
+        *("README.md", "docs/start.md", "docs/example.md", "docs/convert.md", "docs/lifecycle.md"),
     } <= set(RUN)
     for page in RUN:
         assert len(list(steps(PAGES[page]))) >= PAGES[page].count("\n$ ") >= 1

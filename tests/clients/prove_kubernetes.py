@@ -21,11 +21,7 @@ APPLIED = {
     "apply, server-side, forced",
 }
 RAISED = {
-    "create, existing",
-    "create, invalid",
-    "read, missing",
-    "watch, expired",
-    "delete, missing",
+    *("create, existing", "create, invalid", "read, missing", "watch, expired", "delete, missing"),
 }
 
 

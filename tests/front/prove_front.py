@@ -64,14 +64,8 @@ FORWARDED = {
     "X-Rewrite-URL": "/evil",
 }
 IDENTITY = [
-    "X-Forwarded-Client-Cert",
-    "X-Forwarded-User",
-    "X-Forwarded-Email",
-    "X-Forwarded-Groups",
-    "X-Forwarded-Preferred-Username",
-    "Remote-User",
-    "X-Real-IP",
-    "X-Client-Cert",
+    *("X-Forwarded-Client-Cert", "X-Forwarded-User", "X-Forwarded-Email", "X-Forwarded-Groups"),
+    *("X-Forwarded-Preferred-Username", "Remote-User", "X-Real-IP", "X-Client-Cert"),
     "X-SSL-Client-Subject",
 ]
 """The identity fields that the page asks proxies to remove or to set."""

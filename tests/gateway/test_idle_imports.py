@@ -31,19 +31,10 @@ assert main() == 0
 print(*sys.modules, sep="\\n")
 """
 NOT_NEEDED = (
-    "cryptography",
-    "jinja2",
-    "opentelemetry",
-    "prometheus_client",
-    "sqlalchemy",
-    "gateway.findings.notifier",
-    "gateway.admin.page.page_app",
-    "gateway.cli",
-    "gateway.process.supervisor",
-    "gateway.process.worker",
-    "gateway.store.fleet",
-    "gateway.store.sqlite",
-    "gateway.verify.openapi",
+    *("cryptography", "jinja2", "opentelemetry", "prometheus_client", "sqlalchemy"),
+    *("gateway.findings.notifier", "gateway.admin.page.page_app", "gateway.cli"),
+    *("gateway.process.supervisor", "gateway.process.worker", "gateway.store.fleet"),
+    *("gateway.store.sqlite", "gateway.verify.openapi"),
 )
 
 

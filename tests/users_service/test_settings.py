@@ -74,12 +74,8 @@ def test_the_error_for_a_wrong_value_describes_valid_values(
 @pytest.mark.parametrize(
     "url",
     [
-        "",
-        "users.db",
-        "postgresql+nodriver://bob:s3cret@host/users",
-        "sqlite:///s3cret.db",
-        "sqlite+aiosqlite://",
-        "sqlite+aiosqlite:///:memory:",
+        *("", "users.db", "postgresql+nodriver://bob:s3cret@host/users", "sqlite:///s3cret.db"),
+        *("sqlite+aiosqlite://", "sqlite+aiosqlite:///:memory:"),
         "sqlite+aiosqlite:///s3cret.db?mode=memory&uri=true",
         "sqlite+aiosqlite:///s3cret.db?timeout=soon",
         "sqlite+aiosqlite://bob:s3cret@host/users.db",

@@ -30,10 +30,7 @@ def ask(method: str, path: str, body: Any = None, **headers: str) -> dict[str, A
         method, path, headers={**ACCEPT, **named}, input=body
     )
     names = (
-        "content-type",
-        "link",
-        "location",
-        "x-github-media-type",
+        *("content-type", "link", "location", "x-github-media-type"),
         "x-github-api-version-selected",
     )
     return {"data": data, **{name: found[name] for name in names if name in found}}

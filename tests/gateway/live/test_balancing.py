@@ -6,14 +6,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from tests.gateway.kit import (
-    Program,
-    Scripted,
-    StartGateway,
-    StartUpstream,
-    held_port,
-    wait_for,
-)
+from tests.gateway.kit import Program, Scripted, StartGateway, StartUpstream, held_port, wait_for
 from tests.gateway.talk import Reader, Writer, ask, connect
 
 

@@ -91,11 +91,7 @@ CASES = {
     "a 206 with a range of items is converted (PostgREST)": Case(
         "/down/v1",
         ("Range-Unit: items", "Range: 0-1"),
-        reply=answer(
-            b"[%b]" % NEW,
-            "Content-Range: 0-1/*",
-            status="206 Partial Content",
-        ),
+        reply=answer(b"[%b]" % NEW, "Content-Range: 0-1/*", status="206 Partial Content"),
         got=b"[%b]" % OLD,
         field=("Accept-Ranges", None),
     ),

@@ -28,10 +28,7 @@ FORGED = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nforged"
         ("GET /plain", b"HTTP/1.1 205 Reset Content\r\nContent-Length: 0\r\n\r\n"),
         ("GET /plain", b"HTTP/1.1 103 Early Hints\r\n\r\n" + OK),
         ("GET /plain", b"HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\nok"),
-        (
-            "GET /plain",
-            HEAD_OF_CHUNKS + b"2;a=b\r\nok\r\n0\r\nT: x\r\n\r\n",
-        ),
+        ("GET /plain", HEAD_OF_CHUNKS + b"2;a=b\r\nok\r\n0\r\nT: x\r\n\r\n"),
     ],
 )
 async def test_a_service_connection_is_reused(
@@ -145,12 +142,7 @@ async def test_unsolicited_bytes_are_never_the_next_response(
     ],
 )
 async def test_a_request_on_a_closed_connection_is_retried_if_that_is_safe(
-    leave: str,
-    line: str,
-    body: bytes,
-    again: bool,
-    standing: Program,
-    through: StartUpstream,
+    leave: str, line: str, body: bytes, again: bool, standing: Program, through: StartUpstream
 ) -> None:
     """Only idempotent requests are sent a second time.
 

@@ -9,18 +9,7 @@ import psutil
 import pytest
 
 from tests.gateway.kit import IDLE, Program, Scripted, StartGateway, StartUpstream, rules
-from tests.gateway.talk import (
-    OK,
-    Answer,
-    Client,
-    Reader,
-    Writer,
-    ask,
-    connect,
-    get,
-    settled,
-    soon,
-)
+from tests.gateway.talk import OK, Answer, Client, Reader, Writer, ask, connect, get, settled, soon
 
 STOPS = [signal.SIGTERM, signal.SIGINT]
 

@@ -63,10 +63,7 @@ LINES: dict[str, tuple[list[str], dict[str, Any]]] = {
         ["GET /accept", "Accept: application/vnd.t-v1+json"],
         VERSIONED | {"version": "1", "chosen_by": "accept", "converted": True},
     ),
-    "HEAD": (
-        ["HEAD /v2/person"],
-        VERSIONED | {"version": "2", "method": "HEAD", "bytes_sent": 0},
-    ),
+    "HEAD": (["HEAD /v2/person"], VERSIONED | {"version": "2", "method": "HEAD", "bytes_sent": 0}),
     "without versions": (
         ["POST /plain", "Content-Length: 0"],
         {"api": "plain", "version": None, "chosen_by": None, "service": "s", "converted": False},
@@ -95,10 +92,7 @@ async def test_a_request_line_has_the_address_of_a_target_that_is_a_host_name(
 
 @pytest.mark.parametrize(("request_lines", "expected"), LINES.values(), ids=LINES)
 async def test_a_request_is_logged_as_one_line_with_these_fields(
-    request_lines: list[str],
-    expected: dict[str, Any],
-    standing: Program,
-    through: StartUpstream,
+    request_lines: list[str], expected: dict[str, Any], standing: Program, through: StartUpstream
 ) -> None:
     scripted = await through(PERSON, via=True)
     before = datetime.now(UTC)

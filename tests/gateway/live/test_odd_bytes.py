@@ -57,13 +57,7 @@ ADMIN = [
     *("/page/rules?request=%00%ff&at=9", "/notifications/test?webhook=%ff", "//", "*", "http://["),
 ]
 PUBLIC = [
-    "/v1/person",
-    "/v2/person",
-    "/plain?%ff=\xff",
-    "/param?version=%ff",
-    "*",
-    "//",
-    "http://[",
+    *("/v1/person", "/v2/person", "/plain?%ff=\xff", "/param?version=%ff", "*", "//", "http://["),
 ]
 METHODS = ["GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH", "CONNECT", "\xff", "get"]
 STATUS = ["200 OK", "204 None", "304 X", "999 \xff", "101 X", "abc", "200", "422 X", "000 X"]

@@ -45,11 +45,8 @@ REFUSED = {
 }
 PASSED = [
     "/version?version=2&versions=1&app_version=1&subversion=1&filter[version]=1&a=%3Bversion=1",
-    "/version?%76ersion=2&q=+%zz",
-    "/api-version?api-version=2&api_version=1",
-    "/api.version?api.version=2",
-    "/version_list?version%5B%5D=2",
-    "/version_list?version[]=2",
+    *("/version?%76ersion=2&q=+%zz", "/api-version?api-version=2&api_version=1"),
+    *("/api.version?api.version=2", "/version_list?version%5B%5D=2", "/version_list?version[]=2"),
     "/header?Version=1&+version=1",
 ]
 

@@ -112,12 +112,7 @@ BROKEN: dict[str, tuple[str, str, str, str]] = {
 
 @pytest.mark.parametrize(("old", "new", "mark", "remedy"), BROKEN.values(), ids=BROKEN)
 async def test_a_broken_file_is_reported_and_the_old_configuration_stays(
-    old: str,
-    new: str,
-    mark: str,
-    remedy: str,
-    standing: Program,
-    upstream: StartUpstream,
+    old: str, new: str, mark: str, remedy: str, standing: Program, upstream: StartUpstream
 ) -> None:
     assert standing.config is not None
     good = rules((await upstream(named("old"))).port)

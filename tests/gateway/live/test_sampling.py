@@ -133,10 +133,7 @@ def of_title(limit: int, status: str) -> dict[str, object]:
 async def test_responses_are_validated_by_the_operation_of_the_client(
     gateway: StartGateway, upstream: StartUpstream, tmp_path: Path
 ) -> None:
-    paths = {
-        "/v1/pay": {"post": of_title(1, "200")},
-        "/v1/pay/{id}": {"get": of_title(2, "200")},
-    }
+    paths = {"/v1/pay": {"post": of_title(1, "200")}, "/v1/pay/{id}": {"get": of_title(2, "200")}}
     document = tmp_path / "v1.json"
     document.write_text(json.dumps({"openapi": "3.1.0", "paths": paths}))
 

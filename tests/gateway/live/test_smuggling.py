@@ -69,11 +69,7 @@ CODINGS: dict[str, tuple[bytes, ...]] = {
             *(b"chunked, chunked", b"chunked, identity", b"identity, chunked", b"identity"),
             *(b"gzip, chunked", b"chunked, gzip", b"gzip", b"xchunked", b"chunkedx", b"chunked,"),
             *(
-                b",chunked",
-                b"chunked;a=b",
-                b'"chunked"',
-                b"chu nked",
-                b"\x0bchunked",
+                *(b",chunked", b"chunked;a=b", b'"chunked"', b"chu nked", b"\x0bchunked"),
                 b"chunked\x0c",
             ),
             *(b"chunked\t", b"chunked\0", b"\xffchunked", b"chun\xe7ked", b"trailers", b"", b" "),
@@ -140,10 +136,7 @@ LINES: dict[str, bytes] = {
         for target in [
             *(b"*", b"a:80", b"plain", b"?x", b"#x", b"/plain#x", b"/tail/\xe9", b"/plain?\xff"),
             *(
-                b"http:/plain",
-                b"http:///plain",
-                b"http://b#x",
-                b"http://b/plain#x",
+                *(b"http:/plain", b"http:///plain", b"http://b#x", b"http://b/plain#x"),
                 b"ws://b/plain",
             ),
             *(b"http://u@b/plain", b"http://b c/plain", b"http://b\\c/plain", b"http://\xe9/plain"),
@@ -153,15 +146,7 @@ LINES: dict[str, bytes] = {
         f"Host {host!r}": b"GET /plain HTTP/1.1\r\nHost:" + host + b"\r\n\r\n"
         for host in [
             *(
-                b"a\tb",
-                b"a#",
-                b"a?",
-                b"a\\b",
-                b" ",
-                b"a:-1",
-                b"a:999999",
-                b"[::1",
-                b"::1",
+                *(b"a\tb", b"a#", b"a?", b"a\\b", b" ", b"a:-1", b"a:999999", b"[::1", b"::1"),
                 b"[::1]x",
             ),
             *(b"a%zz", b"a%0d%0aX:y", b"a:80:80", b"\xe9", b"a\0", b"http://a", b"", b"a/b"),
@@ -289,17 +274,7 @@ BAD_CHUNKS: dict[str, bytes] = {
         f"size {size!r}": size + b"\r\nabc\r\n0\r\n\r\n"
         for size in [
             *(
-                b"",
-                b"-3",
-                b"+3",
-                b"0x3",
-                b"0_3",
-                b"3.0",
-                b"g",
-                b"3 ",
-                b"3\t",
-                b" 3",
-                b"\xb3",
+                *(b"", b"-3", b"+3", b"0x3", b"0_3", b"3.0", b"g", b"3 ", b"3\t", b" 3", b"\xb3"),
                 b"3\0",
             ),
             *(b"3,", b'"3"', b"%x" % (2**64 + 3), b"00%x" % (2**64 + 3), b"f" * 17),
@@ -308,7 +283,7 @@ BAD_CHUNKS: dict[str, bytes] = {
     **{
         f"extension {extension!r}": b"3" + extension + b"\r\nabc\r\n0\r\n\r\n"
         for extension in [
-            *(b' ;a="b"', b';a="b\r\nc"', b";a\nbc", b";a\rbc", b";a\r", b";a\0", b";a\xff", b";"),
+            *(b' ;a="b"', b';a="b\r\nc"', b";a\nbc", b";a\rbc", b";a\r", b";a\0", b";a\xff", b";")
         ]
     },
     "LF behind the size": b"3\nabc\r\n0\r\n\r\n",
@@ -331,14 +306,8 @@ BAD_CHUNKS: dict[str, bytes] = {
         for trailer in [
             *(b"Content-Length: 5", b"Transfer-Encoding: gzip", CHUNKED, b"X: a\r\n b", b"X : a"),
             *(
-                b"X: a\nY: b",
-                b"X: a\rY: b",
-                b"X: a\0",
-                b"X",
-                b" X: a",
-                b"Host: b\r\nX: y",
-                b": a",
-                b"X\xe9: a",
+                *(b"X: a\nY: b", b"X: a\rY: b", b"X: a\0", b"X", b" X: a", b"Host: b\r\nX: y"),
+                *(b": a", b"X\xe9: a"),
             ),
         ]
     },
@@ -426,11 +395,7 @@ def test_request_chunks_are_forwarded_with_the_gateways_own_framing(
 
 GOOD: dict[str, tuple[bytes, bytes, bytes | None]] = {
     **{
-        f"length {value!r}": (
-            post(b"Content-Length:" + value, body=b"abc"),
-            b"POST /plain",
-            b"abc",
-        )
+        f"length {value!r}": (post(b"Content-Length:" + value, body=b"abc"), b"POST /plain", b"abc")
         for value in (b"3", b"\t 3", b"3 \t", b"03", b"0" * 17 + b"3")
     },
     **{
@@ -452,11 +417,7 @@ GOOD: dict[str, tuple[bytes, bytes, bytes | None]] = {
         b"abc",
     ),
     "Connection names Host": (get(b"Connection: Host"), b"GET /plain", None),
-    "GET with a length": (
-        get(b"Content-Length: 3") + b"abc",
-        b"GET /plain",
-        b"abc",
-    ),
+    "GET with a length": (get(b"Content-Length: 3") + b"abc", b"GET /plain", b"abc"),
     "GET with chunks": (get(CHUNKED) + CHUNKS, b"GET /plain", b"abc"),
     "spaces in the request line": (
         get().replace(b" /plain ", b"   /plain   "),

@@ -55,20 +55,10 @@ def program(configured: StartGateway, house: House) -> Program:
 @pytest.mark.parametrize(
     "event",
     [
-        b"data: bye\n\n",
-        b"data: [DONE]\n\n",
-        b"data: [1,2]\n\n",
-        b"data: {oops\n\n",
-        b'data: {"total":1,}\n\n',
-        b"data: \xff{}\n\n",
-        b'data: {"total":\xff}\n\n',
-        b"data: NaN\n\n",
-        b'data: "total"\n\n',
-        b"data:\n\n",
-        b"data\n\n",
-        b"\n\n\n",
-        b": a comment\r\n\r\n",
-        b"retry: 10\rid: 7\revent: e\r\r",
+        *(b"data: bye\n\n", b"data: [DONE]\n\n", b"data: [1,2]\n\n", b"data: {oops\n\n"),
+        *(b'data: {"total":1,}\n\n', b"data: \xff{}\n\n", b'data: {"total":\xff}\n\n'),
+        *(b"data: NaN\n\n", b'data: "total"\n\n', b"data:\n\n", b"data\n\n", b"\n\n\n"),
+        *(b": a comment\r\n\r\n", b"retry: 10\rid: 7\revent: e\r\r"),
         b'id:1\r\ndata:{"a":1,\r\ndata:"b":2}\r\nunknown: 3\r\n\r\n',
         b'data: {"b":2}\n: inside\n\n',
     ],
@@ -116,14 +106,9 @@ def test_a_line_without_changes_is_forwarded_both_ways(
 @pytest.mark.parametrize(
     "content_type",
     [
-        "application/stream+json",
-        "application/json-seq",
-        "application/jsonlines",
-        "application/x-jsonlines",
-        "application/jsonl",
-        "application/x-jsonl",
-        "application/x-ndjson",
-        "application/ndjson",
+        *("application/stream+json", "application/json-seq", "application/jsonlines"),
+        *("application/x-jsonlines", "application/jsonl", "application/x-jsonl"),
+        *("application/x-ndjson", "application/ndjson"),
     ],
 )
 def test_every_media_type_of_a_document_stream_is_converted(
@@ -330,8 +315,7 @@ def test_non_json_text_is_forwarded_as_it_arrives(
 
 
 @pytest.mark.parametrize(
-    ("text", "passed"),
-    [(b'{"total":1}\n', b'{"amount":1}'), (b"[1]", b"[1]"), (b"5\n", b"5")],
+    ("text", "passed"), [(b'{"total":1}\n', b'{"amount":1}'), (b"[1]", b"[1]"), (b"5\n", b"5")]
 )
 def test_text_that_only_begins_as_json_is_not_buffered(
     program: Program, house: House, text: bytes, passed: bytes
@@ -452,11 +436,7 @@ CODERS: dict[str, tuple[str, Callable[[], Add]]] = {
 @pytest.mark.parametrize(("coding", "coder"), CODERS.values(), ids=CODERS)
 @pytest.mark.parametrize("content_type", [EVENTS, LINES, "application/json"])
 def test_a_document_of_a_compressed_stream_is_forwarded_before_the_next_one_is_sent(
-    program: Program,
-    house: House,
-    coding: str,
-    coder: Callable[[], Add],
-    content_type: str,
+    program: Program, house: House, coding: str, coder: Callable[[], Add], content_type: str
 ) -> None:
     around = (b"data: ", b"\n\n") if content_type == EVENTS else (b"", b"\n")
     new, old = (b'{"%s":"%%s"}'.join(around) % name for name in (b"total", b"amount"))

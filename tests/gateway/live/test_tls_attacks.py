@@ -13,14 +13,7 @@ import psutil
 import pytest
 
 from tests.gateway.authority import Authority
-from tests.gateway.kit import (
-    DEADLINE,
-    Program,
-    StartGateway,
-    StartUpstream,
-    assert_sound,
-    rules,
-)
+from tests.gateway.kit import DEADLINE, Program, StartGateway, StartUpstream, assert_sound, rules
 from tests.gateway.live.bounds import metric
 from tests.gateway.talk import OK, ask, connect, logged, reset, soon
 

@@ -98,12 +98,7 @@ TOLD: dict[str, tuple[str, list[str], str, list[str]]] = {
     "default in the query": ("/q/x", [], f"/q/x?api-version={NEW}", []),
     "behind other parameters": ("/q/x?a=%20&b", [], f"/q/x?a=%20&b&api-version={NEW}", []),
     "in an empty query": ("/q/x?", [], f"/q/x?api-version={NEW}", []),
-    "replaced in the query": (
-        "/q/x?api-version=2022-11-15&a",
-        [],
-        f"/q/x?api-version={NEW}&a",
-        [],
-    ),
+    "replaced in the query": ("/q/x?api-version=2022-11-15&a", [], f"/q/x?api-version={NEW}&a", []),
     "coded in the query": (
         "/q/x?%61pi-version=2026%2D08-26&a=%20",
         [],

@@ -207,14 +207,7 @@ async def test_usage_shows_clients_and_whether_a_version_can_be_retired(
     await until(program, {("acme", "1"): 3})
     told, status = command(program, "usage", "--api", "person")
     head, row, since = told.splitlines()
-    assert head.split()[:6] == [
-        "CLIENT",
-        "API",
-        "VERSION",
-        "OPERATION",
-        "COUNT",
-        "REFUSED",
-    ]
+    assert head.split()[:6] == ["CLIENT", "API", "VERSION", "OPERATION", "COUNT", "REFUSED"]
     assert row.split()[:8] == ["acme", "person", "1", "GET", "/v{version}/person", "3", "0", "0"]
     assert since.startswith("Counted since 20")
     told, status = command(program, "usage", "--history", "1")
