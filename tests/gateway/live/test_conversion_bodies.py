@@ -331,20 +331,6 @@ def test_a_response_is_converted_however_it_is_framed(house: House, lines: list[
     assert (got.body, got.one("Content-Length")) == (BOB_1, b"22")
 
 
-@pytest.mark.parametrize(
-    "broken",
-    [
-        answer(BOB, "Content-Length: 60", "Connection: close"),
-        answer(chunked(BOB)[:-5], "Transfer-Encoding: chunked", "Connection: close"),
-        answer(b"31\r\n" + BOB + b"\r\nx\r\n", "Transfer-Encoding: chunked"),
-    ],
-    ids=["sized", "chunked", "bad chunk"],
-)
-def test_a_converted_response_that_breaks_off_is_502(house: House, broken: bytes) -> None:
-    house.service.answer = broken
-    assert get(house.gateway, "/down/v1").refusal() == (502, "upstream_protocol")
-
-
 def deflated(data: bytes) -> bytes:
     """Return a raw deflate stream, which some services send as `deflate`."""
     coder = zlib.compressobj(wbits=-15)

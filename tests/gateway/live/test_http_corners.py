@@ -22,18 +22,6 @@ async def test_options_asterisk_is_answered_by_the_gateway(
     assert not scripted.requests
 
 
-async def test_a_too_large_body_closes_its_connection(
-    gateway: StartGateway, upstream: StartUpstream
-) -> None:
-    scripted = await upstream(OK)
-    program = gateway("limits: { body: 10 }\n" + rules(scripted.port))
-    async with connect(program) as client:
-        client.send(ask("POST /plain", "Content-Length: 11", body=b"x" * 11))
-        answer = await client.answer()
-        assert (answer.status, answer["connection"]) == (413, "close")
-        assert await client.rest() == b""
-
-
 async def test_max_forwards_is_decremented_for_options_and_trace(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:

@@ -81,6 +81,7 @@ async def test_a_body_above_the_limit_of_its_endpoint_is_413(
         assert answer.status == status
         if status == 413:
             assert code(answer) == (413, "body_too_large")
+            assert answer["connection"] == "close"
             assert f"may have at most {20 if path == '/large' else 10} bytes" in detail(answer)
 
 

@@ -137,18 +137,11 @@ EITHER = (
             {"type": "charge.paid", "data": {"object": {"sum": 1}}},
             {"type": "charge.paid", "data": {"object": {"amount": 1}}},
         ),
-        (
-            EVENT,
-            {"type": "payout.paid", "data": {"object": {"sum": 1}}},
-            {"type": "payout.paid", "data": {"object": {"sum": 1}}},
-        ),
         (KIND, {"kind": "Status", "code": 404}, {"kind": "Status", "code": 404}),
         (KIND, {"kind": "Pod", "spec": {"size": 1}}, {"kind": "Pod"}),
         (PORT, {"port": "http"}, {"portName": "http"}),
-        (PORT, {"port": 80}, {"port": 80}),
         (EITHER, {"data": [{"sum": 1}, {}]}, {"data": [{"amount": 1}, {}]}),
         (EITHER, {"data": {"sum": 1}}, {"data": {"amount": 1}}),
-        (EITHER, {"data": None}, {"data": None}),
     ],
 )
 def test_a_condition_holds_in_requests_and_responses(
@@ -160,48 +153,3 @@ def test_a_condition_holds_in_requests_and_responses(
     assert (got.status, got.json) == (200, older)
     assert ask(program, "POST", "/v1/codes", JSON, body=got.body).status == 200
     assert house.service.last.json == newer
-
-
-@pytest.mark.parametrize(
-    ("body", "arrives"),
-    [
-        (b"kind=charge&total=5", b"kind=charge&sum=5"),
-        (b"kind=refund&total=5", b"kind=refund&total=5"),
-        (b"total=5", b"total=5"),
-    ],
-)
-def test_a_condition_holds_in_a_form(
-    reloaded: StartGateway, house: House, body: bytes, arrives: bytes
-) -> None:
-    change = "{ rename: { field: sum, to: total }, when: { field: kind, is: charge } }"
-    program = reloaded(rules(house, f"changes: [ {change} ]"))
-    assert ask(program, "POST", "/v1/codes", FORM, body=body).status == 200
-    assert house.service.last.body == arrives
-
-
-LABELS = """\
-services: {{ s: {{ targets: ["http://127.0.0.1:{port}"] }} }}
-apis:
-  shop:
-    endpoints:
-      - {{ path: /orders/, version: {{ in: query, name: version }} }}
-      - {{ path: /charges, version: {{ in: header, name: Stripe-Version }} }}
-      - {{ path: "/apis/{{version}}/pods", version: {{ in: path }} }}
-    versions: {{ "{label}": {{ service: s }} }}
-version_header: X-Served
-"""
-
-
-@pytest.mark.parametrize(
-    "label", ["1.0", "v1beta1", "2024-09-30.acacia", "2024-01-01-preview", "2024-01", "1e5"]
-)
-def test_a_service_gets_the_label_that_the_client_wrote(
-    reloaded: StartGateway, house: House, label: str
-) -> None:
-    program = reloaded(LABELS.format(port=house.service.port, label=label))
-    for target in (f"/orders/?version={label}&x=1", f"/apis/{label}/pods"):
-        got = get(program, target)
-        assert (got.status, got.one("X-Served")) == (200, label.encode())
-        assert house.service.last.line == f"GET {target} HTTP/1.1".encode()
-    assert get(program, "/charges", f"Stripe-Version: {label}").status == 200
-    assert house.service.last.one("Stripe-Version") == label.encode()

@@ -149,22 +149,6 @@ def _filled(lines: list[str], version: str) -> list[str]:
     return [line.format(version) for line in lines]
 
 
-TOO_LARGE = {
-    "target": ([f"/plain?{'a' * 8200}"], 414, "uri_too_long"),
-    "field": (["/plain", f"X-Large: {'a' * 70_000}"], 431, "headers_too_large"),
-    "many fields": (["/plain", *["X-Many: a"] * 200], 431, "headers_too_large"),
-}
-
-
-@pytest.mark.parametrize(("parts", "status", "code"), TOO_LARGE.values(), ids=TOO_LARGE)
-def test_a_request_head_that_is_too_large_is_refused(
-    house: House, parts: list[str], status: int, code: str
-) -> None:
-    got = get(house.gateway, parts[0], *parts[1:])
-    assert got.refusal() == (status, code)
-    assert house.service.asked == []
-
-
 def test_a_request_head_at_the_limit_is_accepted(house: House) -> None:
     target = f"/plain?{'a' * 8000}"
     lines = [f"X-Large: {'a' * 16_000}", *["X-Many: a"] * 100]

@@ -352,13 +352,6 @@ async def test_an_early_refusal_reaches_a_client_that_still_sends(standing: Prog
         assert (await client.answer()).status == 404
 
 
-async def test_a_head_beyond_the_limit_is_refused_before_its_end(standing: Program) -> None:
-    async with connect(standing) as client:
-        client.send(b"GET /plain HTTP/1.1\r\nHost: a\r\nA: " + b"a" * 2_000_000)
-        await client.writer.drain()
-        assert (await client.answer()).status == 431
-
-
 # Clients that disconnect, and requests that end early.
 
 

@@ -195,6 +195,8 @@ apis:
       v1beta1: {{ service: s }}
       2024-09-30.acacia: {{ via: 2024-01-01-preview }}
       2024-01-01-preview: {{ service: s }}
+      2024-01: {{ service: s }}
+      "1e5": {{ service: s }}
     conversions:
       - {{ between: [2024-09-30.acacia, 2024-01-01-preview], changes: [] }}
 """
@@ -206,6 +208,8 @@ apis:
         ("1.0", "1.0"),
         ("1.10", "1.10"),
         ("v1beta1", "v1beta1"),
+        ("2024-01", "2024-01"),
+        ("1e5", "1e5"),
         ("2024-01-01-preview", "2024-01-01-preview"),
         ("1", "1.0"),
         ("2024-09-30.acacia", "2024-01-01-preview"),
@@ -235,5 +239,6 @@ async def test_an_unknown_label_is_refused_with_the_list_of_all_labels(
     problem = json.loads(response.body)
     assert (response.status, problem["code"]) == (400, "version_unknown")
     assert problem["supportedVersions"] == [
-        *("1.0", "1.10", "v1beta1", "2024-09-30.acacia", "2024-01-01-preview")
+        *("1.0", "1.10", "v1beta1", "2024-09-30.acacia", "2024-01-01-preview"),
+        *("2024-01", "1e5"),
     ]
