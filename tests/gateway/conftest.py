@@ -59,6 +59,13 @@ def gateway(tmp_path: Path) -> Iterator[StartGateway]:
         yield partial(_start_gateway, start_program, stack, tmp_path)
 
 
+@pytest.fixture(scope="module")
+def module_gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartGateway]:
+    """Start gateways as `gateway` does, for all tests of a module."""
+    with ExitStack() as stack:
+        yield partial(_start_gateway, start_program, stack, tmp_path_factory.mktemp("module"))
+
+
 @pytest.fixture
 def executed_gateway(tmp_path: Path) -> Iterator[StartGateway]:
     """Start gateways as `gateway` does, but as new processes whose memory can be measured."""
@@ -158,19 +165,14 @@ async def upstream() -> AsyncIterator[StartUpstream]:
 
 
 @pytest.fixture(scope="module")
-def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
+def standing(module_gateway: StartGateway) -> Iterator[Program]:
     """Start one gateway for all tests of a module; `through` connects it to their upstreams.
 
     No test may make it log a traceback or end it.
     """
-    folder = tmp_path_factory.mktemp("standing")
-    config = folder / "gateway.yaml"
-    config.write_text(rules(1))
-    with ExitStack() as stack:
-        program = start_program(stack, folder, "gateway")
-        program.config = config
-        yield program
-        assert_sound(program)
+    program = module_gateway(rules(1))
+    yield program
+    assert_sound(program)
 
 
 @pytest.fixture

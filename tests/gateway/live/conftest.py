@@ -19,6 +19,10 @@ class House:
     gateway: Program
     service: Service
 
+    @property
+    def told(self) -> str:
+        return f"127.0.0.1:{self.service.port}"
+
 
 @pytest.fixture(scope="session")
 def shared_house(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:

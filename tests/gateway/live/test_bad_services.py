@@ -10,14 +10,11 @@ import asyncio
 import json
 import re
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-import pytest
-
-from tests.gateway.kit import Program, Scripted, StartUpstream, start_program
+from tests.gateway.kit import Program, Scripted, StartGateway, StartUpstream
 from tests.gateway.live import test_faults as faults
 from tests.gateway.live import test_smuggling_responses as smuggling
 from tests.gateway.live.bounds import total
@@ -199,16 +196,6 @@ CASES: dict[str, Case] = {
 }
 
 
-@pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
-    folder = tmp_path_factory.mktemp("bad")
-    (folder / "gateway.yaml").write_text(rules(1))
-    with ExitStack() as stack:
-        program = start_program(stack, folder, "gateway")
-        program.config = folder / "gateway.yaml"
-        yield program
-
-
 def rules(port: int) -> str:
     changes = "[ join: { fields: [name.firstName, name.lastName], into: name } ]"
     shadow = '{ service: s, shadow: { via: "2" } }'
@@ -296,10 +283,10 @@ class Visit:
 
 
 async def test_every_malformed_response_becomes_a_response_a_problem_detail_or_an_abort(
-    program: Program, upstream: StartUpstream
+    gateway: StartGateway, upstream: StartUpstream
 ) -> None:
     scripted = await upstream(serve)
-    program.reload(rules(scripted.port))
+    program = gateway(rules(scripted.port))
     visit = Visit(program)
     asked = [(number, way) for number in range(len(CASES)) for way in WAYS]
     came = await asyncio.gather(*(visit.case(*each) for each in asked), return_exceptions=True)

@@ -1,11 +1,10 @@
 """CORS over sockets: the gateway's own responses, and header names that conversions change."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 
 import pytest
 
-from tests.gateway.kit import Program, start_program
+from tests.gateway.kit import Program, StartGateway
 from tests.gateway.live.conftest import House
 from tests.gateway.live.raw import answer, ask, get, parse_answer, send
 
@@ -46,15 +45,8 @@ ALLOWED = "Access-Control-Allow-Origin"
 
 
 @pytest.fixture(scope="module")
-def program(shared_house: House, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
-    folder = tmp_path_factory.mktemp("cors")
-    config = folder / "gateway.yaml"
-    config.write_text(RULES)
-    told = f"127.0.0.1:{shared_house.service.port}"
-    with ExitStack() as stack:
-        program = start_program(stack, folder, "gateway", TOLD=told, GONE="127.0.0.1:1")
-        program.config = config
-        yield program
+def program(module_gateway: StartGateway, shared_house: House) -> Program:
+    return module_gateway(RULES, TOLD=shared_house.told, GONE="127.0.0.1:1")
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,8 @@
 """Errors in the format of a version over sockets: those of the gateway and of services."""
 
-from collections.abc import Iterator
-from contextlib import ExitStack
-
 import pytest
 
-from tests.gateway.kit import Program, StartGateway, start_program
+from tests.gateway.kit import Program, StartGateway
 from tests.gateway.live.conftest import House
 from tests.gateway.live.raw import Answer, answer, ask, get
 
@@ -44,13 +41,8 @@ apis:
 
 
 @pytest.fixture(scope="module")
-def program(shared_house: House, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
-    folder = tmp_path_factory.mktemp("errors")
-    config = folder / "gateway.yaml"
-    config.write_text(RULES)
-    told = f"127.0.0.1:{shared_house.service.port}"
-    with ExitStack() as stack:
-        yield start_program(stack, folder, "gateway", GATEWAY_CONFIG=str(config), TOLD=told)
+def program(module_gateway: StartGateway, shared_house: House) -> Program:
+    return module_gateway(RULES, TOLD=shared_house.told)
 
 
 def refusal(got: Answer) -> tuple[int, str]:

@@ -1,13 +1,11 @@
 """Rate limits over sockets: whose requests are counted, responses, workers, reloads and counts."""
 
 import json
-from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import replace
 
 import pytest
 
-from tests.gateway.kit import Program, children, start_program, wait_for
+from tests.gateway.kit import Program, StartGateway, children, wait_for
 from tests.gateway.live.conftest import House
 from tests.gateway.live.raw import Answer, answer, ask, get
 
@@ -46,16 +44,9 @@ pytestmark = pytest.mark.usefixtures("house")
 
 
 @pytest.fixture(scope="module")
-def program(shared_house: House, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
+def program(module_gateway: StartGateway, shared_house: House) -> Program:
     """Start a gateway with two workers. Each test has its own client, whose buckets are full."""
-    folder = tmp_path_factory.mktemp("limits")
-    config = folder / "gateway.yaml"
-    config.write_text(RULES)
-    with ExitStack() as stack:
-        told = f"127.0.0.1:{shared_house.service.port}"
-        program = start_program(stack, folder, "gateway", TOLD=told, GATEWAY_WORKERS="2")
-        program.config = config
-        yield program
+    return module_gateway(RULES, TOLD=shared_house.told, GATEWAY_WORKERS="2")
 
 
 def several(program: Program, count: int, path: str, *lines: str) -> list[int]:

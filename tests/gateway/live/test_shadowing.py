@@ -1,14 +1,12 @@
 """Shadows over sockets: their counts are correct, and no client ever notices them."""
 
 import gzip
-from collections.abc import Iterator
-from contextlib import ExitStack
 from itertools import count
 from typing import Any
 
 import pytest
 
-from tests.gateway.kit import Program, Script, Scripted, StartGateway, StartUpstream, start_program
+from tests.gateway.kit import Program, Script, Scripted, StartGateway, StartUpstream
 from tests.gateway.live.shifting import NEW, OLD, WRONG, Lane, answer, asked, rules, shadow, told
 from tests.gateway.talk import Reader, Writer, ask, connect
 
@@ -16,14 +14,8 @@ APIS = (f"api{number}" for number in count())
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
-    folder = tmp_path_factory.mktemp("shadow")
-    config = folder / "gateway.yaml"
-    config.write_text(rules("none", 1, 1))
-    with ExitStack() as stack:
-        program = start_program(stack, folder, "gateway")
-        program.config = config
-        yield program
+def program(module_gateway: StartGateway) -> Program:
+    return module_gateway(rules("none", 1, 1))
 
 
 @pytest.fixture
