@@ -287,17 +287,6 @@ async def test_a_target_that_refuses_connections_is_skipped(
             assert [answer.status for answer in answers] == [200] * 4
 
 
-async def test_requests_are_distributed_among_targets(
-    standing: Program, upstream: StartUpstream
-) -> None:
-    one, two = await upstream(OK), await upstream(OK)
-    other = f'"http://127.0.0.1:{two.port}", '
-    standing.reload(rules(one.port).replace("targets: [", f"targets: [{other}"))
-    for _ in range(6):
-        assert (await get(standing)).status == 200
-    assert (len(one.requests), len(two.requests)) == (3, 3)
-
-
 async def test_no_connection_was_left_open(standing: Program) -> None:
     """After all tests, only listeners, the log and the event loop's files are open."""
 

@@ -283,18 +283,6 @@ async def test_clients_that_leave_without_a_request_are_not_logged(
     assert standing.log("log") == []
 
 
-async def test_health_requests_are_not_logged(gateway: StartGateway) -> None:
-    program = gateway(rules(1))
-    for path in ("/healthz", "/readyz"):
-        reader, writer = await asyncio.open_connection("127.0.0.1", program.admin)
-        writer.write(ask(f"GET {path}", "Connection: close"))
-        assert b" 200 OK\r\n" in await reader.read()
-        writer.close()
-    program.process.terminate()
-    await asyncio.to_thread(program.process.wait)
-    assert [entry["event"] for entry in program.log()] == ["listening", "stopping", "stopped"]
-
-
 def test_an_unknown_variable_is_logged_once_and_refuses_no_request(gateway: StartGateway) -> None:
     linked = {"GATEWAY_PORT_8080_TCP": "tcp://10.0.0.1:8080", "GATEWAY_SERVICE_HOST": "10.0.0.1"}
     misspelt = {"GATEWAY_PROT": "hush", "GATEWAY_WORKERS": "2"}

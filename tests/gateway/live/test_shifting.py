@@ -194,16 +194,23 @@ HALF = cutover("percent: 50, sticky_by: request")
 ALL = cutover("percent: 100, sticky_by: request")
 
 
+async def cutover_wait(
+    program: Program, stdout: int, stderr: int | None = None
+) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        *(fork_server().python, "-m", "gateway", "cutover", "wait", "person", "1"),
+        env={"PYTHONPATH": str(ROOT), "GATEWAY_ADMIN_PORT": str(program.admin)},
+        stdout=stdout,
+        stderr=stderr,
+    )
+
+
 async def test_cutover_wait_prints_each_change_and_exits_by_the_end(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
     old, new = await upstream(OLD), await upstream(FAILING)
     lane = Lane(gateway(rules("person", old.port, new.port, HALF)), "person")
-    waiting_for_all = await asyncio.create_subprocess_exec(
-        *(fork_server().python, "-m", "gateway", "cutover", "wait", "person", "1"),
-        env={"PYTHONPATH": str(ROOT), "GATEWAY_ADMIN_PORT": str(lane.program.admin)},
-        stdout=subprocess.PIPE,
-    )
+    waiting_for_all = await cutover_wait(lane.program, stdout=subprocess.PIPE)
     assert waiting_for_all.stdout is not None
     first = (await waiting_for_all.stdout.readline()).decode()
     assert re.fullmatch(r"\S+Z person 1: 50%; has reached its last percentage\n", first)
@@ -223,11 +230,7 @@ async def test_cutover_wait_prints_each_change_and_exits_by_the_end(
     assert command(lane.program, *wait, "--until", "50")[0] == 0
 
     # An operator rolls it back while a job waits. A job that begins at 0% continues to wait.
-    waiting_for_all = await asyncio.create_subprocess_exec(
-        *(fork_server().python, "-m", "gateway", *wait),
-        env={"PYTHONPATH": str(ROOT), "GATEWAY_ADMIN_PORT": str(lane.program.admin)},
-        stdout=subprocess.PIPE,
-    )
+    waiting_for_all = await cutover_wait(lane.program, stdout=subprocess.PIPE)
     assert waiting_for_all.stdout is not None
     assert b" 50%; has reached its last percentage" in await waiting_for_all.stdout.readline()
     lane.cutover("PUT", {"percent": 0})
@@ -270,18 +273,9 @@ async def test_cutover_wait_rewrites_one_line_on_a_terminal(
     lane = Lane(gateway(rules("person", old.port, new.port, HALF)), "person")
     own, terminal = pty.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 25, 80, 0, 0))
-    watching = await asyncio.create_subprocess_exec(
-        *(fork_server().python, "-m", "gateway", "cutover", "wait", "person", "1"),
-        env={"PYTHONPATH": str(ROOT), "GATEWAY_ADMIN_PORT": str(lane.program.admin)},
-        stdout=terminal,
-    )
+    watching = await cutover_wait(lane.program, stdout=terminal)
     shown = await asyncio.to_thread(os.read, own, 2**16)
-    another = await asyncio.create_subprocess_exec(
-        *(fork_server().python, "-m", "gateway", "cutover", "wait", "person", "1"),
-        env={"PYTHONPATH": str(ROOT), "GATEWAY_ADMIN_PORT": str(lane.program.admin)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
+    another = await cutover_wait(lane.program, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert another.stdout is not None
     await another.stdout.readline()
     another.send_signal(signal.SIGINT)  # Ctrl-C

@@ -70,27 +70,6 @@ def test_an_event_without_changes_is_forwarded_and_the_stream_continues(
     assert get(program, "/v1/a").body == OLD + event + OLD
 
 
-@pytest.mark.parametrize(
-    ("event", "expected"),
-    [
-        (BOM + NEW, BOM + OLD),
-        (BOM + b"\r\n" + NEW, BOM + b"\r\n" + OLD),
-        (b'data: {"total":1}\r\r', b'data: {"amount":1}\r\r'),
-        (b'data: {"total":1}', b'data: {"amount":1}'),
-        (b'data: {"total":1}\r\n', b'data: {"amount":1}\r\n'),
-        (b'id: 1\ndata: {\ndata: "total":1}\n', b'id: 1\ndata: {\ndata: "amount":1}\n'),
-    ],
-)
-def test_bytes_around_the_data_of_an_event_are_unchanged(
-    program: Program, house: House, event: bytes, expected: bytes
-) -> None:
-    house.service.answer = answer(event, content_type=EVENTS)
-    got = get(program, "/v1/a").body
-    assert got.replace(b"\ndata: ", b"").replace(b"\n", b"") == expected.replace(
-        b"\ndata: ", b""
-    ).replace(b"\n", b"")
-
-
 @pytest.mark.parametrize("line", [b"oops", b"{oops", b"", b"  ", b"5", b"null", b'"total"', b"[1]"])
 def test_a_line_without_changes_is_forwarded_both_ways(
     program: Program, house: House, line: bytes

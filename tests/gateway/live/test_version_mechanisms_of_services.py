@@ -218,16 +218,17 @@ apis:
     ['shadow: {{ via: "2" }}', 'cutover: {{ via: "2", percent: 100, sticky_by: request }}'],
     ids=["shadow", "cutover"],
 )
+@pytest.mark.parametrize("fields", [(), ("V: 1",)], ids=["default", "named"])
 async def test_the_service_of_a_shadow_or_cutover_gets_its_own_version(
-    standing: Program, upstream: StartUpstream, beside: str
+    standing: Program, upstream: StartUpstream, beside: str, fields: tuple[str, ...]
 ) -> None:
     old, new = await upstream(ANSWER), await upstream(ANSWER)
     rules = OTHER.format(old=old.port, new=new.port, beside=beside.format())
     standing.reload(rules)
     async with connect(standing) as client, asyncio.timeout(DEADLINE):
         while not new.requests:  # shadows may be dropped on a busy machine
-            client.send(ask("GET /t"))
+            client.send(ask("GET /t", *fields))
             assert (await client.answer()).status == 200
             await asyncio.sleep(0.05)
     assert all(b"V: 2\r\n" in request for request in new.requests)
-    assert all(b"\r\nV: " not in request for request in old.requests)
+    assert all((b"\r\nV: 1\r\n" in request) == bool(fields) for request in old.requests)

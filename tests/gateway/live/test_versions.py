@@ -4,7 +4,7 @@ import pytest
 
 from tests.gateway.kit import Stack
 from tests.gateway.live.conftest import House
-from tests.gateway.live.raw import Answer, ask, get
+from tests.gateway.live.raw import Answer, answer, ask, get
 
 V1 = {"name": "Bob Charlie"}
 V2 = {"name": {"firstName": "Bob", "lastName": "Charlie"}}
@@ -12,9 +12,9 @@ VENDOR = "application/vnd.comp.app-v{}+json"
 BODY = {"1": V1, "2": V2}
 
 
-def refused(answer: Answer, status: int, code: str) -> None:
-    problem = answer.problem
-    assert (answer.status, problem["code"]) == (status, code)
+def refused(got: Answer, status: int, code: str) -> None:
+    problem = got.problem
+    assert (got.status, problem["code"]) == (status, code)
     assert problem["supportedVersions"] == ["1", "2"]
 
 
@@ -93,9 +93,9 @@ PATHS = {
 
 @pytest.mark.parametrize(("path", "code"), PATHS.values(), ids=PATHS)
 def test_paths_match_exactly(stack: Stack, path: str, code: str) -> None:
-    answer = get(stack.gateway, path, "X-API-VERSION: 1", f"Accept: {VENDOR.format(1)}")
-    assert answer.refusal() == (404, code)
-    assert ("supportedVersions" in answer.problem) == code.startswith("version")
+    got = get(stack.gateway, path, "X-API-VERSION: 1", f"Accept: {VENDOR.format(1)}")
+    assert got.refusal() == (404, code)
+    assert ("supportedVersions" in got.problem) == code.startswith("version")
 
 
 @pytest.mark.parametrize(
@@ -135,11 +135,11 @@ QUERIES: dict[str, tuple[str, str]] = {
 def test_one_valid_query_parameter_selects_the_version(
     stack: Stack, query: str, expected: str
 ) -> None:
-    answer = get(stack.gateway, f"/person/param{query}")
+    got = get(stack.gateway, f"/person/param{query}")
     if expected in BODY:
-        assert (answer.status, answer.json) == (200, BODY[expected])
+        assert (got.status, got.json) == (200, BODY[expected])
     else:
-        refused(answer, 400, expected)
+        refused(got, 400, expected)
 
 
 HEADERS: dict[str, tuple[list[str | bytes], str]] = {
@@ -160,12 +160,12 @@ HEADERS: dict[str, tuple[list[str | bytes], str]] = {
 def test_one_valid_header_line_selects_the_version(
     stack: Stack, lines: list[str | bytes], expected: str
 ) -> None:
-    answer = get(stack.gateway, "/person/header", *lines)
-    assert answer.members("Vary") == ["x-api-version"]
+    got = get(stack.gateway, "/person/header", *lines)
+    assert got.members("Vary") == ["x-api-version"]
     if expected in BODY:
-        assert (answer.status, answer.json) == (200, BODY[expected])
+        assert (got.status, got.json) == (200, BODY[expected])
     else:
-        refused(answer, 400, expected)
+        refused(got, 400, expected)
 
 
 @pytest.mark.parametrize(
@@ -195,8 +195,8 @@ def test_malformed_header_lines_are_a_bad_request(stack: Stack, lines: list[byte
 def test_mechanisms_of_other_endpoints_are_ignored(
     stack: Stack, target: str, lines: list[str], version: str
 ) -> None:
-    answer = get(stack.gateway, target, *lines)
-    assert (answer.status, answer.json) == (200, BODY[version])
+    got = get(stack.gateway, target, *lines)
+    assert (got.status, got.json) == (200, BODY[version])
 
 
 @pytest.mark.parametrize(
@@ -230,20 +230,20 @@ class TestDefaults:
     def test_the_default_serves_requests_without_a_version(
         self, house: House, target: str, lines: list[str], expected: int | tuple[int, str]
     ) -> None:
-        answer = get(house.gateway, f"/native/default/{target}", *lines)
+        got = get(house.gateway, f"/native/default/{target}", *lines)
         if isinstance(expected, int):
-            assert answer.status == 200
+            assert got.status == 200
             asked = house.service.last.line.split(b" ")[1].partition(b"?")[0]
             assert asked == b"/native/%d" % expected
         else:
-            assert answer.refusal() == expected
+            assert got.refusal() == expected
             assert house.service.asked == []
 
     def test_a_default_version_that_accept_excludes_is_not_served(self, house: House) -> None:
-        answer = get(
+        got = get(
             house.gateway, "/native/default/accept", "Accept: application/vnd.t-v2+json;q=0, */*"
         )
-        assert answer.status == 406
+        assert got.status == 406
 
 
 class TestSeveral:
@@ -260,10 +260,10 @@ class TestSeveral:
     def test_mechanisms_that_agree_select_the_version(
         self, house: House, query: str, lines: list[str], version: int
     ) -> None:
-        answer = get(house.gateway, f"/native/any{query}", *lines)
-        assert answer.status == 200
+        got = get(house.gateway, f"/native/any{query}", *lines)
+        assert got.status == 200
         assert house.service.last.line.startswith(b"GET /native/%d" % version)
-        assert answer.members("Vary") == ["x-api-version", "accept"]
+        assert got.members("Vary") == ["x-api-version", "accept"]
 
     @pytest.mark.parametrize(
         ("query", "lines"),
@@ -277,9 +277,9 @@ class TestSeveral:
     def test_mechanisms_that_differ_are_a_conflict(
         self, house: House, query: str, lines: list[str]
     ) -> None:
-        answer = get(house.gateway, f"/native/any{query}", *lines)
-        refused(answer, 400, "version_conflict")
-        assert answer.members("Vary") == ["x-api-version", "accept"]
+        got = get(house.gateway, f"/native/any{query}", *lines)
+        refused(got, 400, "version_conflict")
+        assert got.members("Vary") == ["x-api-version", "accept"]
         assert house.service.asked == []
 
     def test_path_and_header_must_agree(self, house: House) -> None:
@@ -314,3 +314,10 @@ def test_head_returns_the_response_to_get_without_its_body(stack: Stack) -> None
         assert [line for line in head.fields if line[0].lower() not in varying] == [
             line for line in whole.fields if line[0].lower() not in varying
         ]
+
+
+def test_a_response_names_the_version_of_the_client(house: House) -> None:
+    house.service.answer = answer(b"{}", "X-API-VERSION: 2")
+    for version in ("1", "2"):
+        got = get(house.gateway, "/down/header", f"X-API-VERSION: {version}")
+        assert got.one("X-API-VERSION") == version.encode()
