@@ -152,97 +152,89 @@ class TestRequest:
         assert got.one("X-Request-Id") == house.service.last.one("X-Request-Id")
 
 
-class TestForwarded:
-    SPOOFED = (
-        *("Forwarded: for=10.9.9.9;host=evil.test;proto=https", "X-Forwarded-For: 10.9.9.9"),
-        *("x-forwarded-for: 10.8.8.8", "X-Forwarded-Host: evil.test", "X-FORWARDED-PROTO: https"),
-        *("X-Forwarded-Port: 443", "X-Forwarded-Prefix: /evil", "X-Forwarded-Server: evil.test"),
-        *("X-Forwarded-Ssl: on", "X-Forwarded-Scheme: https"),
-    )
-
-    def test_spellings_that_cgi_confuses_with_forwarding_fields_are_dropped(
-        self, house: House
-    ) -> None:
-        fields = [line.partition(":") for line in self.SPOOFED]
-        get(house.gateway, "/plain", *(f"{name.replace('-', '_')}: x" for name, _, _ in fields[1:]))
-        said = [line for line in house.service.last.fields if b"forwarded" in line[0].lower()]
-        assert [value for _, value in said if value == b"x"] == []
-        assert len(said) == 4
-
-    @pytest.mark.parametrize(
-        "name",
+SPOOFED = [
+    *("Forwarded: for=10.9.9.9;host=evil.test;proto=https", "X-Forwarded-For: 10.9.9.9"),
+    *("x-forwarded-for: 10.8.8.8", "X-Forwarded-Host: evil.test", "X-FORWARDED-PROTO: https"),
+    *("X-Forwarded-Port: 443", "X-Forwarded-Prefix: /evil", "X-Forwarded-Server: evil.test"),
+    *("X-Forwarded-Ssl: on", "X-Forwarded-Scheme: https"),
+]
+NGINX = [
+    *("X-Forwarded-For: 10.9.9.9", "X-Forwarded-Proto: https", "X-Forwarded-Host: shop.test"),
+    "X-Forwarded-Port: 8443",
+]
+FURTHER = ["X-Forwarded-Port: 443", "X-Forwarded-Prefix: /a", "x-forwarded-ssl: on"]
+SHOP = 'for=10.9.9.9;host="shop.test:8443";proto=https'
+CLIENT, PROXY = (f'for={ip};host="api.test";proto=http' for ip in ("127.0.0.1", TRUSTED))
+BY_PROXY = "127.0.0.2 api.test http"
+# The sender's address and fields; Forwarded; X-Forwarded-For, -Host and -Proto; other such fields.
+FORWARDING: dict[str, tuple[str, list[str], str, str, list[str]]] = {
+    "fields of a client are replaced": (
+        *("127.0.0.1", SPOOFED, CLIENT, "127.0.0.1 api.test http", []),
+    ),
+    "spellings that CGI confuses with them are dropped": (
+        *("127.0.0.1", [line.replace("-", "_") for line in SPOOFED[1:]], CLIENT),
+        *("127.0.0.1 api.test http", []),
+    ),
+    "fields of a proxy are extended": (
+        TRUSTED,
         [
-            *("X_Request_Id", "X-Request_Id", "x_request-ID", "Content_Length"),
-            *("Transfer_Encoding", "X_API_VERSION", "x-api_version"),
+            *("Forwarded: for=10.9.9.9;proto=https", "X-Forwarded-For: 10.9.9.9, 10.8.8.8"),
+            *("X-Forwarded-Host: public.test", "X-Forwarded-Proto: https"),
         ],
-    )
-    def test_lookalikes_of_fields_that_the_gateway_reads_are_dropped(
-        self, house: House, name: str
-    ) -> None:
-        get(house.gateway, "/plain", f"{name}: 7", "X_Other: kept")
-        asked = house.service.last
-        assert name.encode() not in dict(asked.fields)
-        assert asked.one("X_Other") == b"kept"
+        f"for=10.9.9.9;proto=https, {PROXY}",
+        *("10.9.9.9, 10.8.8.8, 127.0.0.2 public.test https", []),
+    ),
+    "a proxy that sets one kind, as nginx and Envoy do": (
+        *(TRUSTED, NGINX, f"{SHOP}, {PROXY}", "10.9.9.9, 127.0.0.2 shop.test https"),
+        ["X-Forwarded-Port: 8443"],
+    ),
+    "a proxy that sets the other kind": (
+        *(TRUSTED, [f"Forwarded: {SHOP}"], f"{SHOP}, {PROXY}"),
+        *("10.9.9.9, 127.0.0.2 shop.test:8443 https", []),
+    ),
+    "several lines of a proxy are joined": (
+        TRUSTED,
+        [
+            *("X-Forwarded-For: 10.9.9.9", "X-Forwarded-For: 10.8.8.8"),
+            *("Forwarded: for=10.9.9.9", "forwarded: for=10.8.8.8"),
+        ],
+        f"for=10.9.9.9, for=10.8.8.8, {PROXY}",
+        *("10.9.9.9, 10.8.8.8, 127.0.0.2 api.test http", []),
+    ),
+    "further fields of a proxy pass": (*(TRUSTED, FURTHER, PROXY, BY_PROXY, FURTHER),),
+    "a proxy without these fields is the client": (TRUSTED, [], PROXY, BY_PROXY, []),
+}
 
-    def test_forwarding_fields_of_a_client_are_replaced(self, house: House) -> None:
-        get(house.gateway, "/plain", *self.SPOOFED)
-        said = [line for line in house.service.last.fields if b"forwarded" in line[0].lower()]
-        assert sorted(said) == [
-            (b"Forwarded", b'for=127.0.0.1;host="api.test";proto=http'),
-            (b"X-Forwarded-For", b"127.0.0.1"),
-            (b"X-Forwarded-Host", b"api.test"),
-            (b"X-Forwarded-Proto", b"http"),
+
+@pytest.mark.parametrize(
+    ("source", "lines", "forwarded", "others", "further"), FORWARDING.values(), ids=FORWARDING
+)
+def test_forwarding_fields_describe_the_client(
+    house: House, source: str, lines: list[str], forwarded: str, others: str, further: list[str]
+) -> None:
+    ask(house.gateway, "GET", "/plain", *lines, source=source)
+    address, host, scheme = others.rsplit(" ", 2)
+    said = [(f"{name.decode()}: {value.decode()}") for name, value in house.service.last.fields]
+    assert sorted(line for line in said if "forwarded" in line.lower()) == sorted(
+        [
+            *(f"Forwarded: {forwarded}", f"X-Forwarded-For: {address}"),
+            *(f"X-Forwarded-Host: {host}", f"X-Forwarded-Proto: {scheme}", *further),
         ]
+    )
 
-    def test_the_client_address_from_a_trusted_proxy_is_used(self, house: House) -> None:
-        lines = ["Forwarded: for=10.9.9.9;proto=https", "X-Forwarded-For: 10.9.9.9, 10.8.8.8"]
-        lines += ["X-Forwarded-Host: public.test", "X-Forwarded-Proto: https"]
-        ask(house.gateway, "GET", "/plain", *lines, source=TRUSTED)
-        asked = house.service.last
-        assert asked.one("Forwarded") == (
-            b'for=10.9.9.9;proto=https, for=127.0.0.2;host="api.test";proto=http'
-        )
-        assert asked.one("X-Forwarded-For") == b"10.9.9.9, 10.8.8.8, 127.0.0.2"
-        assert asked.one("X-Forwarded-Host") == b"public.test"
-        assert asked.one("X-Forwarded-Proto") == b"https"
 
-    def test_both_kinds_of_fields_name_the_client_of_a_trusted_proxy(self, house: House) -> None:
-        """Even if the proxy sets only one kind, as nginx and Envoy do."""
-        public = 'host="shop.test:8443";proto=https'
-        set_by_nginx = ["X-Forwarded-For: 10.9.9.9", "X-Forwarded-Proto: https"]
-        set_by_nginx += ["X-Forwarded-Host: shop.test", "X-Forwarded-Port: 8443"]
-        for lines in (set_by_nginx, [f"Forwarded: for=10.9.9.9;{public}"]):
-            ask(house.gateway, "GET", "/plain", *lines, source=TRUSTED)
-            asked = house.service.last
-            assert asked.one("Forwarded") == (
-                f'for=10.9.9.9;{public}, for=127.0.0.2;host="api.test";proto=http'.encode()
-            )
-            assert asked.one("X-Forwarded-For") == b"10.9.9.9, 127.0.0.2"
-            assert asked.one("X-Forwarded-Host").partition(b":")[0] == b"shop.test"
-            assert asked.one("X-Forwarded-Proto") == b"https"
-
-    def test_several_forwarding_lines_of_a_trusted_proxy_are_joined(self, house: House) -> None:
-        lines = ["X-Forwarded-For: 10.9.9.9", "X-Forwarded-For: 10.8.8.8"]
-        lines += ["Forwarded: for=10.9.9.9", "forwarded: for=10.8.8.8"]
-        ask(house.gateway, "GET", "/plain", *lines, source=TRUSTED)
-        asked = house.service.last
-        assert asked.one("X-Forwarded-For") == b"10.9.9.9, 10.8.8.8, 127.0.0.2"
-        assert asked.one("Forwarded").startswith(b"for=10.9.9.9, for=10.8.8.8, for=127.0.0.2;")
-
-    def test_further_forwarding_fields_of_a_trusted_proxy_are_forwarded(self, house: House) -> None:
-        more = ["X-Forwarded-Port: 443", "X-Forwarded-Prefix: /a", "x-forwarded-ssl: on"]
-        ask(house.gateway, "GET", "/plain", *more, source=TRUSTED)
-        asked = house.service.last
-        assert asked.one("X-Forwarded-Port") == b"443"
-        assert asked.one("X-Forwarded-Prefix") == b"/a"
-        assert asked.one("X-Forwarded-Ssl") == b"on"
-
-    def test_a_trusted_proxy_without_forwarding_fields_is_the_client(self, house: House) -> None:
-        ask(house.gateway, "GET", "/plain", source=TRUSTED)
-        asked = house.service.last
-        assert asked.one("X-Forwarded-For") == b"127.0.0.2"
-        assert asked.one("X-Forwarded-Host") == b"api.test"
-        assert asked.one("X-Forwarded-Proto") == b"http"
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("X_Request_Id", "X-Request_Id", "x_request-ID", "Content_Length"),
+        *("Transfer_Encoding", "X_API_VERSION", "x-api_version"),
+    ],
+)
+def test_lookalikes_of_fields_that_the_gateway_reads_are_dropped(house: House, name: str) -> None:
+    get(house.gateway, "/plain", f"{name}: 7", "X_Other: kept")
+    asked = house.service.last
+    assert name.encode() not in dict(asked.fields)
+    assert asked.one("X_Other") == b"kept"
 
 
 class TestTarget:
