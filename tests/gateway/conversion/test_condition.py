@@ -1,4 +1,4 @@
-"""Conditions of changes: patches that cannot decide them, and mistakes in their declaration."""
+"""Conditions of changes: where they hold, patches that cannot decide them, and their mistakes."""
 
 import json
 from typing import Any
@@ -39,6 +39,65 @@ def upgrade(declared: Any, *, patch: bool = False) -> BodyConversion:
     assert change is not None
     used = change.for_patch() if patch else change
     return BodyConversion((VersionLink(Version(1, "1"), Version(2, "2"), (used,)),), Direction.UP)
+
+
+EVENT = {
+    "rename": {"field": "data.object.sum", "to": "data.object.amount"},
+    "when": {"field": "type", "is": ["charge.paid", "charge.failed"]},
+}
+KIND = {
+    "default": {"field": "spec.size", "value": 1},
+    "when": {"field": "kind", "is_not": "Status"},
+}
+PORT = {
+    "rename": {"field": "port", "to": "portName"},
+    "when": {"field": "port", "type": "text", "older": {"field": "portName", "type": "text"}},
+}
+LIST = {
+    "rename": {"field": "data[].sum", "to": "data[].amount"},
+    "when": {"field": "data", "type": "array"},
+}
+ALONE = {
+    "rename": {"field": "data.sum", "to": "data.amount"},
+    "when": {"field": "data", "type": "object"},
+}
+
+
+@pytest.mark.parametrize(
+    ("declared", "newer", "older"),
+    [
+        (
+            *([EVENT], {"type": "charge.paid", "data": {"object": {"sum": 1}}}),
+            {"type": "charge.paid", "data": {"object": {"amount": 1}}},
+        ),
+        ([EVENT], *[{"type": "payout.paid", "data": {"object": {"sum": 1}}}] * 2),
+        ([KIND], *[{"kind": "Status", "code": 404}] * 2),
+        ([KIND], {"kind": "Pod", "spec": {"size": 1}}, {"kind": "Pod"}),
+        ([PORT], {"port": "http"}, {"portName": "http"}),
+        ([PORT], {"port": 80}, {"port": 80}),
+        ([LIST, ALONE], {"data": [{"sum": 1}, {}]}, {"data": [{"amount": 1}, {}]}),
+        ([LIST, ALONE], {"data": {"sum": 1}}, {"data": {"amount": 1}}),
+        ([LIST, ALONE], {"data": None}, {"data": None}),
+    ],
+)
+def test_a_condition_holds_in_both_directions(declared: list[Any], newer: Any, older: Any) -> None:
+    changes = tuple(change for each in declared if (change := compiled(each)))
+    link = VersionLink(Version(1, "1"), Version(2, "2"), changes)
+    for direction, given, wanted in ((Direction.DOWN, newer, older), (Direction.UP, older, newer)):
+        made = json_body.convert(json.dumps(given).encode(), BodyConversion((link,), direction))
+        assert json.loads(made) == wanted
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        (b"kind=charge&total=5", b"kind=charge&sum=5"),
+        (b"kind=refund&total=5", b"kind=refund&total=5"),
+        (b"total=5", b"total=5"),
+    ],
+)
+def test_a_condition_holds_in_a_form(older: bytes, newer: bytes) -> None:
+    assert convert_form(older, upgrade(CHARGE)) == newer
 
 
 @pytest.mark.parametrize(

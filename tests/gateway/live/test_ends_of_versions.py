@@ -185,10 +185,6 @@ class TestBrownout:
             if status == 503:
                 assert 960 < int(answer["retry-after"]) <= 2040  # up to 16 further windows
 
-    async def test_a_window_in_the_past_refuses_nothing(self, old: Start) -> None:
-        keys = "brownout: { windows: [{ from: 2020-01-01, to: 2021-01-01 }] }"
-        assert (await get(await old(keys), "path", "1")).status == 200
-
     async def test_a_brownout_may_refuse_with_410(self, old: Start) -> None:
         keys = f"brownout: {{ windows: [{{ {OPEN} }}], status: 410 }}"
         answer = await get(await old(keys), "path", "1")
