@@ -251,9 +251,10 @@ def body(conversion: BodyConversion | None, document: object) -> object:
     return conversion.convert(document, PLAIN)
 
 
-def test_a_captured_dot_segment_is_refused() -> None:
+@pytest.mark.parametrize("value", ["..", "%2e%2e", "..%2Fadmin", "."])
+def test_a_captured_dot_segment_is_refused(value: str) -> None:
     with pytest.raises(ConversionError, match="'id' is a dot segment"):
-        operation_path(V1, V2, "GET /find?id=..")
+        operation_path(V1, V2, f"GET /find?id={value}")
 
 
 @pytest.mark.parametrize(

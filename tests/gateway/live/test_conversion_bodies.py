@@ -17,53 +17,18 @@ BOB_1 = b'{"name":"Bob Charlie"}'
 
 DOWN = {
     "as specified": (BOB, BOB_1),
-    "white space": (b' \r\n\t{ "name" :\n{ "firstName" : "Bob" ,"lastName":"Charlie"} }\n', BOB_1),
     "much white space": (
         b" " * 500 + b'{"a": 1.10, "name":' + b"\n" * 500 + b"{}}",
         b'{"a":1.10,"name":""}',
     ),
-    "no first name": (b'{"name":{"lastName":"Charlie"}}', b'{"name":"Charlie"}'),
-    "no last name": (b'{"name":{"firstName":"Bob"}}', b'{"name":"Bob"}'),
-    "empty first name": (b'{"name":{"firstName":"","lastName":"Charlie"}}', b'{"name":"Charlie"}'),
-    "empty last name": (b'{"name":{"firstName":"Bob","lastName":""}}', b'{"name":"Bob"}'),
-    "null as last name": (b'{"name":{"firstName":"Bob","lastName":null}}', b'{"name":"Bob"}'),
-    "both empty": (b'{"name":{"firstName":"","lastName":""}}', b'{"name":""}'),
-    "no part": (b'{"name":{}}', b'{"name":""}'),
-    "null as name": (b'{"name":null}', b'{"name":null}'),
-    "no name": (b'{"id":7}', b'{"id":7}'),
     "empty": (b"{}", b"{}"),
-    "the other order": (b'{"name":{"lastName":"Charlie","firstName":"Bob"}}', BOB_1),
-    "half a surrogate pair": (
-        b'{"name":{"firstName":"\\ud83d","lastName":"x"},"a":"\\uDC00"}',
-        b'{"name":"\\ud83d x","a":"\\uDC00"}',
-    ),
-    "separator in a part": (
-        b'{"name":{"firstName":"Mary Ann","lastName":"van Lee"}}',
-        b'{"name":"Mary Ann van Lee"}',
-    ),
-    "nothing is trimmed": (
-        b'{"name":{"firstName":" Bob ","lastName":"\\t"}}',
-        b'{"name":" Bob  \\t"}',
-    ),
     "any text": (
         '{"name":{"firstName":"☃\\u00e9\\ud83d\\ude00","lastName":"\\"\\\\\\/\\n\\u0000"}}'.encode(),
         '{"name":"☃é😀 \\"\\\\/\\n\\u0000"}'.encode(),
     ),
-    "key order": (
-        b'{"z":1,"name":{"firstName":"A"},"a":2,"m":3}',
-        b'{"z":1,"name":"A","a":2,"m":3}',
-    ),
-    "numbers": (
-        b'{"a":1.10,"b":1e5,"c":-0,"d":123456789012345678901234567890,"e":0.1E-999,"f":1E+400}',
-        b'{"a":1.10,"b":1e5,"c":-0,"d":123456789012345678901234567890,"e":0.1E-999,"f":1E+400}',
-    ),
     "what is unknown stays byte for byte": (
         b'{"a":"\\u00e9\\/\\u0041","b":[ 1 , {"c" : "d"} ],"name":{"firstName":"A"}}',
         b'{"a":"\\u00e9\\/\\u0041","b":[ 1 , {"c" : "d"} ],"name":"A"}',
-    ),
-    "a name elsewhere": (
-        b'{"x":{"name":{"firstName":"A","lastName":"B"}},"firstName":"C"}',
-        b'{"x":{"name":{"firstName":"A","lastName":"B"}},"firstName":"C"}',
     ),
     "array": (b"[" + BOB + b" , " + BOB + b"]", b"[" + BOB_1 + b"," + BOB_1 + b"]"),
     "empty array": (b"[]", b"[]"),
@@ -103,36 +68,11 @@ UP = {
         b'{"name":"Charlie, Bob"}',
         b'{"name":{"lastName":"Charlie","firstName":"Bob"},%b}' % PHONE,
     ),
-    "one part": (
-        b'{"name":"Charlie"}',
-        b'{"name":{"lastName":"Charlie","firstName":"?"},%b}' % PHONE,
-    ),
-    "no part": (b'{"name":""}', b'{"name":{"lastName":"","firstName":"?"},%b}' % PHONE),
-    "three parts": (
-        b'{"name":"A, B, C"}',
-        b'{"name":{"lastName":"A","firstName":"B, C"},%b}' % PHONE,
-    ),
-    "not quite the separator": (
-        b'{"name":"A,B ,C"}',
-        b'{"name":{"lastName":"A,B ,C","firstName":"?"},%b}' % PHONE,
-    ),
-    "separator first": (
-        b'{"name":", Bob"}',
-        b'{"name":{"lastName":"","firstName":"Bob"},%b}' % PHONE,
-    ),
-    "separator last": (
-        b'{"name":"Charlie, "}',
-        b'{"name":{"lastName":"Charlie","firstName":""},%b}' % PHONE,
-    ),
-    "null": (b'{"name":null}', b'{"name":null,%b}' % PHONE),
-    "absent": (b'{"id":1.0}', b'{"id":1.0,%b}' % PHONE),
     "container there": (
         b'{"contact":{"mail":"x"},"id":1}',
         b'{"contact":{"mail":"x","phone":{"kind":"none","lines":[1.5,null]}},"id":1}',
     ),
-    "value there": (b'{"contact":{"phone":0.10}}', b'{"contact":{"phone":0.10}}'),
     "null there": (b'{"contact":{"phone":null}}', b'{"contact":{"phone":null}}'),
-    "container null": (b'{"contact":null}', b'{"contact":null}'),
     "array": (b'[{"name":null},{"contact":null}]', b'[{"name":null,%b},{"contact":null}]' % PHONE),
 }
 
@@ -163,8 +103,6 @@ UNCONVERTIBLE = {
     "broken off in a string": BOB[:20],
     "something behind": BOB + b"x",
     "a key twice": b'{"name":{"firstName":"A"},"name":{"firstName":"B"}}',
-    "a key twice, inside": b'{"name":{"firstName":"A","firstName":"A"}}',
-    "a key twice, with spaces": b'{"name": {"firstName": "A"}, "name": null}',
     "a key twice, one escaped": b'{"name":{"firstName":"A"},"n\\u0061me":null}',
     "comma at the end": b'{"name":{"firstName":"Bob",}}',
     "single quotes": b"{'name':{}}",
@@ -181,12 +119,7 @@ UNCONVERTIBLE = {
     "half of UTF-16": BOB.decode().encode("utf-16-le")[:-1],
     "already version 1": BOB_1,
     "name is a number": b'{"name":7}',
-    "name is an array": b'{"name":["Bob","Charlie"]}',
-    "name is a boolean": b'{"name":false}',
-    "part is a number": b'{"name":{"firstName":"Bob","lastName":7}}',
-    "part is an object": b'{"name":{"firstName":{},"lastName":"Charlie"}}',
     "one element of many": b"[" + BOB + b"," + BOB + b',{"name":7}]',
-    "one part of many": b"[" + BOB + b',{"name":"Bob Charlie"}]',
     "deep": b'{"a":' + b"[" * 20_000 + b"]" * 20_000 + b"}",
     "deep objects": b'{"":' * 12_000 + b"1" + b"}" * 12_000,
     "deep arrays": b"[" * 20_000 + b"]" * 20_000,
@@ -339,23 +272,14 @@ def deflated(data: bytes) -> bytes:
 
 CODINGS = {
     "gzip": (gzip.compress(BOB), ["gzip"]),
-    "x-gzip": (gzip.compress(BOB), ["x-gzip"]),
-    "case": (gzip.compress(BOB), ["GZip"]),
-    "gzip members": (gzip.compress(BOB[:9]) + gzip.compress(BOB[9:]), ["gzip"]),
-    "deflate": (zlib.compress(BOB), ["deflate"]),
     "deflate, bare": (deflated(BOB), ["deflate"]),
     "br": (brotli.compress(BOB), ["br"]),
     "zstd": (zstd.compress(BOB), ["zstd"]),
-    "zstd frames": (zstd.compress(BOB[:9]) + zstd.compress(BOB[9:]), ["zstd"]),
-    "identity": (BOB, ["identity"]),
-    "empty": (BOB, [""]),
-    "two": (brotli.compress(gzip.compress(BOB)), ["gzip, br"]),
     "two lines": (brotli.compress(gzip.compress(BOB)), ["gzip", "br"]),
     "all": (
         zstd.compress(brotli.compress(zlib.compress(gzip.compress(BOB)))),
         ["gzip, deflate", " identity ,, br\t,zstd"],
     ),
-    "twice the same": (gzip.compress(gzip.compress(BOB)), ["gzip, gzip"]),
     "just as large as allowed": (gzip.compress(b" " * (LIMIT - len(BOB)) + BOB), ["gzip"]),
 }
 
@@ -377,25 +301,11 @@ def test_a_compressed_response_is_converted_and_sent_plain(
 LARGE = b'{"a":"%b"}' % (b"x" * LIMIT)
 UNDECODABLE = {
     "not gzip": (BOB, "gzip"),
-    "not deflate": (b"\xff" + BOB, "deflate"),
-    "not br": (b"\xff" + BOB, "br"),
-    "not zstd": (BOB, "zstd"),
     "wrong order": (brotli.compress(gzip.compress(BOB)), "br, gzip"),
-    "gzip, broken off": (gzip.compress(BOB)[:-1], "gzip"),
-    "gzip, head alone": (gzip.compress(BOB)[:10], "gzip"),
-    "deflate, broken off": (zlib.compress(BOB)[:-1], "deflate"),
-    "deflate, bare, broken off": (deflated(BOB)[:-1], "deflate"),
     "br, broken off": (brotli.compress(BOB)[:-1], "br"),
-    "zstd, broken off": (zstd.compress(BOB)[:-1], "zstd"),
-    "gzip, wrong sum": (gzip.compress(BOB)[:-8] + bytes(8), "gzip"),
-    "deflate, wrong sum": (zlib.compress(BOB)[:-4] + bytes(4), "deflate"),
     "gzip, something behind": (gzip.compress(BOB) + b"x", "gzip"),
-    "br, something behind": (brotli.compress(BOB) + b"x", "br"),
-    "zstd, something behind": (zstd.compress(BOB) + b"x", "zstd"),
     "gzip, bomb": (gzip.compress(LARGE), "gzip"),
-    "deflate, bomb": (zlib.compress(LARGE), "deflate"),
     "deflate, bare, bomb": (deflated(LARGE), "deflate"),
-    "br, bomb": (brotli.compress(LARGE), "br"),
     "zstd, bomb": (zstd.compress(LARGE), "zstd"),
     "bomb in a bomb": (gzip.compress(gzip.compress(b"x" * 10**7)), "gzip, gzip"),
     "bomb in pieces": (gzip.compress(b"[" * 30_000) * 3, "gzip"),

@@ -15,21 +15,15 @@ JSON = "Content-Type: application/json"
     ("asked", "arrives"),
     [
         ("POST /hotel/v1/booking/create", "POST /bookings"),
-        ("GET /hotel/v1/booking/find?id=7", "GET /hotel/bookings/7"),
         ("HEAD /hotel/v1/booking/find?id=7", "HEAD /hotel/bookings/7"),
         (
             "GET /hotel/v1/booking/find?a=1&id=a%2Fb+c&with=x",
             "GET /hotel/bookings/a%2Fb%20c?a=1&expand=x",
         ),
-        ("GET /hotel/v1/booking/find?x=7", "GET /booking/find?x=7"),
         ("GET /hotel/v1/booking/find?id=7&id=8", "GET /booking/find?id=7&id=8"),
-        ("PUT /hotel/v1/booking/7", "PATCH /hotel/bookings/7"),
         ("POST /hotel/v1/booking/7/cancel", "DELETE /hotel/bookings/7"),
         ("POST /hotel/v1/rpc?id=7&do=drop", "DELETE /hotel/bookings/7/rooms"),
-        ("POST /hotel/v1/rpc?id=7&do=other", "POST /rpc?id=7&do=other"),
         ("GET /hotel/v1/booking/stats?x=1", "GET /booking/stats?x=1"),
-        ("GET /hotel/v1/other?with=1", "GET /other?with=1"),
-        ("GET /hotel/v2/bookings/7/rooms", "GET /hotel/bookings/7/rooms"),
         ("GET /hotel/v3/bookings/7", "GET /bookings/7"),
         ("POST /hotel/v4/stays/7", "PUT /hotel/bookings/7"),
     ],
@@ -179,13 +173,6 @@ def test_location_has_the_operation_path_of_the_client(
     house.service.answer = answer(b"{}", f"Location: {written}", status="201 Created")
     got = ask(house.gateway, "POST", "/hotel/v1/booking/create", JSON, body=b"{}")
     assert got.one("Location") == arrives.encode()
-
-
-@pytest.mark.parametrize("value", ["..", "%2e%2e", "..%2Fadmin", "."])
-def test_a_query_value_cannot_leave_its_path_segment(house: House, value: str) -> None:
-    got = get(house.gateway, f"/hotel/v1/booking/find?id={value}")
-    assert got.refusal() == (400, "unconvertible_request")
-    assert not house.service.asked
 
 
 def test_the_methods_of_a_405_are_those_of_the_version(house: House) -> None:

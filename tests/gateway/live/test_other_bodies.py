@@ -126,14 +126,6 @@ def test_an_empty_form_gets_the_default_fields(house: House, framing: str) -> No
     assert house.service.last.body == b""
 
 
-def test_the_paths_of_a_json_patch_are_converted(house: House) -> None:
-    patch = [{"op": "replace", "path": "/title", "value": 1}]
-    lines = ["Content-Type: application/json-patch+json"]
-    got = ask(house.gateway, "PATCH", "/other/v1", *lines, body=json.dumps(patch).encode())
-    assert got.status == 200
-    assert json.loads(house.service.last.body) == [{"op": "replace", "path": "/label", "value": 1}]
-
-
 def test_a_merge_patch_gets_no_default_fields(house: House) -> None:
     lines = ["Content-Type: application/merge-patch+json"]
     for method in ("PATCH", "POST"):

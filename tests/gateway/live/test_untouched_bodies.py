@@ -96,18 +96,6 @@ def test_an_unaltered_patch_is_forwarded_byte_for_byte(program: Program, house: 
     assert house.service.last.body == patch
 
 
-def test_unaltered_values_keep_their_spelling_in_an_altered_body(
-    program: Program, house: House
-) -> None:
-    newer = b'{"a": 1.50, "total":1e2, "a":{ "b":1,"b" : 2}, "lines": [{"x": 1}, {"sum":1}]}'
-    older = b'{"a":1.50,"amount":1e2,"a":{ "b":1,"b" : 2},"lines":[{"x": 1},{"cost":1}]}'
-    house.service.answer = answer(newer)
-    spaced = older.replace(b'"a":1.50,', b'"a": 1.50,')
-    assert ask(program, "POST", "/v1/a", JSON, body=spaced).body == older
-    arrived = newer.replace(b'"a": ', b'"a":').replace(b', "', b',"').replace(b": [", b":[")
-    assert house.service.last.body == arrived.replace(b"}, {", b"},{")
-
-
 def test_digests_and_signatures_of_altered_bodies_are_dropped_and_counted(
     program: Program, house: House
 ) -> None:
@@ -131,22 +119,3 @@ def test_digests_and_signatures_of_altered_bodies_are_dropped_and_counted(
     wait_for(
         lambda: total(program, "gateway_dropped_digests_total") == before + 2 * len(SIGNED) + 1
     )
-
-
-@pytest.mark.parametrize(
-    ("body", "expected"),
-    [
-        *((body, body) for body in (b'{"amount":1}', b"[1,2]", b"plain text", b"a&b", b"x=1;y=2")),
-        *((body, body) for body in (b"x=%zz", b"z=a%20b*c", b"x=%E9", b"&&x&&", b"x=\xe9")),
-        (b"x=%zz&amount=a%20b*c&y", b"x=%zz&total=a%20b*c&y"),
-        (b"amount", b"total"),
-    ],
-)
-def test_a_form_keeps_the_bytes_of_fields_that_no_change_names(
-    program: Program, house: House, body: bytes, expected: bytes
-) -> None:
-    """Clients such as curl send JSON and text with the media type of forms."""
-    form = "Content-Type: application/x-www-form-urlencoded"
-    assert ask(program, "POST", "/v1/a", form, body=body).status == 200
-    assert house.service.last.body == expected
-    assert house.service.last.all("Content-Type") == [b"application/x-www-form-urlencoded"]
