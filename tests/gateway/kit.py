@@ -101,12 +101,18 @@ class Program:
 
 
 def wait_for(condition: Callable[[], Any], seconds: float = DEADLINE) -> Any:
-    """Wait until a condition returns a true value, and return the value; fail at the deadline."""
+    """Wait until a condition returns a true value, and return the value; fail at the deadline.
+
+    Checks take at most a fifth of the time, since some read the metrics or run a command.
+    """
     end = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < end, f"not within {seconds} seconds"
-        time.sleep(0.01)
-    return found
+    while True:
+        began = time.monotonic()
+        if found := condition():
+            return found
+        now = time.monotonic()
+        assert now < end, f"not within {seconds} seconds"
+        time.sleep(min(max(0.01, 4 * (now - began)), 0.2))
 
 
 def assert_sound(program: Program) -> None:

@@ -1,5 +1,6 @@
 """`access` over sockets: the clients that are accepted, and the refusals for the others."""
 
+import asyncio
 import json
 from base64 import b64encode
 from hashlib import sha256
@@ -273,6 +274,7 @@ apis: {{ plain: {{ service: s, endpoints: [ {{ path: /plain }} ] }} }}
     keys.write_text(f"acme: [first, {{ sha256: {sha256(b'second').hexdigest()} }}]")
     while await statuses() != [200, 200, 401]:
         assert not program.log("config_rejected")
+        await asyncio.sleep(0.05)
     keys.write_text("acme: { first: second }")
     (rejected,) = await _rejected(program)
     assert "second" not in json.dumps(rejected)

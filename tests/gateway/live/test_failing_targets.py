@@ -94,6 +94,7 @@ async def test_one_failing_target_of_two_is_reported_and_clients_notice_nothing(
         async with asyncio.timeout(60):
             while f"{failing} {workers}" not in await asyncio.to_thread(read, program, "/metrics"):
                 assert (await get(program)).status == 200
+                await asyncio.sleep(0.05)
         shown = await asyncio.to_thread(read, program, "/")
         assert "Service fails" in shown
         assert f"1 of 2 targets fails: 127.0.0.1:{port} since " in shown
@@ -118,6 +119,7 @@ async def test_one_failing_target_of_two_is_reported_and_clients_notice_nothing(
         async with asyncio.timeout(60):
             while f"{failing} 0" not in await asyncio.to_thread(read, program, "/metrics"):
                 assert (await get(program)).status in (200, 204)
+                await asyncio.sleep(0.05)
         answering.cancel()
         assert "Service fails" not in await asyncio.to_thread(read, program, "/")
         assert len(program.log("target_recovered")) == int(workers)
@@ -157,6 +159,7 @@ async def test_failing_targets_of_a_worker_are_forgotten_when_it_ends(
         async with asyncio.timeout(60):
             while f"{failing} 2" not in await asyncio.to_thread(read, program, "/metrics"):
                 assert (await get(program)).status == 502
+                await asyncio.sleep(0.05)
         for worker in children(program):
             worker.kill()
         await soon(lambda: len(program.log("worker_replaced")) == 2)
