@@ -13,6 +13,7 @@ from tests.gateway.access.test_key_sets import RSA, jwk, token
 from tests.gateway.authority import Authority
 from tests.gateway.kit import Program, StartGateway, StartUpstream, run_command
 from tests.gateway.live.bounds import total
+from tests.gateway.live.conftest import House
 from tests.gateway.live.test_tls import ask as ask_tls
 from tests.gateway.live.test_tls import client
 from tests.gateway.talk import OK, Answer, get, logged, soon
@@ -66,9 +67,8 @@ BASIC = "Authorization: Basic " + b64encode(b"anybody:key-of-gamma").decode()
 
 
 @pytest.fixture
-async def program(upstream: StartUpstream, configured: StartGateway) -> Program:
-    service = await upstream(OK)
-    return configured(CLIENTS + APIS.format(port=service.port))
+def program(configured: StartGateway, house: House) -> Program:
+    return configured(CLIENTS + APIS.format(port=house.service.port))
 
 
 def problem(answer: Answer) -> tuple[int, str, str]:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.gateway.kit import StartGateway
+from tests.gateway.kit import Program, StartGateway
 from tests.gateway.live.conftest import House
 from tests.gateway.live.raw import answer, ask, get
 
@@ -29,6 +29,11 @@ apis:
 FORM = "Content-Type: application/x-www-form-urlencoded"
 
 
+@pytest.fixture
+def program(configured: StartGateway, house: House) -> Program:
+    return configured(RULES.format(port=house.service.port))
+
+
 @pytest.mark.parametrize(
     ("query", "arrives"),
     [
@@ -38,9 +43,8 @@ FORM = "Content-Type: application/x-www-form-urlencoded"
     ],
 )
 def test_the_query_of_an_older_client_expands_the_object(
-    reloaded: StartGateway, house: House, query: str, arrives: str
+    program: Program, house: House, query: str, arrives: str
 ) -> None:
-    program = reloaded(RULES.format(port=house.service.port))
     body = json.dumps({"data": [{"customer": {"id": "cus_1"}}]}).encode()
     house.service.answer = answer(body, f'Link: </v2/charges{arrives}&page=2>; rel="next"')
     got = get(program, f"/v1/charges{query}")
@@ -60,9 +64,8 @@ def test_the_query_of_an_older_client_expands_the_object(
     ],
 )
 def test_the_form_of_an_older_client_expands_the_object(
-    reloaded: StartGateway, house: House, form: str, arrives: str
+    program: Program, house: House, form: str, arrives: str
 ) -> None:
-    program = reloaded(RULES.format(port=house.service.port))
     assert ask(program, "POST", "/v1/charges", FORM, body=form.encode()).status == 200
     assert house.service.last.body.decode() == arrives
     assert house.service.last.line == b"POST /v2/charges HTTP/1.1"

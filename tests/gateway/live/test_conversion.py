@@ -38,22 +38,6 @@ class TestRealBackends:
         assert got.all("Content-Length") == []
         assert got.one("ETag") == get(house.gateway, path).one("ETag")
 
-    @pytest.mark.parametrize("path", ["/real/down/v{}", "/real/up/v{}"])
-    def test_a_condition_matches_only_tags_of_the_requested_version(
-        self, house: House, path: str
-    ) -> None:
-        served, converted = (2, 1) if "down" in path else (1, 2)
-        etag = get(house.gateway, path.format(served)).one("ETag").decode()
-        condition = f"If-None-Match: {etag}"
-        assert get(house.gateway, path.format(served), condition).status == 304
-        got = get(house.gateway, path.format(converted), condition)
-        assert got.status == 200
-        assert got.json == get(house.gateway, path.format(converted)).json
-        own = got.one("ETag")
-        assert own != etag.encode()
-        again = get(house.gateway, path.format(converted), f"If-None-Match: {own.decode()}")
-        assert (again.status, again.one("ETag")) == (304, own)
-
     def test_errors_of_the_backends_are_forwarded(self, house: House) -> None:
         got = ask(house.gateway, "DELETE", "/real/down/v1")
         assert got.status == 405

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gateway.__main__ import main
-from tests.gateway.kit import StartGateway
+from tests.gateway.kit import Program, StartGateway
 from tests.gateway.live.conftest import House
 from tests.gateway.live.raw import answer, ask, get
 
@@ -49,6 +49,11 @@ TABLE = (
 BODY = {"rows": [{"cells": 1}], "items": [{"state": 1}], "newName": 1}
 
 
+@pytest.fixture
+def program(configured: StartGateway, house: House) -> Program:
+    return configured(RULES.format(port=house.service.port))
+
+
 @pytest.mark.parametrize(
     ("media_type", "body", "arrives"),
     [
@@ -65,9 +70,8 @@ BODY = {"rows": [{"cells": 1}], "items": [{"state": 1}], "newName": 1}
     ],
 )
 def test_the_content_type_of_a_patch_chooses_its_changes(
-    reloaded: StartGateway, house: House, media_type: str, body: Any, arrives: Any
+    program: Program, house: House, media_type: str, body: Any, arrives: Any
 ) -> None:
-    program = reloaded(RULES.format(port=house.service.port))
     sent = json.dumps(body).encode()
     got = ask(program, "PATCH", "/apis/v1/pods/a", f"Content-Type: {media_type}", body=sent)
     assert got.status == 200
@@ -76,9 +80,8 @@ def test_the_content_type_of_a_patch_chooses_its_changes(
 
 
 def test_the_response_of_a_request_is_converted_by_the_same_choice(
-    reloaded: StartGateway, house: House
+    program: Program, house: House
 ) -> None:
-    program = reloaded(RULES.format(port=house.service.port))
     house.service.answer = answer(b'{"merged":1,"strategic":2}')
     field = "Content-Type: application/merge-patch+json"
     got = ask(program, "PATCH", "/apis/v1/pods/a", field, body=b"{}")
@@ -96,9 +99,8 @@ def test_the_response_of_a_request_is_converted_by_the_same_choice(
     ],
 )
 def test_the_preferred_type_of_accept_chooses_the_changes_of_a_response(
-    reloaded: StartGateway, house: House, accept: str | None, received: Any
+    program: Program, house: House, accept: str | None, received: Any
 ) -> None:
-    program = reloaded(RULES.format(port=house.service.port))
     house.service.answer = answer(json.dumps(BODY).encode(), 'ETag: "a"')
     lines = [] if accept is None else [f"Accept: {accept}"]
     got = get(program, "/apis/v1/pods", *lines)
@@ -108,9 +110,8 @@ def test_the_preferred_type_of_accept_chooses_the_changes_of_a_response(
 
 
 def test_representations_for_two_media_types_have_two_entity_tags(
-    reloaded: StartGateway, house: House
+    program: Program, house: House
 ) -> None:
-    program = reloaded(RULES.format(port=house.service.port))
     house.service.answer = answer(json.dumps(BODY).encode(), 'ETag: "a"')
     table, plain = (
         get(program, "/apis/v1/pods", f"Accept: {accept}").one("ETag")
@@ -122,9 +123,8 @@ def test_representations_for_two_media_types_have_two_entity_tags(
 
 
 def test_a_conversion_of_responses_names_the_type_of_the_response(
-    reloaded: StartGateway, house: House
+    program: Program, house: House
 ) -> None:
-    program = reloaded(RULES.format(port=house.service.port))
     for media_type, name in (("application/vnd.example+json", "name"), ("text/json", "newName")):
         house.service.answer = answer(b'{"newName":1}', content_type=media_type)
         assert get(program, "/apis/v1/pods").json == {name: 1}
@@ -143,9 +143,8 @@ APPLY = "Content-Type: application/apply-patch+yaml"
     ],
 )
 def test_the_yaml_of_a_server_side_apply_is_converted(
-    reloaded: StartGateway, house: House, body: bytes, arrives: bytes
+    program: Program, house: House, body: bytes, arrives: bytes
 ) -> None:
-    program = reloaded(RULES.format(port=house.service.port))
     got = ask(program, "PATCH", "/apis/v1/pods/a?fieldManager=x", APPLY, body=body)
     assert got.status == 200
     assert house.service.last.body == arrives

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.gateway.kit import StartGateway
+from tests.gateway.kit import Program, StartGateway
 from tests.gateway.live.conftest import House
 from tests.gateway.live.raw import answer, ask, get
 
@@ -33,6 +33,11 @@ apis:
 """
 
 
+@pytest.fixture
+def program(configured: StartGateway, house: House) -> Program:
+    return configured(RULES.format(port=house.service.port))
+
+
 @pytest.mark.parametrize(
     ("path", "body", "received"),
     [
@@ -47,9 +52,8 @@ apis:
     ],
 )
 def test_an_empty_list_gets_the_value_of_the_path(
-    reloaded: StartGateway, house: House, path: str, body: Any, received: Any
+    program: Program, house: House, path: str, body: Any, received: Any
 ) -> None:
-    program = reloaded(RULES.format(port=house.service.port))
     house.service.answer = answer(json.dumps(body).encode())
     got = get(program, f"/v1/{path}")
     assert (got.status, got.json) == (200, received)
@@ -59,9 +63,8 @@ def test_an_empty_list_gets_the_value_of_the_path(
 
 
 def test_a_value_of_the_path_that_is_not_a_number_is_refused(
-    reloaded: StartGateway, house: House
+    program: Program, house: House
 ) -> None:
-    program = reloaded(RULES.format(port=house.service.port))
     house.service.answer = answer(b'{"data":[]}')
     got = get(program, "/v1/clients/x/sources")
     assert got.refusal() == (502, "conversion_failed")

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.gateway.kit import Program, StartGateway, StartUpstream
+from tests.gateway.live.conftest import House
 from tests.gateway.talk import Answer, get, soon
 
 ORIGIN = "Origin: https://app.example"
@@ -41,6 +42,12 @@ apis:
 """
 
 
+@pytest.fixture
+def program(configured: StartGateway, house: House) -> Program:
+    house.service.answer = FROM_SERVICE
+    return configured(RULES.format(port=house.service.port, cors=""))
+
+
 def asks(path: str, method: str = "GET", *more: str) -> tuple[str, ...]:
     return f"OPTIONS {path}", ORIGIN, f"{METHOD}: {method}", *more
 
@@ -64,13 +71,11 @@ async def answers(program: Program, *requests: tuple[str, ...]) -> list[Answer]:
     ],
 )
 async def test_a_preflight_for_an_allowed_method_reaches_the_service(
-    reloaded: StartGateway, upstream: StartUpstream, asked: tuple[str, ...]
+    program: Program, house: House, asked: tuple[str, ...]
 ) -> None:
-    service = await upstream(FROM_SERVICE)
-    program = reloaded(RULES.format(port=service.port, cors=""))
     answer = await get(program, *asked)
     assert (answer.status, answer[ALLOWED]) == (204, "https://app.example")
-    assert service.requests[0].startswith(asked[0].encode())
+    assert house.service.asked[0].line.startswith(asked[0].encode())
 
 
 @pytest.mark.parametrize(
@@ -88,33 +93,27 @@ async def test_a_preflight_for_an_allowed_method_reaches_the_service(
     ],
 )
 async def test_any_other_options_is_answered_by_the_gateway(
-    reloaded: StartGateway,
-    upstream: StartUpstream,
-    asked: tuple[str, ...],
-    status: int,
-    allow: list[str],
+    program: Program, house: House, asked: tuple[str, ...], status: int, allow: list[str]
 ) -> None:
-    service = await upstream(FROM_SERVICE)
-    program = reloaded(RULES.format(port=service.port, cors=""))
     answer = await get(program, *asked)
     assert (answer.status, answer.all("allow"), answer.all(ALLOWED)) == (status, allow, [])
-    assert service.requests == []
+    assert house.service.asked == []
 
 
 @pytest.mark.parametrize("path", ["/plain", "/v1/o", "/v3/o", "/v6/o", "/o"])
 async def test_cors_answers_preflights_where_the_endpoint_names_its_methods(
-    reloaded: StartGateway, upstream: StartUpstream, path: str
+    configured: StartGateway, house: House, path: str
 ) -> None:
-    service = await upstream(FROM_SERVICE)
+    house.service.answer = FROM_SERVICE
     cors = "cors: { origins: [https://app.example] }"
-    program = reloaded(RULES.format(port=service.port, cors=cors))
+    program = configured(RULES.format(port=house.service.port, cors=cors))
     answer = await get(program, *asks(path))
     assert (answer.status, answer[ALLOWED]) == (204, "https://app.example")
     assert answer["access-control-allow-methods"] == "GET"
-    assert service.requests == []
+    assert house.service.asked == []
     other = "OPTIONS /plain", "Origin: https://other.example", f"{METHOD}: GET"
     await get(program, *other)  # an origin that the service may allow
-    assert len(service.requests) == 1
+    assert len(house.service.asked) == 1
 
 
 COUNTED = """

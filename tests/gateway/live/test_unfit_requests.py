@@ -4,7 +4,7 @@ import gzip
 
 import pytest
 
-from tests.gateway.kit import StartGateway
+from tests.gateway.kit import Program, StartGateway
 from tests.gateway.live.conftest import House
 from tests.gateway.live.raw import answer, ask, get
 
@@ -32,6 +32,11 @@ apis:
 JSON = "Content-Type: application/json"
 
 
+@pytest.fixture
+def program(configured: StartGateway, house: House) -> Program:
+    return configured(RULES.format(port=house.service.port))
+
+
 @pytest.mark.parametrize(
     ("sent", "line", "arrives"),
     [
@@ -44,25 +49,22 @@ JSON = "Content-Type: application/json"
     ],
 )
 def test_a_body_that_changes_do_not_fit_is_forwarded_to_the_service(
-    reloaded: StartGateway, house: House, sent: bytes, line: str, arrives: bytes
+    program: Program, house: House, sent: bytes, line: str, arrives: bytes
 ) -> None:
-    program = reloaded(RULES.format(port=house.service.port))
     house.service.answer = answer(b'{"place":"size"}', status="422 Unprocessable Content")
     got = ask(program, "POST", "/v1/a", line, body=sent)
     assert house.service.last.body == arrives
     assert (got.status, got.body) == (400, b'{"field":"sum"}')
 
 
-def test_a_forwarded_body_keeps_its_coding(reloaded: StartGateway, house: House) -> None:
-    program = reloaded(RULES.format(port=house.service.port))
+def test_a_forwarded_body_keeps_its_coding(program: Program, house: House) -> None:
     sent = gzip.compress(b"<a/>")
     ask(program, "POST", "/v1/a", "Content-Type: text/xml", "Content-Encoding: gzip", body=sent)
     assert house.service.last.body == sent
     assert house.service.last.all("Content-Encoding") == [b"gzip"]
 
 
-def test_query_parameters_that_fit_are_renamed(reloaded: StartGateway, house: House) -> None:
-    program = reloaded(RULES.format(port=house.service.port))
+def test_query_parameters_that_fit_are_renamed(program: Program, house: House) -> None:
     house.service.answer = answer(b"{}")
     assert get(program, "/v1/a?since=x&b=1").status == 200
     assert house.service.last.line == b"GET /v2/a?after=x&b=1 HTTP/1.1"
@@ -78,15 +80,13 @@ def test_query_parameters_that_fit_are_renamed(reloaded: StartGateway, house: Ho
     ids=["two places", "a key twice", "coded"],
 )
 def test_a_request_that_a_service_could_misread_is_refused(
-    reloaded: StartGateway, house: House, sent: bytes, lines: list[str], code: str
+    program: Program, house: House, sent: bytes, lines: list[str], code: str
 ) -> None:
-    program = reloaded(RULES.format(port=house.service.port))
     got = ask(program, "POST", "/v1/a", *lines, body=sent)
     assert (got.status, got.json["code"]) == (400, code)
 
 
-def test_a_response_that_changes_do_not_fit_is_502(reloaded: StartGateway, house: House) -> None:
-    program = reloaded(RULES.format(port=house.service.port))
+def test_a_response_that_changes_do_not_fit_is_502(program: Program, house: House) -> None:
     house.service.answer = answer(b'{"size":"x"}')
     assert get(program, "/v1/a").json["code"] == "conversion_failed"
 
