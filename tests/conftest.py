@@ -6,8 +6,8 @@ from types import FrameType
 
 from hypothesis import settings
 
-# With a deadline, examples would fail on a busy machine.
-settings.register_profile("tests", deadline=None)
+# With a deadline, examples would fail on a busy machine. Each run generates other examples.
+settings.register_profile("tests", deadline=None, max_examples=50)
 settings.load_profile("tests")
 
 # Until all tests are collected, almost all new objects stay in use.

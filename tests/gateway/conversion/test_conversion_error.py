@@ -297,7 +297,7 @@ def conversion(chain: list[Change], direction: Direction, cut: int) -> BodyConve
     return BodyConversion(tuple(links), direction)
 
 
-@settings(LAW, max_examples=300)
+@settings(LAW, max_examples=150)
 @given(refused(), st.sampled_from(Direction), st.integers(0, 6), st.booleans())
 def test_an_error_names_the_location_of_the_value_in_the_original_document(
     case: tuple[Json, list[Change], bool], direction: Direction, cut: int, sealed: bool

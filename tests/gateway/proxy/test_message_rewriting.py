@@ -189,7 +189,7 @@ async def pass_both(
     return live, got, shadowed, seen
 
 
-@settings(LAW, max_examples=200)
+@settings(LAW, max_examples=100)
 @given(RULES, REQUESTS, ANSWERS)
 def test_a_shadow_is_rewritten_like_a_live_request(
     given: dict[str, str], client: dict[str, Any], service: dict[str, Any]

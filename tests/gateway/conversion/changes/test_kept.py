@@ -293,7 +293,7 @@ def holders(value: Json) -> Iterator[tuple[Any, Any]]:
             yield from holders(inner)
 
 
-@settings(LAW, max_examples=200)
+@settings(LAW, max_examples=100)
 @given(misfits(), st.sampled_from([(True, True), (True, False), (False, True)]), st.integers(0, 4))
 def test_valid_values_are_converted_the_same_with_and_without_unfit_keep(
     case: tuple[Json, list[Change]], keeps: tuple[bool, bool], cut: int

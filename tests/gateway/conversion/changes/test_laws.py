@@ -37,7 +37,7 @@ from tests.gateway.world import LAW
 from tests.test_change_examples import GROUPS, ROWS
 from tests.test_operation_examples import CHANGES as QUERY_ROWS
 
-FEW = settings(LAW, max_examples=15)
+FEW = settings(LAW, max_examples=10)
 BODIES = [row for row in ROWS if row[0].removeprefix("{ ").partition(":")[0] in CHANGES]
 EACH = pytest.mark.parametrize(
     ("written", "newer", "older"), BODIES, ids=[row[0] for row in BODIES]

@@ -32,7 +32,7 @@ def small(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
 def test_pieces_of_an_array_contain_whole_elements(compact: bool) -> None:
     separators = (",", ":") if compact else (" , ", " : ")
 
-    @settings(max_examples=40)  # for each of eight cases
+    @settings(max_examples=20)  # for each of eight cases
     @given(st.lists(VALUES, min_size=1, max_size=8), st.booleans())
     def check(array: list[Any], ascii_only: bool) -> None:
         text = json.dumps(array, separators=separators, ensure_ascii=ascii_only).encode()

@@ -6,7 +6,7 @@ import time
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gateway.conversion.chain import BodyConversion
@@ -71,6 +71,7 @@ def test_a_json_text_ends_at_a_line_feed_outside_objects_and_arrays(
 PARTS = [b"{", b"}", b"[", b"]", b'"', b"\\", b"\\\\", b"\n", b" ", b"\x1e", b"ab", b'"x":"y"']
 
 
+@example([b"{", b'"', b"\n", b"}"], [1], 1)  # a line feed inside a string
 @given(st.lists(st.sampled_from(PARTS)), st.lists(st.integers(0, 80)), st.integers(1, 9))
 def test_the_boundaries_of_json_texts_do_not_depend_on_chunk_boundaries(
     parts: list[bytes], cuts: list[int], window: int
