@@ -69,11 +69,7 @@ async def test_head_is_get_without_the_body_and_options_lists_the_methods(
     ],
 )
 async def test_a_refusal_is_a_problem_detail(
-    client: TestClient[web.Request, web.Application],
-    method: str,
-    path: str,
-    status: int,
-    code: str,
+    client: TestClient[web.Request, web.Application], method: str, path: str, status: int, code: str
 ) -> None:
     response = await client.request(method, path, headers={"X-Request-Id": "r1"})
 

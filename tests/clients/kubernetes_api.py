@@ -56,10 +56,7 @@ CONDITION = {"type": "AbleToScale", "status": "True", "reason": "ReadyForNewScal
 AGGREGATED = "g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 AS_TABLE = "as=Table;v=v1;g=meta.k8s.io"
 VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
-SPEC = {
-    "v1": {"targetCPUUtilizationPercentage"},
-    "v2": {"metrics", "behavior"},
-}
+SPEC = {"v1": {"targetCPUUtilizationPercentage"}, "v2": {"metrics", "behavior"}}
 COLUMNS = ("Name", "Reference", "MinPods", "MaxPods", "Age")
 DOCUMENTS = Path(__file__).with_name("documents")
 Object = dict[str, Any]

@@ -83,9 +83,7 @@ DECLARED = [
     ),
     Change("2025-09-30.clover", "billing_mode defaults to flexible", ("subscribe",)),
 ]
-BY_FUNCTION = [
-    Change("2025-03-31.basil", "Invoice.tax is removed", ("list invoices, whole page",)),
-]
+BY_FUNCTION = [Change("2025-03-31.basil", "Invoice.tax is removed", ("list invoices, whole page",))]
 # The newer version does not have the data, and a conversion sends no requests of its own.
 IMPOSSIBLE = [
     Change("2025-03-31.basil", "PaymentIntent.invoice is removed", ("retrieve a payment",)),

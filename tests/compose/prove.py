@@ -89,9 +89,7 @@ def test_the_image_runs_the_installed_compiled_gateway(stack: Project) -> None:
     assert "No module named 'backend_v1'" in refusal
 
 
-def test_the_image_has_labels_and_runs_the_gateway_without_root_rights(
-    stack: Project,
-) -> None:
+def test_the_image_has_labels_and_runs_the_gateway_without_root_rights(stack: Project) -> None:
     command = ["docker", "image", "inspect", stack.at_start["gateway"]["Image"]]
     config = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)[0][
         "Config"

@@ -12,10 +12,7 @@ __all__ = ["stop"]  # a fixture
 
 
 async def test_each_failed_task_of_a_replica_restarts(
-    database: str,
-    tmp_path: Path,
-    stop: asyncio.Event,
-    monkeypatch: pytest.MonkeyPatch,
+    database: str, tmp_path: Path, stop: asyncio.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)  # its own disk
     path = tmp_path / "gateway.yaml"

@@ -192,10 +192,7 @@ def convert_json(data: bytes) -> None:
         CONVERTED.request.for_request("POST"),
         CONVERTED.response.for_response("POST", 200),
     )
-    for there, back in (
-        (asked, answered),
-        (answered, asked),
-    ):
+    for there, back in ((asked, answered), (answered, asked)):
         assert there is not None
         assert back is not None
         try:

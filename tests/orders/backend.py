@@ -95,10 +95,7 @@ class Shop:
 
     async def body(self, request: web.Request, name: str) -> dict[str, Any]:
         data: dict[str, Any] = await request.json()
-        schema = {
-            "$ref": f"#/components/schemas/{name}",
-            "components": {"schemas": self.schemas},
-        }
+        schema = {"$ref": f"#/components/schemas/{name}", "components": {"schemas": self.schemas}}
         errors = [error.message for error in jsonschema_rs.iter_errors(schema, data)]
         if errors:
             raise RefusedError(400, "invalid", "; ".join(errors))

@@ -22,10 +22,7 @@ GARBAGE = (
     (b"GET /v1/person HTTP/1.1\r\nHost : a\r\n\r\n", 400),
     (b"GET /v1/person HTTP/1.1\r\nHost: a\r\n folded: b\r\n\r\n", 400),
     (b"POST /users HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxx", 400),
-    (
-        ask("POST /users", "Content-Length: 3", "Transfer-Encoding: chunked", body=b"0\r\n\r\n"),
-        400,
-    ),
+    (ask("POST /users", "Content-Length: 3", "Transfer-Encoding: chunked", body=b"0\r\n\r\n"), 400),
     (b"PUT /bytes HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400),
     (b"GET /" + b"x" * 9000 + b" HTTP/1.1\r\nHost: a\r\n\r\n", 414),
     (b"GET / HTTP/1.1\r\nHost: a\r\nX: " + b"x" * 70_000 + b"\r\n\r\n", 431),

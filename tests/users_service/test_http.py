@@ -123,13 +123,7 @@ def test_a_target_in_another_form_gets_a_404_problem(
 
 def test_head_returns_the_headers_of_get_without_a_body(ask: Ask) -> None:
     user_id = json.loads(ask("POST", "/users", json.dumps(BOB))[2])["id"]
-    for path in (
-        f"/users/{user_id}",
-        "/users/0",
-        "/healthz",
-        "/readyz",
-        "/openapi.json",
-    ):
+    for path in (f"/users/{user_id}", "/users/0", "/healthz", "/readyz", "/openapi.json"):
         expected, actual = ask("GET", path), ask("HEAD", path)
         assert actual[2] == b""
         assert actual[0] == expected[0]

@@ -121,11 +121,7 @@ def _events(log: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("environment", "status", "said"),
     [
-        (
-            {"USERS_PORT": "abc"},
-            2,
-            "USERS_PORT='abc': must be a whole number from 0 to 65535",
-        ),
+        ({"USERS_PORT": "abc"}, 2, "USERS_PORT='abc': must be a whole number from 0 to 65535"),
         (
             {"USERS_DATABASE_URL": "sqlite+aiosqlite:////no/such/users.db"},
             1,
@@ -296,10 +292,7 @@ def test_a_request_that_exceeds_the_grace_period_is_given_up(
 
 @pytest.mark.parametrize(
     ("head", "part"),
-    [
-        (SIZED % 10, b"{"),
-        (HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"no chunk\r\n"),
-    ],
+    [(SIZED % 10, b"{"), (HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"no chunk\r\n")],
 )
 def test_a_body_that_does_not_arrive_gets_a_408_problem(
     head: bytes, part: bytes, strict: Standing, ask: Ask

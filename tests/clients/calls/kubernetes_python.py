@@ -138,10 +138,7 @@ report(
         "replace other metrics": lambda: replace("memory", "odd"),
         "delete all": lambda: raw("delete_collection", "shop"),
         "JSON patch a metric": lambda: call(
-            "patch",
-            "memory",
-            "odd",
-            [{"op": "replace", "path": f"/spec/{METRIC}", "value": 65}],
+            "patch", "memory", "odd", [{"op": "replace", "path": f"/spec/{METRIC}", "value": 65}]
         ),
         "server-side apply": lambda: call(
             "patch",

@@ -181,8 +181,7 @@ CHANGED = {
     "cancel": cancel,
     "schedule": lambda: plain(
         stripe.SubscriptionSchedule.create(
-            customer="cus_1",
-            phases=[form({"coupon": "c1"}, {"discounts": [{"coupon": "c1"}]})],
+            customer="cus_1", phases=[form({"coupon": "c1"}, {"discounts": [{"coupon": "c1"}]})]
         )
     ),
     "create an invoice": lambda: plain(
@@ -219,8 +218,7 @@ CHANGED = {
     ),
     "create an item by amount": lambda: plain(
         stripe.InvoiceItem.create(
-            customer="cus_1",
-            **form({"unit_amount": 1250}, {"unit_amount_decimal": "1250"}),
+            customer="cus_1", **form({"unit_amount": 1250}, {"unit_amount_decimal": "1250"})
         )
     ),
     "retrieve an item": lambda: plain(stripe.InvoiceItem.retrieve("ii_1")),

@@ -5,12 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.access.admin import (
-    OPEN_ACCESS,
-    AdminAccess,
-    Right,
-    TrustedSignOn,
-)
+from gateway.access.admin import OPEN_ACCESS, AdminAccess, Right, TrustedSignOn
 from gateway.base.mistakes import ConfigError
 from gateway.rules.load import load
 from tests.gateway.admin.access.certificates import write_certificate

@@ -1,11 +1,6 @@
 """The shadow report of a version, made from the totals."""
 
-from gateway.admin.reports import (
-    FieldReport,
-    LatencyReport,
-    shadow_report,
-    shadow_table,
-)
+from gateway.admin.reports import FieldReport, LatencyReport, shadow_report, shadow_table
 from gateway.findings.suggested_fix import DifferenceSample
 from gateway.usage.delta import CounterDelta, Delta, LatencyDelta, latency_bucket
 from tests.gateway.admin.totals import DIFFERENCE, KEY, REQUEST, totals

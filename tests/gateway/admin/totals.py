@@ -51,9 +51,7 @@ def totals() -> Totals:
                 CutoverDelta("person", "1", "new", 1, 0, NONE_FAILED, 0.001, FAST, 0.001),
             ],
             [SampleDelta("differences", *KEY, DIFFERENCE, REQUEST)],
-            upstream=[
-                UpstreamDelta("person", "1", "[::1]:8001", "GET", 503, "503", FAST, 0.006),
-            ],
+            upstream=[UpstreamDelta("person", "1", "[::1]:8001", "GET", 503, "503", FAST, 0.006)],
         )
     )
     return found

@@ -318,11 +318,7 @@ def test_an_unknown_api_version_or_number_is_refused(
                 " is the server running?"
             ),
         ),
-        (
-            ", schema: v1.yaml",
-            "",
-            f"things: version 1 has no OpenAPI document; name one: {NAMED}",
-        ),
+        (", schema: v1.yaml", "", f"things: version 1 has no OpenAPI document; name one: {NAMED}"),
         (
             "schema: v1.yaml",
             "schema: gateway.yaml",

@@ -133,9 +133,7 @@ class TestArrays:
 
     @pytest.mark.parametrize(
         ("document", "pointer", "reason"),
-        [
-            ([5, [{"name": 7}]], "/1/0/name", "expected a string, found a number"),
-        ],
+        [([5, [{"name": 7}]], "/1/0/name", "expected a string, found a number")],
     )
     def test_one_invalid_object_in_an_array_fails_the_whole_conversion(
         self, document: Json, pointer: str, reason: str

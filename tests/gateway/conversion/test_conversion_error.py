@@ -179,10 +179,7 @@ def filled(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
 
 def grouped(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
     scopes, keys, _ = spot
-    inner = (
-        rename((), other[-1:], keys[-1:]),
-        retype((), other[-1:], Type.NUMBER, Type.TEXT),
-    )
+    inner = (rename((), other[-1:], keys[-1:]), retype((), other[-1:], Type.NUMBER, Type.TEXT))
     place = (*scopes, Inside(keys[:-1])) if keys[1:] else scopes
     return GroupUse("g", (place,), {"g": inner[: draw(st.integers(1, 2))]}).compile()
 
@@ -414,12 +411,7 @@ HEADER, FIELD = Beside("header field", ("X-A",)), ("", "m", "a")
             ("a_b", "cD", "eF"),
             (),
         ),
-        (
-            key_case((), None, *CASES, but=frozenset({"aB"})),
-            ("a_b", "c_d"),
-            (),
-            ("aB", "c_d"),
-        ),
+        (key_case((), None, *CASES, but=frozenset({"aB"})), ("a_b", "c_d"), (), ("aB", "c_d")),
         (
             elements((), ("a",), 2, wrap((), ELEMENT)),
             ("a", 1, 2, 0),

@@ -7,23 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.conversion.conversion_error import ConversionError
-from gateway.conversion.document import (
-    MISSING,
-    PLAIN,
-    Missing,
-    Number,
-    get,
-    kind,
-    put,
-    take,
-)
+from gateway.conversion.document import MISSING, PLAIN, Missing, Number, get, kind, put, take
 from gateway.conversion.field_path import Keys
 from gateway.conversion.scalars import is_same_number
-from tests.gateway.conversion.documents import (
-    Json,
-    jsons,
-    untouched,
-)
+from tests.gateway.conversion.documents import Json, jsons, untouched
 from tests.gateway.world import LAW
 
 

@@ -4,12 +4,7 @@ import re
 
 import pytest
 
-from gateway.conversion.operation import (
-    END,
-    MappedOperation,
-    OperationTable,
-    parse_operation,
-)
+from gateway.conversion.operation import END, MappedOperation, OperationTable, parse_operation
 from gateway.conversion.parameter_change import parse_query
 from gateway.versions.version import Version
 

@@ -11,16 +11,8 @@ from gateway.conversion.changes.default import default
 from gateway.conversion.changes.rename import rename, rename_parameter
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.document import PLAIN
-from gateway.conversion.operation import (
-    MappedOperation,
-    Substitute,
-    parse_operation,
-)
-from gateway.conversion.operation_path import (
-    OperationPath,
-    find_link,
-    find_operation_path,
-)
+from gateway.conversion.operation import MappedOperation, Substitute, parse_operation
+from gateway.conversion.operation_path import OperationPath, find_link, find_operation_path
 from gateway.conversion.parameter_change import rewritten
 from gateway.conversion.version_step import MessageKind, VersionLink
 from gateway.http.upstream.service import Service

@@ -38,9 +38,7 @@ def words(known: dict[str, str]) -> Callable[[str], str]:
 
 
 SORT = rewritten(
-    "sort",
-    words({"asc": "ASCENDING", "a b": "ä&="}),
-    words({"ASCENDING": "asc", "ä&=": "a b"}),
+    "sort", words({"asc": "ASCENDING", "a b": "ä&="}), words({"ASCENDING": "asc", "ä&=": "a b"})
 )
 KEPT = rewritten("sort", lambda word: {"a": "b"}.get(word, word), lambda _: "other")
 SIZE = add_parameter("page size", "2 0")

@@ -194,11 +194,7 @@ CASES = {
     ),
     "a sunset": (
         situation(ENDING, summaries=CALLED),
-        *(
-            "soon",
-            "Sunset is near",
-            "in 10 days, and up to 1 client a day calls it, last on 26",
-        ),
+        *("soon", "Sunset is near", "in 10 days, and up to 1 client a day calls it, last on 26"),
     ),
     "a sunset within a week": (
         situation(NEARER, summaries={KEY: UsageSummary(callers=1200, served=NOW)}),

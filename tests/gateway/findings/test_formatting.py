@@ -36,10 +36,7 @@ def test_lines_have_no_trailing_spaces() -> None:
 
 def test_control_characters_of_a_cell_are_escaped() -> None:
     rows = [("FIELD", "N"), ("/a\n/\x1b[2J\x9b\u202e", "1")]
-    assert list(columns(rows)) == [
-        "FIELD                   N",
-        r"/a\n/\x1b[2J\x9b\u202e  1",
-    ]
+    assert list(columns(rows)) == ["FIELD                   N", r"/a\n/\x1b[2J\x9b\u202e  1"]
 
 
 @pytest.mark.parametrize(

@@ -60,9 +60,7 @@ CASES = {
             "Its end is announced. With a conversion, version 2 can serve it.",
         ),
         NextStep(
-            Finding.UNCONVERTED,
-            "",
-            change='conversions:\n  - between: ["1", "2"]\n    changes: []',
+            Finding.UNCONVERTED, "", change='conversions:\n  - between: ["1", "2"]\n    changes: []'
         ),
     ),
     "a shadow without requests": (

@@ -7,11 +7,7 @@ from gateway.base.notify import Notify, Webhook
 from gateway.findings import notifications
 from gateway.findings.conditions import Finding
 from gateway.findings.events import event
-from gateway.findings.notifications import (
-    Attempt,
-    NotifyDocument,
-    read_document,
-)
+from gateway.findings.notifications import Attempt, NotifyDocument, read_document
 
 LOST = event(Finding.REPLICA_LOST, "b", "5.000", "The replica b is lost.")
 STEPPED = event(("cutover.stepped", "#cutover"), "person 1", "25", "It went.", ("person", "1"))

@@ -9,12 +9,7 @@ from collections.abc import Callable
 import brotli
 import pytest
 
-from gateway.http.content_coding import (
-    ContentCodingError,
-    DecodedTooLargeError,
-    codings,
-    decode,
-)
+from gateway.http.content_coding import ContentCodingError, DecodedTooLargeError, codings, decode
 
 if sys.version_info >= (3, 14):
     from compression import zstd

@@ -95,10 +95,7 @@ def test_failures_of_health_checks_are_reported_but_not_logged_again(watched: Wa
     watched.look(0)
     watched.address(A).down = False
     watched.look(5)
-    assert watched.reported == [
-        [failing(A, "down", CLOCK, "health check: status 404")],
-        [],
-    ]
+    assert watched.reported == [[failing(A, "down", CLOCK, "health check: status 404")], []]
     assert watched.events == []
 
 

@@ -16,8 +16,7 @@ def counted(times: int, label: str = "") -> Counted:
 
 
 async def test_lost_counts_are_reported_with_the_next_counts(
-    monkeypatch: pytest.MonkeyPatch,
-    events: list[str],
+    monkeypatch: pytest.MonkeyPatch, events: list[str]
 ) -> None:
     monkeypatch.setattr(channel, "_MAX_WAITING", 1000)
     ours, theirs = socket.socketpair()

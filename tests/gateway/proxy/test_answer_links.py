@@ -41,8 +41,7 @@ def request(line: str, *fields: str, body: bytes = b"") -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("field", "each"),
-    [("Link", "</x>,"), ("Set-Cookie", ";Path=/x"), ("Set-Cookie", ";Domain=x")],
+    ("field", "each"), [("Link", "</x>,"), ("Set-Cookie", ";Path=/x"), ("Set-Cookie", ";Domain=x")]
 )
 async def test_a_response_with_too_many_links_in_header_fields_is_refused(
     field: str, each: str

@@ -66,10 +66,7 @@ async def test_the_client_can_decode_each_line_of_a_stream_when_it_arrives() -> 
 
 @pytest.mark.parametrize(
     "fields",
-    [
-        [(b"Content-Type", b"text/event-stream")],
-        [*LINES, (b"Cache-Control", b"no-transform")],
-    ],
+    [[(b"Content-Type", b"text/event-stream")], [*LINES, (b"Cache-Control", b"no-transform")]],
 )
 async def test_event_streams_and_streams_with_cache_control_no_transform_stay_uncompressed(
     fields: list[tuple[bytes, bytes]],

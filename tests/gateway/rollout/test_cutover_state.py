@@ -172,12 +172,7 @@ def test_an_uncertain_step_waits_and_is_held_after_three_times_its_length(
             "is held, and goes to 25% after 10 more requests on the new route",
         ),
         (replace(HELD_BY_LITTLE, every=10), at(1, DecidedBy.HELD), GOOD, "goes to 25% now"),
-        (
-            HELD_BY_LITTLE,
-            at(1),
-            NONE,
-            f"goes to 25% in 50 s at the earliest; {LITTLE}, it is held",
-        ),
+        (HELD_BY_LITTLE, at(1), NONE, f"goes to 25% in 50 s at the earliest; {LITTLE}, it is held"),
         (
             BACK_BY_LITTLE,
             at(1),

@@ -92,10 +92,7 @@ def test_the_configured_shadow_is_compiled() -> None:
 @pytest.mark.parametrize(
     ("written", "built"),
     [
-        (
-            'header: Prefer, value: "handling=dry-run"',
-            DryRunMark("Prefer", "handling=dry-run"),
-        ),
+        ('header: Prefer, value: "handling=dry-run"', DryRunMark("Prefer", "handling=dry-run")),
         (
             'query: dryRun, value: "", methods: [PUT], paths: [/param]',
             DryRunMark("dryRun", "", True, frozenset({"PUT"}), frozenset({"/param"})),

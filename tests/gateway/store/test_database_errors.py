@@ -51,11 +51,7 @@ def pooler(said: str) -> asyncpg.PostgresError:
         ),
         (NO_TLS_SAID, f"{URL}?sslmode=require", NO_TLS),
         (NO_TLS_SAID, URL, NO_SERVER),
-        (
-            ssl.SSLError("broken"),
-            URL,
-            f"TLS with the server failed: ('broken',); {NO_AUTHORITY}",
-        ),
+        (ssl.SSLError("broken"), URL, f"TLS with the server failed: ('broken',); {NO_AUTHORITY}"),
     ],
 )
 def test_the_message_of_a_permanent_error_names_a_remedy(

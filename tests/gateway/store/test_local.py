@@ -237,9 +237,7 @@ async def test_a_removed_file_is_created_again_without_new_changes(
     await state.close()
 
 
-async def test_a_file_removed_before_the_shutdown_is_written_again(
-    tmp_path: Path,
-) -> None:
+async def test_a_file_removed_before_the_shutdown_is_written_again(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     state = LocalState(MEMBER, SqliteFile(path))
     await state.change_document("overrides", lambda _: {"paused": []})

@@ -7,13 +7,7 @@ from hypothesis import strategies as st
 
 from gateway.rollout.evidence import EvidenceRow
 from gateway.store.outbox import Batch, Outbox, decode
-from gateway.usage.delta import (
-    CounterDelta,
-    CutoverDelta,
-    Delta,
-    SampleDelta,
-    UsageDelta,
-)
+from gateway.usage.delta import CounterDelta, CutoverDelta, Delta, SampleDelta, UsageDelta
 from gateway.usage.totals import ROWS_AFTER_CUT, Occurrences, Totals
 
 KEY = ("person", "1")

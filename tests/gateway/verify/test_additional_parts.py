@@ -162,11 +162,7 @@ def test_requests_parameters_and_operations_are_listed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("additional", "found"),
-    [
-        ("pass", []),
-        ("drop", []),
-        ("{ requests: refuse, responses: drop }", []),
-    ],
+    [("pass", []), ("drop", []), ("{ requests: refuse, responses: drop }", [])],
 )
 def test_a_decision_about_additional_parts_silences_the_list(
     tmp_path: Path, additional: str, found: list[str]

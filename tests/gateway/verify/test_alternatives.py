@@ -82,11 +82,7 @@ REMOVED = {("/t", "enum"), ("/n", "required"), ("/r", "additionalProperties")}
             components("oneOf", Cash=CASH, NewBank=BANK, NewCard=CARD_WITHOUT_B),
             B,
         ),
-        (
-            components("oneOf", A=CARD, B=BANK),
-            components("oneOf", A=BANK, B=CARD_WITHOUT_B),
-            B,
-        ),
+        (components("oneOf", A=CARD, B=BANK), components("oneOf", A=BANK, B=CARD_WITHOUT_B), B),
         # Only a discriminator, or only the fields, tell which alternatives belong together.
         (
             mapped(components("oneOf", A=BARE[0], B=BARE[1]), card="A", bank="B"),

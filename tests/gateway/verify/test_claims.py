@@ -5,11 +5,7 @@ from typing import Any
 
 from gateway.rules.load import load
 from gateway.verify import verification_report
-from gateway.verify.claims import (
-    Claim,
-    Outcome,
-    claims,
-)
+from gateway.verify.claims import Claim, Outcome, claims
 from gateway.verify.openapi.examples import Examples
 from gateway.verify.openapi.openapi import Description
 from gateway.verify.proof import Prover

@@ -89,13 +89,7 @@ def results(folder: Path, conversion: str, older: str, newer: str) -> list[objec
             ["/lines/*/n"],
             ["/lines/*/n"],
         ),
-        (
-            "join: { fields: [a, b], into: c }",
-            {"c": TEXT},
-            {"a": WORD, "b": WORD},
-            [],
-            [],
-        ),
+        ("join: { fields: [a, b], into: c }", {"c": TEXT}, {"a": WORD, "b": WORD}, [], []),
     ],
     ids=["default", "keep", "rename", "unwrap", "refuse", "extract", "elements", "join"],
 )

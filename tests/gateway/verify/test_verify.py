@@ -92,10 +92,7 @@ FAULTS: dict[str, tuple[str, object, object, tuple[str, str, bytes | None]]] = {
         *("response", thing(name=TEXT), thing(name=NAME)),
         ("/name", "type", b'{"name":{"first":"","last":""}}'),
     ),
-    "split": (
-        *("response", thing(name=NAME), thing(name=TEXT)),
-        ("/name", "type", b'{"name":""}'),
-    ),
+    "split": (*("response", thing(name=NAME), thing(name=TEXT)), ("/name", "type", b'{"name":""}')),
     "retyped": (
         *("response", thing(size=TEXT), thing(size=NUMBER)),
         ("/size", "type", b'{"size":0}'),
@@ -212,12 +209,7 @@ def test_array_elements_without_an_example_are_not_reported_as_lost(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("meta", "findings_at"),
-    [
-        (thing(), ["/meta"]),
-        (thing((), x=TEXT), []),
-        (thing(x=TEXT), []),
-    ],
+    ("meta", "findings_at"), [(thing(), ["/meta"]), (thing((), x=TEXT), []), (thing(x=TEXT), [])]
 )
 def test_an_object_that_changes_fill_and_empty_stays_if_it_was_sent_empty(
     tmp_path: Path, meta: dict[str, Any], findings_at: list[str]
@@ -311,11 +303,7 @@ def test_each_wrong_field_has_a_finding(tmp_path: Path) -> None:
     ],
 )
 def test_missing_operations_and_statuses_are_gaps(
-    tmp_path: Path,
-    older: dict[str, object],
-    newer: dict[str, object],
-    operation: str,
-    reason: str,
+    tmp_path: Path, older: dict[str, object], newer: dict[str, object], operation: str, reason: str
 ) -> None:
     found = outcomes(tmp_path, document(thing(), **older), document(thing(), **newer))
     (gap,) = (outcome for outcome in found if not outcome.holds)
@@ -402,11 +390,7 @@ def test_the_callback_is_called_before_each_claim(tmp_path: Path) -> None:
         begun.append((claim.status, number, count))
 
     outcomes(tmp_path, both, both, begins=begins)
-    assert begun == [
-        ("200", 1, 3),
-        ("202", 2, 3),
-        ("200", 3, 3),
-    ]
+    assert begun == [("200", 1, 3), ("202", 2, 3), ("200", 3, 3)]
 
 
 def test_both_directions_are_verified_if_the_older_version_serves_the_newer(tmp_path: Path) -> None:

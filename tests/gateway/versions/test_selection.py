@@ -253,9 +253,7 @@ readings = st.lists(
 
 @LAW
 @given(readings)
-def test_the_selected_version_is_named_by_all_values(
-    said: list[tuple[Reader, list[str]]],
-) -> None:
+def test_the_selected_version_is_named_by_all_values(said: list[tuple[Reader, list[str]]]) -> None:
     outcome = select(*((reader, tuple(values)) for reader, values in said))
     if isinstance(outcome, Selected):
         assert any(values for _, values in said)

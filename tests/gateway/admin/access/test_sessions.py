@@ -27,9 +27,7 @@ async def log_in(asking: Asking, token: str, after: str = "/usage") -> int:
     return await asking.status("POST", "/login", {"Origin": asking.url}, data=data)
 
 
-async def test_a_session_lasts_from_login_to_logout(
-    operating: MakeOperator,
-) -> None:
+async def test_a_session_lasts_from_login_to_logout(operating: MakeOperator) -> None:
     async with asked(operating(TOKENS)) as asking:
         assert await asking.status("GET", "/overrides", {}) == 401
         assert await log_in(asking, ANN) == 303

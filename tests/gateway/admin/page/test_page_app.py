@@ -27,12 +27,7 @@ from gateway.admin.page.rules_view import Asked, edit, example
 from gateway.admin.page.version_view import HEIGHT, cutover_part, marked
 from gateway.base.mistakes import Issue
 from gateway.findings.gate_curves import GatePoint
-from gateway.findings.notifications import (
-    DOCUMENT,
-    Delivery,
-    Notification,
-    NotifyDocument,
-)
+from gateway.findings.notifications import DOCUMENT, Delivery, Notification, NotifyDocument
 from gateway.findings.operator import Operator
 from gateway.findings.refused_rules import RefusedRules
 from gateway.findings.suggested_fix import DifferenceSample

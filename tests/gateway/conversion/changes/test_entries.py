@@ -13,11 +13,7 @@ VALUES = list_entries((), ("a",), "name", "amount")
 
 @pytest.mark.parametrize(
     ("newer", "older"),
-    [
-        ({"b": {"n": 1}, "a": {}}, [{"date": "b", "n": 1}, {"date": "a"}]),
-        ({}, []),
-        (None, None),
-    ],
+    [({"b": {"n": 1}, "a": {}}, [{"date": "b", "n": 1}, {"date": "a"}]), ({}, []), (None, None)],
 )
 def test_a_map_of_objects_becomes_a_list_with_the_keys_in_the_objects(
     newer: Json, older: Json

@@ -53,12 +53,7 @@ def use_of(declared: dict[str, Any]) -> FieldUse:
             ["m"],
             {"m.*": "m[].v"},
         ),
-        (
-            {"spread": {"field": "c", "into": "i[].c"}},
-            ["i[].c"],
-            [],
-            {"c": "i[].c"},
-        ),
+        ({"spread": {"field": "c", "into": "i[].c"}}, ["i[].c"], [], {"c": "i[].c"}),
         (
             {"spread": {"field": "c", "into": "i[].c", "keep": False}},
             ["i[].c"],

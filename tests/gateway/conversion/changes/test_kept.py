@@ -140,11 +140,7 @@ def converted(document: Json, *changes: Change, of_request: bool = True) -> Json
         ),
         ((SPREAD_FAR,), {"o": 5, "items": [{"c": 1}]}, {"o": 5, "items": [{"c": 1}]}),
         ((inverse(scale((), ("a",), 2, Type.TEXT)),), {"a": "x"}, {"a": "x"}),
-        (
-            (sequence(*(rename((), ("b",), ("a",)), invert((), ("b",)))),),
-            {"a": 1},
-            {"b": 1},
-        ),
+        ((sequence(*(rename((), ("b",), ("a",)), invert((), ("b",)))),), {"a": 1}, {"b": 1}),
         ((money((), ("c",), (), ("a",), Type.TEXT),), {"a": "1", "c": "?"}, {"a": "1", "c": "?"}),
         ((PRICED,), {"c": "EUR", "items": 5}, {"c": "EUR", "items": 5}),
         (
@@ -164,11 +160,7 @@ def converted(document: Json, *changes: Change, of_request: bool = True) -> Json
         ((SPREAD,), {"items": [5, {"c": 1, "a": 2}]}, {"items": [5, {"a": 2}], "c": 1}),
         ((inverse(SPREAD),), {"c": 1, "items": "x"}, {"items": "x"}),
         ((inverse(SPREAD),), {"c": 1, "items": [5, {}]}, {"items": [5, {"c": 1}]}),
-        (
-            (envelope((), ("a",), ("b", "c")),),
-            {"a": {"b": {"d": 1}}},
-            {"a": {"b": {"d": 1}}},
-        ),
+        ((envelope((), ("a",), ("b", "c")),), {"a": {"b": {"d": 1}}}, {"a": {"b": {"d": 1}}}),
         (
             (GroupUse("item", ((),), GROUPS).compile(),),
             {"a": "x", "name": 1, "items": [{"a": "2", "items": [{"a": "y"}, "z"]}]},
@@ -210,10 +202,7 @@ def test_a_value_is_refused_if_one_of_two_fused_changes_refuses_it(
     """The two changes are fused, because they apply to the same objects. Only one is lenient."""
     tolerant, refusing = (
         VersionLink(Version(1, "1"), Version(2, "2"), changes)
-        for changes in (
-            keeping(retype(scopes, ("a",), *TYPES)),
-            (retype(scopes, ("z",), *TYPES),),
-        )
+        for changes in (keeping(retype(scopes, ("a",), *TYPES)), (retype(scopes, ("z",), *TYPES),))
     )
     for links in ((tolerant, refusing), (refusing, tolerant)):
         with pytest.raises(ConversionError) as caught:

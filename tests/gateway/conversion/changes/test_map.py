@@ -14,14 +14,7 @@ from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.document import PLAIN, JsonForm, JsonObject, Number
 from gateway.conversion.scalars import Scalar
 from tests.gateway.calls import calls
-from tests.gateway.conversion.documents import (
-    Json,
-    both,
-    down,
-    fails,
-    jsons,
-    up,
-)
+from tests.gateway.conversion.documents import Json, both, down, fails, jsons, up
 from tests.gateway.world import LAW
 
 
@@ -39,8 +32,7 @@ FOLDED = mapped({"OPEN": "open"}, "OTHER", unknown=Number("0"))
 
 class TestMap:
     @pytest.mark.parametrize(
-        ("newer", "older"),
-        [("OPEN", "open"), ("ODD", 1), ("YES", True), (None, None)],
+        ("newer", "older"), [("OPEN", "open"), ("ODD", 1), ("YES", True), (None, None)]
     )
     def test_values_are_mapped_in_both_directions(self, newer: Json, older: Json) -> None:
         assert both(WORDS, {"m": {"x": 1, "f": newer, "y": 2}}, upwards=False) == {

@@ -5,12 +5,7 @@ import pytest
 from gateway.conversion.changes.join import join_parameters
 from gateway.conversion.changes.money import money_parameter
 from gateway.conversion.conversion_error import ConversionError
-from gateway.conversion.parameter_change import (
-    QUERY,
-    ParameterChange,
-    parse_query,
-    write_query,
-)
+from gateway.conversion.parameter_change import QUERY, ParameterChange, parse_query, write_query
 
 RANGE = join_parameters(("from", "to"), "dates", "..", closed=True)
 SORT = join_parameters(("sort", "order"), "by", ":")

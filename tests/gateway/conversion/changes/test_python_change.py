@@ -22,15 +22,7 @@ from gateway.conversion.parameter_change import (
 )
 from gateway.conversion.steps import BODY
 from gateway.convert import Refused
-from tests.gateway.conversion.documents import (
-    SEALED,
-    down,
-    fails,
-    seal,
-    unsealed,
-    untouched,
-    up,
-)
+from tests.gateway.conversion.documents import SEALED, down, fails, seal, unsealed, untouched, up
 
 
 def double(value: Any) -> Any:

@@ -20,11 +20,7 @@ class TestRecombined:
     )
 
     @pytest.mark.parametrize(
-        ("newer", "older"),
-        [
-            ("x=1&a=%C3%A9&b=2&y", "x=1&c=%C3%A9-2&y"),
-            ("x", "x"),
-        ],
+        ("newer", "older"), [("x=1&a=%C3%A9&b=2&y", "x=1&c=%C3%A9-2&y"), ("x", "x")]
     )
     def test_two_query_parameters_become_one_and_back(self, newer: str, older: str) -> None:
         assert rewrite_query(newer, in_direction([self.CHANGE], upwards=False)) == older

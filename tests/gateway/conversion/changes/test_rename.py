@@ -97,12 +97,7 @@ def test_a_renamed_field_keeps_its_position_or_is_appended(
     ("change", "older", "at", "reason"),
     [
         (rename_of("b", "a"), {"a": 1, "b": 2}, "/b", "already exists, and /a would become it"),
-        (
-            rename_of("b", "a"),
-            {"a": 1, "b": None},
-            "/b",
-            "already exists, and /a would become it",
-        ),
+        (rename_of("b", "a"), {"a": 1, "b": None}, "/b", "already exists, and /a would become it"),
         (
             rename_of("m.b", "m.a"),
             {"m": {"a": 1, "b": 2}},

@@ -18,14 +18,7 @@ from gateway.conversion.formats import json_body
 from gateway.conversion.scalars import Type
 from gateway.conversion.version_step import Direction, VersionLink
 from gateway.versions.version import Version
-from tests.gateway.conversion.documents import (
-    Json,
-    down,
-    fails,
-    jsons,
-    spelt,
-    up,
-)
+from tests.gateway.conversion.documents import Json, down, fails, jsons, spelt, up
 from tests.gateway.world import LAW
 
 F: Keys = ("f",)

@@ -9,12 +9,7 @@ from hypothesis import strategies as st
 from gateway.conversion.changes.type import scale
 from gateway.conversion.field_path import Keys
 from gateway.conversion.scalars import Type
-from tests.gateway.conversion.documents import (
-    down,
-    fails,
-    spelt,
-    up,
-)
+from tests.gateway.conversion.documents import down, fails, spelt, up
 from tests.gateway.world import LAW
 
 F: Keys = ("f",)

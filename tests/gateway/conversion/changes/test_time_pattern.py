@@ -9,13 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.conversion.changes.time import (
-    Moment,
-    minutes_of,
-    offset_text,
-    parse_pattern,
-    rfc_3339,
-)
+from gateway.conversion.changes.time import Moment, minutes_of, offset_text, parse_pattern, rfc_3339
 from tests.gateway.world import LAW
 
 

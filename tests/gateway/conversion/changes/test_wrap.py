@@ -14,14 +14,7 @@ from gateway.conversion.changes.rename import rename
 from gateway.conversion.changes.wrap import Nothing, wrap
 from gateway.conversion.conversion_error import Beside
 from gateway.conversion.document import PLAIN
-from tests.gateway.conversion.documents import (
-    Json,
-    both,
-    down,
-    fails,
-    jsons,
-    up,
-)
+from tests.gateway.conversion.documents import Json, both, down, fails, jsons, up
 from tests.gateway.world import LAW
 
 

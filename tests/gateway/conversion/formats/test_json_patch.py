@@ -166,8 +166,7 @@ def test_a_new_element_that_becomes_a_part_of_another_element_is_refused(kind: s
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "pointer"),
-    [("/phones/0", "1", "/0/path"), ("/ones/0", "1", "/0/value")],
+    ("path", "value", "pointer"), [("/phones/0", "1", "/0/path"), ("/ones/0", "1", "/0/value")]
 )
 def test_a_path_or_value_without_an_equivalent_in_the_other_version_is_refused(
     path: str, value: str, pointer: str

@@ -79,10 +79,7 @@ async def test_the_client_that_has_read_nothing_for_longest_is_cut_above_the_bud
     clients = [Client(server) for _ in range(4)]
     for client in clients[:2]:
         await client.ask()
-    for client in (
-        clients[0],
-        *clients[2:],
-    ):  # the first has read everything
+    for client in (clients[0], *clients[2:]):  # the first has read everything
         await client.ask()
     await asyncio.sleep(0)  # the last client also has to wait
     assert [client.cut for client in clients] == [True, True, False, False]

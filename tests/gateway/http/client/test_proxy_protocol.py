@@ -20,10 +20,7 @@ VALID = {
     "TCP4": (b"PROXY TCP4 203.0.113.7 127.0.0.1 40000 443\r\n", "203.0.113.7"),
     "TCP6": (b"PROXY TCP6 2001:db8::7 ::1 40000 443\r\n", "2001:db8::7"),
     "TCP6, mapped": (b"PROXY TCP6 ::ffff:cb00:7107 ::1 40000 443\r\n", "203.0.113.7"),
-    "version 2, mapped": (
-        version_2(0x21, 0x21, IPV6_MAPPED),
-        "203.0.113.7",
-    ),
+    "version 2, mapped": (version_2(0x21, 0x21, IPV6_MAPPED), "203.0.113.7"),
     "UNKNOWN": (b"PROXY UNKNOWN\r\n", None),
     "UNKNOWN with addresses": (b"PROXY UNKNOWN ffff:f...f:ffff 1 2 3\r\n", None),
     "version 2, IPv4": (version_2(0x21, 0x11, IPV4), "203.0.113.7"),

@@ -86,9 +86,7 @@ def test_an_abandoned_thread_stops(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not loop.asked
 
 
-async def test_an_idle_event_loop_runs_at_once(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_an_idle_event_loop_runs_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cooperative, "_PART", 0.0)
     monkeypatch.setattr(cooperative, "_MOST", 1e7)
     loop = asyncio.get_running_loop()

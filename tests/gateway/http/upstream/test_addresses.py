@@ -245,9 +245,7 @@ async def test_the_second_name_server_is_used_if_the_first_one_does_not_respond(
             assert silent.recv(512)
 
 
-async def test_the_last_address_is_used_although_it_was_ejected(
-    three: dict[str, Scripted],
-) -> None:
+async def test_the_last_address_is_used_although_it_was_ejected(three: dict[str, Scripted]) -> None:
     """The address was ejected in favour of another one, which DNS has removed since."""
     names, service = Names("127.0.0.1", "127.0.0.2"), named(three)
     await get(names.pool, service)
@@ -259,9 +257,7 @@ async def test_the_last_address_is_used_although_it_was_ejected(
     names.pool.close()
 
 
-async def test_addresses_stay_in_use_while_lookups_fail(
-    three: dict[str, Scripted],
-) -> None:
+async def test_addresses_stay_in_use_while_lookups_fail(three: dict[str, Scripted]) -> None:
     names, service = Names("127.0.0.1"), named(three)
     await get(names.pool, service)
     names.addresses = None

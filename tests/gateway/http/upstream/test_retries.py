@@ -97,9 +97,7 @@ async def test_a_single_target_is_tried_as_often_as_configured(
 ) -> None:
     failing = await upstream(BUSY)
     service = Service(
-        "s",
-        (Target("127.0.0.1", failing.port),),
-        retries=Retries(attempts=attempts, on=(503,)),
+        "s", (Target("127.0.0.1", failing.port),), retries=Retries(attempts=attempts, on=(503,))
     )
     assert await outcome(service, GET, failing, Counter()) == (503, b"busy", 1 + attempts)
 

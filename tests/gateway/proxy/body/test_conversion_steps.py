@@ -49,10 +49,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[None]:
     ids=["an array", "an object", "a content coding", "coded events", "a long element", "a form"],
 )
 async def test_a_large_body_is_converted_in_many_short_steps(
-    fields: list[tuple[bytes, bytes]],
-    body: bytes,
-    least: int,
-    steps: list[None],
+    fields: list[tuple[bytes, bytes]], body: bytes, least: int, steps: list[None]
 ) -> None:
     room = ConversionShare(16 * MEBIBYTE, 1_000_000)
     answer = CapturedResponse(200, fields, body)

@@ -69,10 +69,7 @@ def test_a_violation_is_found_by_the_operation_of_the_request(
 
 @pytest.mark.parametrize(
     ("endpoint", "target", "status"),
-    [
-        ("/v{version}/loans", "/lendings", 404),
-        ("/v{version}/loans/overdue", "/lendings/late", 200),
-    ],
+    [("/v{version}/loans", "/lendings", 404), ("/v{version}/loans/overdue", "/lendings/late", 200)],
 )
 def test_responses_without_a_declared_schema_are_not_validated(
     tmp_path: Path, endpoint: str, target: str, status: int

@@ -8,12 +8,7 @@ import pytest
 from gateway.observe import log
 from gateway.rules.load import load
 from gateway.verify.live import document_process as module
-from gateway.verify.live.document_jobs import (
-    DocumentedEndpoint,
-    FileCheck,
-    JobQueue,
-    MessageCheck,
-)
+from gateway.verify.live.document_jobs import DocumentedEndpoint, FileCheck, JobQueue, MessageCheck
 from gateway.verify.live.document_process import DocumentProcess
 from tests.gateway.documents import ignore, running
 from tests.gateway.talk import soon

@@ -127,7 +127,7 @@ async def test_gates_receive_validated_samples_of_both_routes(tmp_path: Path) ->
     await settled()
     field = ["GET /v{version}/person /a"]
     assert [(place[2], fields) for place, _, fields in tally.gated] == [
-        *(("old", field), ("old", []), ("new", field), ("new", [])),
+        *(("old", field), ("old", []), ("new", field), ("new", []))
     ]
     assert {place[:2] + place[3:] for place, _, _ in tally.gated} == {("person", "1", "a")}
     assert (tally.checked, tally.violations) == (0, [])

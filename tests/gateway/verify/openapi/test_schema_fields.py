@@ -8,9 +8,7 @@ from gateway.verify.openapi.schema_fields import declared, fields_of
 NODE: Schema = {
     "$ref": "#/components/schemas/N",
     "components": {
-        "schemas": {
-            "N": {"properties": {"v": {}, "next": {"$ref": "#/components/schemas/N"}}},
-        }
+        "schemas": {"N": {"properties": {"v": {}, "next": {"$ref": "#/components/schemas/N"}}}}
     },
 }
 

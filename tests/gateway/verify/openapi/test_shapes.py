@@ -176,12 +176,7 @@ def test_a_base_with_a_discriminator_has_the_fields_of_its_subtypes() -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        b'{"meow": 1.50, "kind":"\\u0061"}',
-        b'{"meow":1,"meow":2}',
-        b'[ {"kind" : 1e400} ]',
-    ],
+    "text", [b'{"meow": 1.50, "kind":"\\u0061"}', b'{"meow":1,"meow":2}', b'[ {"kind" : 1e400} ]']
 )
 def test_a_body_with_documented_fields_keeps_its_bytes(text: bytes) -> None:
     schema = {"anyOf": [CAT, {"type": "array", "items": CAT}]}

@@ -138,9 +138,7 @@ garbage = st.text(st.sampled_from("ab/;=q019. é*\\\0"), max_size=8).filter(unqu
 
 @LAW
 @given(st.lists(st.lists(members(tokens | quoted), max_size=4), max_size=3))
-def test_well_formed_members_are_parsed_back(
-    lines: list[list[tuple[str, MediaRange]]],
-) -> None:
+def test_well_formed_members_are_parsed_back(lines: list[list[tuple[str, MediaRange]]]) -> None:
     written = [",".join(text for text, _ in line) for line in lines]
     assert parse(written) == [meant for line in lines for _, meant in line]
 
