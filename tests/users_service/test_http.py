@@ -81,10 +81,7 @@ def test_a_wrong_method_gets_a_405_problem_and_options_lists_the_methods(
 @pytest.mark.parametrize(
     "request_line",
     [
-        b"GARBAGE",
-        b"FOO /users HTTP/1.1",
-        b"GET /users HTTP/9.9",
-        b"GET /\xff HTTP/1.1",
+        *(b"GARBAGE", b"FOO /users HTTP/1.1", b"GET /users HTTP/9.9", b"GET /\xff HTTP/1.1"),
         b"GET /%b HTTP/1.1" % (b"a" * 9000),
         b"\x16\x03\x01\x02\x00\x01\x00",
     ],

@@ -119,14 +119,8 @@ def test_a_link_has_the_method_of_the_operation_with_the_most_literal_path(
     path: str, method: str
 ) -> None:
     texts = [
-        "POST /orders/search",
-        "/orders/{id}",
-        "PUT /orders/{id}/cancel",
-        "GET /orders/{id}/{part}",
-        "GET /orders",
-        "POST /orders",
-        "POST /find",
-        "GET /find",
+        *("POST /orders/search", "/orders/{id}", "PUT /orders/{id}/cancel"),
+        *("GET /orders/{id}/{part}", "GET /orders", "POST /orders", "POST /find", "GET /find"),
         "POST /new?a={a}",
     ]
     operations = [MappedOperation(parse_operation(text), parse_operation(text)) for text in texts]

@@ -61,18 +61,8 @@ def test_variables_are_replaced_by_their_values_or_defaults(written: str, filled
 @pytest.mark.parametrize(
     "written",
     [
-        "${",
-        "${}",
-        "${NAME",
-        "${NAME:-default",
-        "${NAME:-{}",
-        "${1NAME}",
-        "${NA ME}",
-        "${NÄME}",
-        "${NAME:default}",
-        "${NAME:?must be set}",
-        "${NAME:+instead}",
-        "${${NAME}}",
+        *("${", "${}", "${NAME", "${NAME:-default", "${NAME:-{}", "${1NAME}", "${NA ME}"),
+        *("${NÄME}", "${NAME:default}", "${NAME:?must be set}", "${NAME:+instead}", "${${NAME}}"),
     ],
 )
 def test_a_malformed_variable_is_refused(written: str) -> None:

@@ -13,12 +13,7 @@ from tests.gateway.world import HEADER, LAW, QUERY, head
 LOOKALIKES = {
     "version": [
         *(
-            "+version",
-            "%20version",
-            "%20+version",
-            "%09version",
-            "?version",
-            "!version",
+            *("+version", "%20version", "%20+version", "%09version", "?version", "!version"),
             "[version]",
         ),
         *("version+", "version%0a", "version%00", "version%00x", "ver%0dsion", "version%ff"),
@@ -41,12 +36,7 @@ LOOKALIKES = {
 OTHERS = {
     "version": [
         *(
-            "versions",
-            "app_version",
-            "subversion",
-            "version_x",
-            "version.x",
-            "a.version",
+            *("versions", "app_version", "subversion", "version_x", "version.x", "a.version"),
             "_version",
         ),
         *("a", "", "filter[version]", "a+version", "a=version", "a=b;versions", "q=%zz&%ff=%"),
