@@ -15,6 +15,7 @@ import pytest
 from gateway.findings.operator import Operator
 from gateway.observe import log
 from gateway.process import reloader
+from tests.fork_server import fork_server
 from tests.gateway.kit import (
     ROOT,
     Program,
@@ -210,6 +211,12 @@ def through(standing: Program, upstream: StartUpstream) -> StartUpstream:
         return scripted
 
     return start
+
+
+@pytest.fixture
+def forked_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fork the processes that check drafts, since imports take most of their time."""
+    monkeypatch.setattr("sys.executable", fork_server().python)
 
 
 @pytest.fixture

@@ -430,6 +430,7 @@ async def test_versions_are_filtered_and_sorted(page: TestClient) -> None:  # ty
     assert await names("phase=ended") == []
 
 
+@pytest.mark.usefixtures("forked_checks")
 async def test_the_check_of_a_draft_shows_a_summary_or_its_mistakes(
     page: TestClient,  # type: ignore[type-arg]
     monkeypatch: pytest.MonkeyPatch,
