@@ -47,6 +47,7 @@ from tests.gateway.operating import PARTS, admin_of
 from tests.gateway.rules.rules import RULES, edited, loaded
 from tests.gateway.rules.test_draft import versions_at_endpoints
 
+Client = TestClient[web.Request, web.Application]
 NAMES = ["<script>alert(1)</script>", '"><img src=x onerror=alert(2)>', "=1+1", "{{ 7 * 7 }}", ""]
 ENDING = "{ service: old, lifecycle: { deprecated: 2026-01-01, sunset: 2099-01-01 },"
 ENDING += (
@@ -93,12 +94,12 @@ def operator(tmp_path: Path) -> Operator:
 
 
 @pytest.fixture
-async def page(operator: Operator) -> AsyncIterator[TestClient]:  # type: ignore[type-arg]
+async def page(operator: Operator) -> AsyncIterator[Client]:
     async with TestClient(TestServer(admin_of(operator))) as client:
         yield client
 
 
-async def test_an_api_without_versions_has_no_verdict(page: TestClient) -> None:  # type: ignore[type-arg]
+async def test_an_api_without_versions_has_no_verdict(page: Client) -> None:
     text = await (await page.get("/page/versions/users")).text()
     for advice in ("Verdict", "lifecycle", "out of the rules", "No end is announced", "sunset"):
         assert advice not in text
@@ -107,8 +108,7 @@ async def test_an_api_without_versions_has_no_verdict(page: TestClient) -> None:
 
 @pytest.mark.parametrize("path", VIEWS)
 async def test_each_view_is_html_with_a_strict_content_security_policy(
-    page: TestClient,  # type: ignore[type-arg]
-    path: str,
+    page: Client, path: str
 ) -> None:
     answer = await page.get(path)
     text = await answer.text()
@@ -132,7 +132,7 @@ async def test_each_view_is_html_with_a_strict_content_security_policy(
 
 
 @pytest.mark.parametrize("path", ["/nope", "/page", "/page/nope", "/history/person/9"])
-async def test_a_browser_gets_a_page_for_an_unknown_path(page: TestClient, path: str) -> None:  # type: ignore[type-arg]
+async def test_a_browser_gets_a_page_for_an_unknown_path(page: Client, path: str) -> None:
     answer = await page.get(path, headers={"Accept": "text/html,*/*;q=0.8"})
     assert (answer.status, answer.content_type) == (404, "text/html")
     assert "<h1>Not found</h1>" in await answer.text()
@@ -142,8 +142,7 @@ async def test_a_browser_gets_a_page_for_an_unknown_path(page: TestClient, path:
 
 
 async def test_a_next_step_leads_to_the_edit_that_it_needs(
-    page: TestClient,  # type: ignore[type-arg]
-    operator: Operator,
+    page: Client, operator: Operator
 ) -> None:
     moved = edited("{ service: old }", '{ service: old, cutover: { via: "2", percent: 100 } }')
     operator.reloader.latest = loaded(moved)
@@ -204,8 +203,7 @@ def test_an_edit_changes_only_the_lines_of_the_version(
 
 
 async def test_services_show_why_a_target_fails_and_how_many_days_certificates_have(
-    page: TestClient,  # type: ignore[type-arg]
-    operator: Operator,
+    page: Client, operator: Operator
 ) -> None:
     targets = operator.rules.services["old"].targets
     name = targets[0].authority
@@ -227,7 +225,7 @@ async def test_services_show_why_a_target_fails_and_how_many_days_certificates_h
     assert re.search(r"<code>api.pem</code>.*<span class=\"chip warn\">9</span>", text)
 
 
-async def test_long_paths_may_break_at_slashes(page: TestClient) -> None:  # type: ignore[type-arg]
+async def test_long_paths_may_break_at_slashes(page: Client) -> None:
     text = await (await page.get("/page/versions/person/1")).text()
     assert "<code><wbr>/v{version}<wbr>/person</code>" in text
 
@@ -249,9 +247,7 @@ async def test_the_page_is_imported_in_a_thread(operator: Operator) -> None:
 
 
 async def test_parts_with_the_counts_of_only_one_gateway_have_a_note(
-    page: TestClient,  # type: ignore[type-arg]
-    operator: Operator,
-    monkeypatch: pytest.MonkeyPatch,
+    page: Client, operator: Operator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, callers = "/page/versions/person/1", "/page/callers/person/1"
     assert 'class="note alone"' not in await (await page.get(path)).text()
@@ -269,7 +265,7 @@ async def test_parts_with_the_counts_of_only_one_gateway_have_a_note(
     assert disposition == 'attachment; filename="callers-person-1-a-alone.csv"'
 
 
-async def test_the_verdict_has_a_form_to_change_its_period(page: TestClient) -> None:  # type: ignore[type-arg]
+async def test_the_verdict_has_a_form_to_change_its_period(page: Client) -> None:
     """Each form keeps the parameters that other forms have set."""
     path = "/page/versions/person/1"
     text = await (await page.get(path)).text()
@@ -291,14 +287,14 @@ async def test_the_verdict_has_a_form_to_change_its_period(page: TestClient) -> 
     assert f'<a class="button" href="{path}">Back to person 1</a>' in wrong
 
 
-async def test_client_names_with_markup_are_escaped(page: TestClient) -> None:  # type: ignore[type-arg]
+async def test_client_names_with_markup_are_escaped(page: Client) -> None:
     text = await (await page.get("/page/versions/person/1")).text()
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
     assert "{{ 7 * 7 }}" in text
     assert "(anonymous)" in text
 
 
-async def test_callers_are_exported_as_csv(page: TestClient) -> None:  # type: ignore[type-arg]
+async def test_callers_are_exported_as_csv(page: Client) -> None:
     answer = await page.get("/page/callers/person/1?sort=client&find=PERSON")
     rows = list(csv.DictReader(io.StringIO(await answer.text())))
     assert answer.content_type == "text/csv"
@@ -326,9 +322,7 @@ def odd(operator: Operator) -> Operator:
 
 @pytest.mark.parametrize("name", ODD, ids=range(len(ODD)))
 async def test_any_client_name_can_be_searched_and_is_shown_as_text(
-    odd: Operator,
-    page: TestClient,  # type: ignore[type-arg]
-    name: str,
+    odd: Operator, page: Client, name: str
 ) -> None:
     for path, field in (
         ("/page/versions/person/1", "find"),
@@ -368,23 +362,20 @@ async def test_any_client_name_can_be_searched_and_is_shown_as_text(
     ],
 )
 async def test_an_unknown_address_or_parameter_gets_an_error_page_with_details(
-    page: TestClient,  # type: ignore[type-arg]
-    path: str,
-    status: int,
-    detail: str,
+    page: Client, path: str, status: int, detail: str
 ) -> None:
     answer = await page.get(path)
     assert (answer.status, answer.content_type) == (status, "text/html")
     assert detail in await answer.text()
 
 
-async def test_a_wrong_method_is_refused_with_an_allow_header(page: TestClient) -> None:  # type: ignore[type-arg]
+async def test_a_wrong_method_is_refused_with_an_allow_header(page: Client) -> None:
     answer = await page.delete("/page/audit")
     assert (answer.status, answer.content_type) == (405, "text/html")
     assert answer.headers["Allow"] == "GET, HEAD"
 
 
-async def test_a_form_from_a_page_of_another_site_is_refused(page: TestClient) -> None:  # type: ignore[type-arg]
+async def test_a_form_from_a_page_of_another_site_is_refused(page: Client) -> None:
     headers = {"Origin": "http://evil.example"}
     answer = await page.post("/page/rules", data={"draft": "a: b"}, headers=headers)
     assert answer.status == 403
@@ -417,7 +408,7 @@ async def test_a_refusal_does_not_reveal_the_replica_or_the_release(
         assert "a-secret-name" in await (await client.get("/page/versions", headers=ANN)).text()
 
 
-async def test_versions_are_filtered_and_sorted(page: TestClient) -> None:  # type: ignore[type-arg]
+async def test_versions_are_filtered_and_sorted(page: Client) -> None:
     async def names(query: str) -> list[str]:
         text = await (await page.get(f"/page/versions?{query}")).text()
         return [part.split('"')[0] for part in text.split(LINK)[1:]]
@@ -432,8 +423,7 @@ async def test_versions_are_filtered_and_sorted(page: TestClient) -> None:  # ty
 
 @pytest.mark.usefixtures("forked_checks")
 async def test_the_check_of_a_draft_shows_a_summary_or_its_mistakes(
-    page: TestClient,  # type: ignore[type-arg]
-    monkeypatch: pytest.MonkeyPatch,
+    page: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
         "gateway.rules.draft.SECONDS", 60
@@ -454,8 +444,7 @@ async def test_the_check_of_a_draft_shows_a_summary_or_its_mistakes(
 
 
 async def test_a_draft_that_takes_too_long_is_refused(
-    page: TestClient,  # type: ignore[type-arg]
-    monkeypatch: pytest.MonkeyPatch,
+    page: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("gateway.rules.draft.SECONDS", 1)
     async with asyncio.timeout(60):
@@ -466,9 +455,7 @@ async def test_a_draft_that_takes_too_long_is_refused(
 
 
 async def test_the_audit_view_lists_the_latest_notifications_first(
-    page: TestClient,  # type: ignore[type-arg]
-    operator: Operator,
-    monkeypatch: pytest.MonkeyPatch,
+    page: Client, operator: Operator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert 'id="notifications"' not in await (await page.get("/page/audit")).text()
     deliveries = {
@@ -526,7 +513,7 @@ async def test_a_failing_webhook_is_an_action_item(tmp_path: Path) -> None:
             assert await shown() == [False, False]
 
 
-async def test_the_rules_view_explains_a_request(page: TestClient) -> None:  # type: ignore[type-arg]
+async def test_the_rules_view_explains_a_request(page: Client) -> None:
     async def explained(**query: str) -> tuple[int, str]:
         answer = await page.get("/page/rules", params=query)
         return answer.status, await answer.text()
@@ -598,14 +585,12 @@ def test_the_error_for_a_malformed_request_has_an_example() -> None:
         parse_request("GET /loans", ["x"], loaded(ended))
 
 
-async def test_the_form_for_requests_shows_an_example(page: TestClient) -> None:  # type: ignore[type-arg]
+async def test_the_form_for_requests_shows_an_example(page: Client) -> None:
     text = await (await page.get("/page/rules")).text()
     assert 'placeholder="GET /v1/person"' in text
 
 
-async def test_a_malformed_line_with_many_spaces_is_refused_quickly(
-    page: TestClient,  # type: ignore[type-arg]
-) -> None:
+async def test_a_malformed_line_with_many_spaces_is_refused_quickly(page: Client) -> None:
     query = {"request": "GET /v1/person", "headers": f"A:{' ' * 6000}\x01"}
     answer = await page.get("/page/rules", params=query)
     assert answer.status == 422
@@ -615,8 +600,7 @@ async def test_a_malformed_line_with_many_spaces_is_refused_quickly(
 
 
 async def test_the_rules_view_shows_changes_and_mistakes_of_the_configuration(
-    page: TestClient,  # type: ignore[type-arg]
-    operator: Operator,
+    page: Client, operator: Operator
 ) -> None:
     rules = operator.reloader
     assert isinstance(rules, Reloader)
@@ -631,8 +615,7 @@ async def test_the_rules_view_shows_changes_and_mistakes_of_the_configuration(
 
 
 async def test_the_audit_log_lists_the_latest_change_first(
-    page: TestClient,  # type: ignore[type-arg]
-    operator: Operator,
+    page: Client, operator: Operator
 ) -> None:
     for who in ("<b>eve</b>", "bob"):
         await operator.state.pause(KEY, ChangeRequest(who, "127.0.0.1", "why not"))
@@ -644,7 +627,7 @@ async def test_the_audit_log_lists_the_latest_change_first(
     assert "1 of 2 changes" in text
 
 
-async def test_static_files_are_immutable(page: TestClient) -> None:  # type: ignore[type-arg]
+async def test_static_files_are_immutable(page: Client) -> None:
     text = await (await page.get("/")).text()
     address = text.split('rel="stylesheet" href="')[1].split('"')[0]
     answer = await page.get(address)
@@ -658,8 +641,7 @@ async def event(answer: ClientResponse) -> str:
 
 
 async def test_the_event_stream_has_an_event_for_each_change(
-    page: TestClient,  # type: ignore[type-arg]
-    operator: Operator,
+    page: Client, operator: Operator
 ) -> None:
     async with page.get("/page/events") as answer:
         assert answer.content_type == "text/event-stream"
@@ -670,8 +652,7 @@ async def test_the_event_stream_has_an_event_for_each_change(
 
 
 async def test_views_show_the_available_data_while_the_store_is_unreachable(
-    page: TestClient,  # type: ignore[type-arg]
-    monkeypatch: pytest.MonkeyPatch,
+    page: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def away(self: LocalState) -> NoReturn:
         raise StateUnreachableError("the database db does not respond")
@@ -691,7 +672,7 @@ async def test_views_show_the_available_data_while_the_store_is_unreachable(
     assert "There are no changes yet." not in text
 
 
-async def test_event_streams_are_bounded(page: TestClient) -> None:  # type: ignore[type-arg]
+async def test_event_streams_are_bounded(page: Client) -> None:
     streams = [await page.get("/page/events") for _ in range(MOST_STREAMS)]
     assert {stream.status for stream in streams} == {200}
     async with page.get("/page/events") as one_more:
@@ -700,7 +681,7 @@ async def test_event_streams_are_bounded(page: TestClient) -> None:  # type: ign
         stream.close()
 
 
-async def test_one_address_cannot_take_all_event_streams(page: TestClient) -> None:  # type: ignore[type-arg]
+async def test_one_address_cannot_take_all_event_streams(page: Client) -> None:
     """The oldest stream of the address with the most streams ends when another address connects."""
     streams = [await page.get("/page/events") for _ in range(MOST_STREAMS)]
     async with ClientSession(connector=TCPConnector(local_addr=("127.0.0.2", 0))) as another:
@@ -716,7 +697,7 @@ async def test_one_address_cannot_take_all_event_streams(page: TestClient) -> No
 
 
 @pytest.fixture
-async def acting(tmp_path: Path) -> AsyncIterator[TestClient]:  # type: ignore[type-arg]
+async def acting(tmp_path: Path) -> AsyncIterator[Client]:
     path = tmp_path / "acting.yaml"
     path.write_text(ADMIN + edited("{ service: old }", ACTING))
     reloader = Reloader(path, {})
@@ -727,7 +708,7 @@ async def acting(tmp_path: Path) -> AsyncIterator[TestClient]:  # type: ignore[t
         yield client
 
 
-async def test_a_first_visit_gets_a_login_form_without_an_error(acting: TestClient) -> None:  # type: ignore[type-arg]
+async def test_a_first_visit_gets_a_login_form_without_an_error(acting: Client) -> None:
     for headers, alerts in (({}, 0), ({"Authorization": "Bearer wrong"}, 1)):
         answer = await acting.get("/", headers={"Accept": "text/html", **headers})
         text = await answer.text()
@@ -735,7 +716,7 @@ async def test_a_first_visit_gets_a_login_form_without_an_error(acting: TestClie
         assert '<input type="password" name="token"' in text
 
 
-async def post(page: TestClient, path: str, **fields: str) -> tuple[int, str]:  # type: ignore[type-arg]
+async def post(page: Client, path: str, **fields: str) -> tuple[int, str]:
     answer = await page.post(path, data=fields, headers=ANN, allow_redirects=False)
     return answer.status, answer.headers.get("Location") or await answer.text()
 
@@ -771,8 +752,7 @@ async def test_after_a_rollback_the_curve_ends_with_the_value_that_caused_it(
 
 
 async def test_gates_are_shown_with_the_periods_of_their_counts_and_curves(
-    page: TestClient,  # type: ignore[type-arg]
-    operator: Operator,
+    page: Client, operator: Operator
 ) -> None:
     moving = ACTING.replace("percent: 10", "percent: 10, gates: { errors: 1%, window: 300s }")
     operator.reloader.latest = loaded(edited("{ service: old }", moving))
@@ -785,7 +765,7 @@ CUTOVER = "/page/versions/person/1/cutover"
 BROWNOUTS = "/page/versions/person/1/brownouts"
 
 
-async def test_forms_set_pause_roll_back_and_clear_a_cutover(acting: TestClient) -> None:  # type: ignore[type-arg]
+async def test_forms_set_pause_roll_back_and_clear_a_cutover(acting: Client) -> None:
     done = (303, "/page/versions/person/1?done=cutover#cutover")
     for act, seen, percent in [
         ("set", "10-rules", "40"),
@@ -833,7 +813,7 @@ async def test_a_rollout_shows_each_step_and_can_be_promoted(tmp_path: Path) -> 
         assert "act-promote" not in text
 
 
-async def rollout(client: TestClient) -> list[str]:  # type: ignore[type-arg]
+async def rollout(client: Client) -> list[str]:
     text = await (await client.get("/page/versions/person/1", headers=ANN)).text()
     part = text.partition('<ol class="rollout"')[2].partition("</ol>")[0]
     items = re.findall(r"<li.*?</li>", part, re.DOTALL)
@@ -848,7 +828,7 @@ def test_differences_of_samples_are_marked() -> None:
     assert [text for text, differs in new if differs] == ["3"]
 
 
-async def test_a_manual_pause_is_an_action_item(acting: TestClient) -> None:  # type: ignore[type-arg]
+async def test_a_manual_pause_is_an_action_item(acting: Client) -> None:
     why = "<b>a customer</b> {{ 7 * 7 }}"
     await post(acting, BROWNOUTS, act="pause", seen="running", why=why)
     await post(acting, CUTOVER, act="set", seen="10-rules", percent="5", why="too fast")
@@ -877,11 +857,7 @@ async def test_a_manual_pause_is_an_action_item(acting: TestClient) -> None:  # 
     ],
 )  # fmt: skip
 async def test_an_invalid_action_changes_nothing(
-    acting: TestClient,  # type: ignore[type-arg]
-    path: str,
-    fields: dict[str, str],
-    status: int,
-    detail: str,
+    acting: Client, path: str, fields: dict[str, str], status: int, detail: str
 ) -> None:
     found, text = await post(acting, path, **fields)
     assert (found, detail in text) == (status, True)
@@ -891,8 +867,7 @@ async def test_an_invalid_action_changes_nothing(
 
 
 async def test_commands_replace_forms_without_the_right_to_operate(
-    acting: TestClient,  # type: ignore[type-arg]
-    page: TestClient,  # type: ignore[type-arg]
+    acting: Client, page: Client
 ) -> None:
     shown = await (await acting.get("/page/versions/person/1", headers=ANN)).text()
     assert 'action="/page/versions/person/1/cutover"' in shown
@@ -906,8 +881,7 @@ async def test_commands_replace_forms_without_the_right_to_operate(
 
 
 async def test_the_trend_shows_the_day_when_no_clients_remain(
-    page: TestClient,  # type: ignore[type-arg]
-    operator: Operator,
+    page: Client, operator: Operator
 ) -> None:
     day, now = 86_400.0, time.time()
     for age in range(20, 0, -1):
@@ -923,8 +897,7 @@ async def test_the_trend_shows_the_day_when_no_clients_remain(
 
 
 async def test_the_latest_figures_cover_the_last_ten_whole_minutes(
-    page: TestClient,  # type: ignore[type-arg]
-    operator: Operator,
+    page: Client, operator: Operator
 ) -> None:
     now = time.time()
     for key, age, count in ((KEY, 120, 25_000), ((KEY[0], "2"), 3600, 25)):
