@@ -214,8 +214,8 @@ def through(standing: Program, upstream: StartUpstream) -> StartUpstream:
 
 
 @pytest.fixture
-def forked_checks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fork the processes that check drafts, since imports take most of their time."""
+def forked_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fork the child processes of this process, since imports take most of their time."""
     monkeypatch.setattr("sys.executable", fork_server().python)
 
 

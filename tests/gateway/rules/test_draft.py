@@ -105,7 +105,7 @@ apis:
 """.encode()
 
 
-@pytest.mark.usefixtures("forked_checks")
+@pytest.mark.usefixtures("forked_processes")
 @pytest.mark.parametrize(
     "draft",
     [
@@ -165,7 +165,7 @@ async def test_a_draft_is_refused_if_no_process_can_be_started(
     assert mistake.text == "cannot be checked now: no such file or directory"
 
 
-@pytest.mark.usefixtures("forked_checks")
+@pytest.mark.usefixtures("forked_processes")
 async def test_the_number_of_mistakes_in_a_report_is_limited(tmp_path: Path) -> None:
     draft = "services: {" + ", ".join(f"s{number}: 1" for number in range(500)) + "}"
     assert len(check_draft(draft.encode(), PROCESS_RULES, {}, tmp_path).mistakes) > 100

@@ -126,7 +126,7 @@ async def test_an_unreadable_or_too_large_body_is_refused(operator: Operator) ->
             assert await status(port, *sent, body=body) == expected, fields
 
 
-@pytest.mark.usefixtures("forked_checks")
+@pytest.mark.usefixtures("forked_processes")
 async def test_a_fifth_large_body_replaces_the_oldest_one(
     operator: Operator, monkeypatch: pytest.MonkeyPatch
 ) -> None:

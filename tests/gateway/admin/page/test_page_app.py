@@ -421,7 +421,7 @@ async def test_versions_are_filtered_and_sorted(page: Client) -> None:
     assert await names("phase=ended") == []
 
 
-@pytest.mark.usefixtures("forked_checks")
+@pytest.mark.usefixtures("forked_processes")
 async def test_the_check_of_a_draft_shows_a_summary_or_its_mistakes(
     page: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -27,6 +27,7 @@ def folder(at: Path) -> Path:
     return at
 
 
+@pytest.mark.usefixtures("forked_processes")
 async def test_a_message_is_validated_in_another_process(tmp_path: Path) -> None:
     async with running(DocumentProcess(folder(tmp_path), ignore)) as documents:
         result = await documents.ask(message(body=b'{"id":1}'))
@@ -71,6 +72,7 @@ async def test_a_document_that_exceeds_a_bound_is_refused_after_two_attempts(
     assert events == ["document_process_ended", "document_process_ended", "check_failed"]
 
 
+@pytest.mark.usefixtures("forked_processes")
 async def test_a_document_that_cannot_be_used_is_a_problem_until_it_can(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, events: list[str]
 ) -> None:
@@ -94,6 +96,7 @@ async def test_a_document_that_cannot_be_used_is_a_problem_until_it_can(
     assert events == ["check_failed"]
 
 
+@pytest.mark.usefixtures("forked_processes")
 async def test_a_problem_is_logged_once_without_the_password_of_a_url(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
