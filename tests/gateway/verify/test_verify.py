@@ -338,6 +338,8 @@ def test_a_claim_about_a_contradictory_schema_is_not_proven(tmp_path: Path) -> N
         "its schema in v2.json allows nothing that could be generated"
     )
     assert isinstance(fits, ClaimProof)
+    report = json.loads("".join(verification_report.json([unproven])))
+    assert (report["holds"], report["claims"][0]["holds"]) == (None, None)
 
 
 def test_claims_after_the_time_limit_are_listed_as_not_proven(
