@@ -22,14 +22,14 @@ def test_only_generated_pages_begin_with_generated() -> None:
     assert {name for name, text in PAGES.items() if text.startswith("Generated ")} == generated
 
 
-@pytest.mark.parametrize("page", [name for name in PAGES if f"docs/{name}" not in GENERATED])
-def test_a_page_is_at_most_three_screens_long(page: str) -> None:
-    assert len(PAGES[page].encode()) <= 15_000
+def test_a_page_is_at_most_three_screens_long() -> None:
+    written = [name for name in PAGES if f"docs/{name}" not in GENERATED]
+    assert [name for name in written if len(PAGES[name].encode()) > 15_000] == []
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_the_readme_links_every_page(page: str) -> None:
-    assert f"](docs/{page})" in (ROOT / "README.md").read_text()
+def test_the_readme_links_every_page() -> None:
+    readme = (ROOT / "README.md").read_text()
+    assert [page for page in PAGES if f"](docs/{page})" not in readme] == []
 
 
 def test_the_unreleased_changes_fit_on_a_page() -> None:

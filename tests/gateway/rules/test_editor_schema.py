@@ -11,7 +11,6 @@ import yaml
 
 from gateway.rules.document import read
 from gateway.rules.editor_schema import json_schema
-from stack.schema_keys import Key
 from tests.gateway.kit import ROOT
 from tests.gateway.rules.keys import COMMITTED, KEYS, MODELS, SCHEMA
 from tests.gateway.rules.rules import RULES, edited, loaded, report
@@ -101,9 +100,9 @@ def is_sentence(text: str) -> bool:
     return bool(re.match(r"[A-Z`]", text)) and text.endswith(".") and len(text.split()) >= 5
 
 
-@pytest.mark.parametrize("key", KEYS, ids=lambda key: key.path)
-def test_the_description_of_each_key_is_a_full_sentence(key: Key) -> None:
-    assert is_sentence(key.description), key.description
+def test_the_description_of_each_key_is_a_full_sentence() -> None:
+    assert len(KEYS) > 300
+    assert [key.path for key in KEYS if not is_sentence(key.description)] == []
 
 
 def test_the_description_of_each_section_is_a_full_sentence() -> None:
@@ -116,9 +115,14 @@ def test_the_description_of_each_section_is_a_full_sentence() -> None:
     assert all(is_sentence(text) for text in sections.values())
 
 
-@pytest.mark.parametrize("key", [key for key in KEYS if key.default], ids=lambda key: key.path)
-def test_a_description_states_the_default_of_its_key(key: Key) -> None:
-    assert re.search(rf"The default is {re.escape(key.default)}[.,]", key.description)
+def test_a_description_states_the_default_of_its_key() -> None:
+    wrong = [
+        key.path
+        for key in KEYS
+        if key.default
+        and not re.search(rf"The default is {re.escape(key.default)}[.,]", key.description)
+    ]
+    assert wrong == []
 
 
 @pytest.mark.parametrize("unit", UNITS)

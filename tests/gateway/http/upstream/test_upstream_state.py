@@ -1,7 +1,6 @@
 """The states of a connection to a service: the complete table, and random sequences of events."""
 
 from dataclasses import dataclass
-from itertools import product
 
 import pytest
 from hypothesis import given
@@ -95,20 +94,17 @@ class Flags:
         return ConnectionEnd.STALE if self.used else ConnectionEnd.UNREACHABLE
 
 
-@pytest.mark.parametrize(("state", "event"), list(product(S, E)), ids=lambda each: each.name)
-def test_each_pair_of_state_and_event_agrees_with_the_model(
-    state: UpstreamState, event: UpstreamEvent
-) -> None:
+@pytest.mark.parametrize("state", S, ids=lambda state: state.name)
+def test_each_event_in_a_state_agrees_with_the_model(state: UpstreamState) -> None:
     """The state is reached on the shortest path."""
-    path = _paths()[state]
     at, flags = S.FRESH, Flags()
-    for each in path:
+    for each in _paths()[state]:
         at = UPSTREAM_TRANSITIONS[at, each]
         flags.take(each)
     assert at is state
-    if flags.allow(event):
-        UPSTREAM_TRANSITIONS[state, event]
-    else:
+    legal = {event for event in E if (state, event) in UPSTREAM_TRANSITIONS}
+    assert legal == {event for event in E if flags.allow(event)}
+    for event in {*E} - legal:
         with pytest.raises(IllegalTransitionError):
             UPSTREAM_TRANSITIONS[state, event]
 
