@@ -19,7 +19,6 @@ from gateway.lifecycle.lifecycle import EndpointLifecycle, Successor, VersionLif
 from gateway.routing.plan import Decision, Options, Plan, Refusal, plan
 from gateway.routing.snapshot import Endpoint, Route, Snapshot
 from gateway.versions.matching import Matching
-from gateway.versions.mechanisms.header import HeaderReader
 from gateway.versions.reader import VersionRewrite
 from gateway.versions.selection import Selector
 from gateway.versions.version import Version
@@ -431,14 +430,6 @@ class TestTargets:
         assert outcome == Plan(USERS_POST, Route(None, None, USERS), None, "/users")
 
 
-def test_two_readers_of_the_same_mechanism_must_agree() -> None:
-    world = snapshot([person("/two", HEADER, HeaderReader("X-Other"))])
-    both = ("X-API-VERSION", "1"), ("X-Other", "1")
-    assert served(plan(world, head("/two", *both)))[0] == "1"
-    both = ("X-API-VERSION", "1"), ("X-Other", "2")
-    assert refused(plan(world, head("/two", *both))) == (400, FaultCode.VERSION_CONFLICT)
-
-
 paths = st.sampled_from(
     ["/v1/person", "/person/param", "/person/header", "/person/accept", "/any", "/open"]
 )
@@ -586,23 +577,6 @@ def pinned() -> Snapshot:
 
 
 class TestPins:
-    @pytest.mark.parametrize(
-        ("target", "client", "version", "mechanism"),
-        [
-            ("/person/param", "acme", V1, "pin"),
-            ("/person/param", "other", V2, "default"),
-            ("/person/param", "", V2, "default"),
-            ("/person/param?version=2", "acme", V2, "query"),
-            ("/person/accept", "acme", V1, "pin"),
-        ],
-    )
-    def test_a_pin_overrides_the_default_and_a_named_version_overrides_both(
-        self, target: str, client: str, version: Version, mechanism: str
-    ) -> None:
-        chosen = plan(pinned(), head(target), RequestContext(client))
-        assert isinstance(chosen, Plan)
-        assert (chosen.version, chosen.chosen_by) == (version, mechanism)
-
     def test_a_pin_does_not_serve_a_request_that_excludes_its_version(self) -> None:
         no = head("/person/accept", ("Accept", f"{VENDOR.format(1)};q=0"))
         assert refused(plan(pinned(), no, RequestContext("acme"))) == (
