@@ -42,20 +42,8 @@ STATUS: dict[Reader, int] = {
 }
 READERS = pytest.mark.parametrize("reader", EXAMPLE_READERS.values(), ids=EXAMPLE_READERS)
 MALFORMED = [
-    "",
-    "01",
-    "1.0",
-    "v1",
-    "1,2",
-    "1,1",
-    "1 ",
-    " 1",
-    "+1",
-    "-1",
-    "foo1",
-    "*",
-    "\u0661",
-    "\uff11",
+    *("", "01", "1.0", "v1", "1,2", "1,1", "1 "),
+    *(" 1", "+1", "-1", "foo1", "*", "\u0661", "\uff11"),
 ]
 
 
