@@ -15,8 +15,10 @@ import pytest
 from gateway.findings.operator import Operator
 from gateway.observe import log
 from gateway.process import reloader
+from gateway.rules import draft
 from tests.fork_server import fork_server
 from tests.gateway.kit import (
+    DEADLINE,
     ROOT,
     Program,
     Script,
@@ -215,8 +217,12 @@ def through(standing: Program, upstream: StartUpstream) -> StartUpstream:
 
 @pytest.fixture
 def forked_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fork the child processes of this process, since imports take most of their time."""
+    """Fork the child processes of this process, since imports take most of their time.
+
+    The fork server ends if a child is killed before it runs, so checks of drafts get more time.
+    """
     monkeypatch.setattr("sys.executable", fork_server().python)
+    monkeypatch.setattr(draft, "SECONDS", int(DEADLINE))
 
 
 @pytest.fixture

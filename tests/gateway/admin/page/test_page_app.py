@@ -405,13 +405,7 @@ async def test_versions_are_filtered_and_sorted(page: Client) -> None:
 
 
 @pytest.mark.usefixtures("forked_processes")
-async def test_the_check_of_a_draft_shows_a_summary_or_its_mistakes(
-    page: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(
-        "gateway.rules.draft.SECONDS", 60
-    )  # starting a process takes long on a busy machine
-
+async def test_the_check_of_a_draft_shows_a_summary_or_its_mistakes(page: Client) -> None:
     async def check(draft: str) -> tuple[int, str]:
         answer = await page.post("/page/rules", data={"draft": draft})
         return answer.status, await answer.text()
