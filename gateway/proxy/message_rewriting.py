@@ -93,6 +93,13 @@ A stream of documents is an iterator, which converts each document when it arriv
 """
 
 
+_ResponseConversion = tuple[
+    BodyConversion | None, BodyConversion | None, BodyConversion | None, bytes | None
+]
+
+_UNCONVERTED: _ResponseConversion = (None, None, None, None)
+
+
 async def rewrite_request(  # noqa: C901  # one walk in one frame, for speed
     exchange: Exchange, plan: Plan, body: RequestBody, room: ConversionShare
 ) -> UpstreamRequest:
@@ -221,7 +228,7 @@ async def rewrite_response(  # noqa: C901  # one walk in one frame, for speed
     status, route, method = response.status, plan.route, exchange.method
     converting, actions = (plan.operation_path or route).response, route.passed
     answered, altered = status, False
-    conversion, represented, declared, tag_key = _UNCONVERTED
+    conversion, represented, _, tag_key = found = _UNCONVERTED
     body: bytes | AsyncIterator[bytes] | None = None
     if converting is not None:
         if converting.filters_responses:
@@ -231,7 +238,7 @@ async def rewrite_response(  # noqa: C901  # one walk in one frame, for speed
         if converting.changes_status:
             answered = converting.status(method, status)
         found = _response_conversion(converting, plan, method, response)
-        conversion, represented, declared, tag_key = found
+        conversion, represented, _, tag_key = found
         actions = _response_filter(
             route.overridden_fields, represented is not None, tag_key is not None
         )
@@ -274,21 +281,7 @@ async def rewrite_response(  # noqa: C901  # one walk in one frame, for speed
     endpoint = plan.endpoint
     vary = endpoint.vary_of(route.version) if endpoint.client_vary else endpoint.vary
     if converting is not None:
-        if tag_key is not None and b"etag" in watched:
-            weak = declared is not None and declared.varies
-            fields = _tagged(exchange, tag_key, fields, status, weak=weak)
-        if conversion is not None and method in SAFE and not _has_ranges(fields, watched):
-            fields.append(_NO_RANGES)
-        # A 304 has the same Vary as the corresponding 200 (RFC 9110, section 15.4.5), whose media
-        # type is unknown here. An empty body is the same in every coding.
-        if exchange.snapshot.compress and (
-            (
-                conversion
-                and (body != b"" if type(body) is bytes else _compressible(method, fields, body))
-            )
-            or (tag_key and status == 304 and declared)
-        ):
-            vary = (*vary, "Accept-Encoding")
+        fields, vary = _describe_body(exchange, found, fields, watched, status, body, vary)
     fields = with_common_headers(exchange, fields, watched, vary)
     if endpoint.cors is not None:
         request = exchange.message.headers
@@ -300,6 +293,40 @@ async def rewrite_response(  # noqa: C901  # one walk in one frame, for speed
     elif body is None and conversion and not bodiless(method, answered):
         fields += [line for line in response.fields if line[0].lower() == b"content-length"]
     return answered, fields, body, altered
+
+
+def _describe_body(
+    exchange: Exchange,
+    found: _ResponseConversion,
+    fields: HeaderFields,
+    watched: Sequence[bytes],
+    status: int,
+    body: bytes | AsyncIterator[bytes] | None,
+    vary: tuple[str, ...],
+) -> tuple[HeaderFields, tuple[str, ...]]:
+    """Return the header fields and Vary of a converted response, which describe its body.
+
+    `status` is that of the service's response.
+    """
+    conversion, _, declared, tag_key = found
+    method = exchange.method
+    if tag_key is not None and b"etag" in watched:
+        weak = declared is not None and declared.varies
+        fields = _tagged(exchange, tag_key, fields, status, weak=weak)
+    if conversion is not None and method in SAFE and not _has_ranges(fields, watched):
+        fields.append(_NO_RANGES)
+    if not exchange.snapshot.compress:
+        return fields, vary
+    if conversion is not None:
+        # An empty body is the same in every coding.
+        compresses = body != b"" if type(body) is bytes else _compressible(method, fields, body)
+        if compresses:
+            return fields, (*vary, "Accept-Encoding")
+    # A 304 has the same Vary as the corresponding 200 (RFC 9110, section 15.4.5), whose media type
+    # is unknown here.
+    if status == 304 and tag_key is not None and declared is not None:
+        vary = (*vary, "Accept-Encoding")
+    return fields, vary
 
 
 def with_outcome(exchange: Exchange, plan: Plan, response: UpstreamHead, fault: Fault) -> Fault:
@@ -327,13 +354,6 @@ def with_outcome(exchange: Exchange, plan: Plan, response: UpstreamHead, fault: 
         fields = links.map_response_fields(exchange, plan, fields)
     own = {"serviceStatus": response.status, **fault.own}
     return replace(fault, fields=(*fault.fields, *fields), own=own)
-
-
-_ResponseConversion = tuple[
-    BodyConversion | None, BodyConversion | None, BodyConversion | None, bytes | None
-]
-
-_UNCONVERTED: _ResponseConversion = (None, None, None, None)
 
 
 def _response_conversion(
