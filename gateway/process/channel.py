@@ -6,7 +6,6 @@ a time; the supervisor sends the configuration, overrides and results of jobs (`
 
 import asyncio
 import socket
-from collections.abc import Mapping
 
 import msgspec
 
@@ -14,6 +13,7 @@ from gateway.base.overrides import Overrides
 from gateway.base.span import Span
 from gateway.observe import log
 from gateway.observe.failing_targets import FailingTarget
+from gateway.process.reloader import Loaded
 from gateway.usage.delta import Delta
 from gateway.verify.live.document_jobs import JobResult, MessageCheck, OperationList
 
@@ -59,14 +59,6 @@ class Applied(msgspec.Struct, tag=True, frozen=True):
     """Message to the supervisor: the overrides with this number are in force in this worker."""
 
     number: int
-
-
-class LoadRules(msgspec.Struct, tag=True, frozen=True):
-    """Message to the worker: the configuration in force, sent first and after each change."""
-
-    content: bytes
-    files: Mapping[str, bytes]
-    documents: Mapping[str, bytes] = {}
 
 
 class DocumentCompiled(msgspec.Struct, tag=True, frozen=True):
@@ -117,7 +109,7 @@ ChannelMessage = (
     | FailingTargets
     | Alive
     | Applied
-    | LoadRules
+    | Loaded
     | DocumentCompiled
     | MessageCheck
     | OperationList

@@ -11,7 +11,8 @@ from contextlib import suppress
 from functools import partial
 from math import inf
 from pathlib import Path
-from typing import NamedTuple
+
+import msgspec
 
 from gateway.base.daemon_thread import in_daemon_thread
 from gateway.base.files import Stamp, stamp
@@ -46,8 +47,10 @@ _SMALL = 64 * 1024
 _RELOADS_A_COLLECTION = 8
 
 
-class Loaded(NamedTuple):
+class Loaded(msgspec.Struct, tag=True, frozen=True):
     """A loaded configuration: its text, and the contents of the files that it names.
+
+    The supervisor sends it to each worker first, and after each change.
 
     Attributes:
         documents: the compiled OpenAPI documents that it needs, by location.

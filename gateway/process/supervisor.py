@@ -30,7 +30,6 @@ from gateway.process.channel import (
     DocumentCompiled,
     FailingTargets,
     KeysFetched,
-    LoadRules,
     OrphanedListeners,
     Ready,
     SetClock,
@@ -111,7 +110,7 @@ class Supervisor:
         self._deliver = deliver
         self._export = export
         self._documents = documents
-        self._rules = LoadRules(*rules)
+        self._rules = rules
         self._overrides = ApplyOverrides(0, overrides)
         self._clock = SetClock(0.0)
         self._keys: dict[tuple[str, bool], KeysFetched] = {}  # for workers that start
@@ -139,12 +138,12 @@ class Supervisor:
             await event.wait()
 
     def reload(self, rules: Loaded) -> None:
-        self._rules = LoadRules(*rules)
+        self._rules = rules
         _send(self._running.values(), self._rules)
 
     def share_document(self, rules: Loaded, location: str) -> None:
         """Send a compiled document, which `rules` already contain, to all workers."""
-        self._rules = LoadRules(*rules)
+        self._rules = rules
         message = DocumentCompiled(location, rules.documents[location])
         _send(self._running.values(), message)
 
@@ -271,7 +270,7 @@ class Supervisor:
                     self._keys[url, discover] = replace(message, seconds=0.0)
                     _send((each for each in self._running.values() if each is not worker), message)
                 case (
-                    LoadRules()
+                    Loaded()
                     | DocumentCompiled()
                     | JobResult()
                     | ApplyOverrides()

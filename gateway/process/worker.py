@@ -25,7 +25,6 @@ from gateway.process.channel import (
     DocumentCompiled,
     FailingTargets,
     KeysFetched,
-    LoadRules,
     OrphanedListeners,
     Ready,
     SetClock,
@@ -124,8 +123,8 @@ class Worker:
         self._channel = await Channel.over(self._end)
         first = [await self._channel.receive() for _ in range(3)]
         match first:
-            case [LoadRules() as rules, ApplyOverrides() as overrides, SetClock() as clock]:
-                return _loaded(rules), overrides.overrides, clock.seconds
+            case [Loaded() as rules, ApplyOverrides() as overrides, SetClock() as clock]:
+                return rules, overrides.overrides, clock.seconds
             case _:
                 raise _SupervisorLostError
 
@@ -183,8 +182,8 @@ class Worker:
         """
         while (message := await self._channel.receive()) is not None:
             match message:
-                case LoadRules():
-                    load(_loaded(message))
+                case Loaded():
+                    load(message)
                 case DocumentCompiled(location=location, document=document):
                     adopt(location, document)
                 case JobResult():
@@ -215,10 +214,6 @@ class Worker:
 
     async def leave(self) -> None:
         await self._channel.close()
-
-
-def _loaded(rules: LoadRules) -> Loaded:
-    return Loaded(rules.content, rules.files, rules.documents)
 
 
 def run() -> int:

@@ -14,9 +14,9 @@ from gateway.access.token_buckets import shared_memory
 from gateway.base.overrides import NO_OVERRIDES
 from gateway.process import running as tasks_module
 from gateway.process import worker as work_module
-from gateway.process.channel import ApplyOverrides, Channel, Counted, LoadRules, Ready, SetClock
+from gateway.process.channel import ApplyOverrides, Channel, Counted, Ready, SetClock
 from gateway.process.listening import BUCKETS, CHANNEL, LISTENERS
-from gateway.process.reloader import Reloader
+from gateway.process.reloader import Loaded, Reloader
 from gateway.process.running import Tasks
 from gateway.process.settings import Settings
 from gateway.usage.delta import CounterDelta, Delta
@@ -148,7 +148,7 @@ async def role(
         monkeypatch.setenv(CHANNEL, str(theirs.detach()))
         monkeypatch.setenv(BUCKETS, str(shared_memory()))
         channel = await Channel.over(ours)
-        channel.send(LoadRules(content.encode(), {}))
+        channel.send(Loaded(content.encode(), {}))
         channel.send(ApplyOverrides(0, NO_OVERRIDES))
         channel.send(SetClock(0.0))
         work = work_module.work(settings)

@@ -4,8 +4,9 @@ import asyncio
 import socket
 
 from gateway.base.overrides import NO_OVERRIDES
-from gateway.process.channel import ApplyOverrides, Channel, LoadRules, SetClock
+from gateway.process.channel import ApplyOverrides, Channel, SetClock
 from gateway.process.listening import CHANNEL, LISTENERS
+from gateway.process.reloader import Loaded
 from gateway.process.worker import Worker
 from gateway.verify.live.document_jobs import NOT_DONE, JobResult, OperationList
 
@@ -24,7 +25,7 @@ async def test_the_late_result_of_a_cancelled_job_is_not_used_for_the_next_job()
         sockets = f"={listener.detach()}"
     worker = Worker({LISTENERS: sockets, CHANNEL: str(theirs.detach())})
     supervisor = await Channel.over(ours)
-    for message in (LoadRules(b"", {}), ApplyOverrides(0, NO_OVERRIDES), SetClock(0.0)):
+    for message in (Loaded(b"", {}), ApplyOverrides(0, NO_OVERRIDES), SetClock(0.0)):
         supervisor.send(message)
     await worker.join()
     late, right = JobResult(problem="late"), JobResult(problem="right")
