@@ -24,8 +24,9 @@ from gateway.observe.failing_targets import ReportTargets, TargetWatch
 from gateway.process.listening import Acceptor, Listening
 from gateway.process.reloader import Reloader
 from gateway.process.running import Tasks
+from gateway.proxy.exchange import Exchange
 from gateway.proxy.pipeline import Pipeline
-from gateway.proxy.record import Exchange, Recorder
+from gateway.proxy.record import Recorder
 from gateway.proxy.request_trace import RequestTraces, spans
 from gateway.proxy.shadows import Load, Shadows, time_used
 from gateway.rollout.cutover import percent_in_force

@@ -9,7 +9,7 @@ many times its bytes, but only one heavy body is converted at a time (`conversio
 import asyncio
 from collections.abc import AsyncIterator
 from io import BytesIO
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import msgspec
 
@@ -32,24 +32,8 @@ PATIENCE = 5.0
 most this long for its conversion."""
 
 
-class Holder(Protocol):
-    """An exchange that holds bytes of the budget.
-
-    Attributes:
-        limit: The maximum size of one body in bytes.
-        held: The number of bytes that the exchange holds. Only the budget changes it.
-        network: The network of the client's address. All clients of a network share its bytes.
-    """
-
-    limit: int
-    held: int
-
-    @property
-    def network(self) -> str: ...
-
-
 class _Waiting(NamedTuple):
-    holder: Holder
+    holder: "ConversionShare"
     more: int
     change: asyncio.Future[None]
 
@@ -63,7 +47,7 @@ class ConversionBudget:
         self._waiting: list[_Waiting] = []
         self.slow = SlowClients(0, lambda: self._waiting)
 
-    def take(self, holder: Holder, more: int) -> bool:
+    def take(self, holder: "ConversionShare", more: int) -> bool:
         """Reserve more bytes if the budget has room, and return whether it had.
 
         A large body gets no bytes while an exchange of a network that holds fewer bytes is waiting.
@@ -77,7 +61,7 @@ class ConversionBudget:
         self._hold(holder, more)
         return True
 
-    async def wait(self, holder: Holder, more: int) -> None:
+    async def wait(self, holder: "ConversionShare", more: int) -> None:
         """Wait for room and reserve more bytes; raises FaultError after the time limit."""
         change = asyncio.get_running_loop().create_future()
         waiting = _Waiting(holder, more, change)
@@ -94,7 +78,7 @@ class ConversionBudget:
                 self._waiting.remove(waiting)
                 self._grant()
 
-    def give_back(self, holder: Holder) -> None:
+    def give_back(self, holder: "ConversionShare") -> None:
         """Release all bytes of a holder, and grant free bytes to waiting holders."""
         if holder.held > AT_ONCE:
             network = holder.network
@@ -127,7 +111,7 @@ class ConversionBudget:
         if not last.change.done():
             last.change.set_exception(overloaded())
 
-    def _fits(self, holder: Holder, more: int) -> bool:
+    def _fits(self, holder: "ConversionShare", more: int) -> bool:
         most = max(_ALL, holder.limit)
         if holder.held + more <= AT_ONCE:
             most += _SPARE + _SMALL
@@ -135,10 +119,10 @@ class ConversionBudget:
             most += _SPARE
         return self._held + more <= most
 
-    def _share(self, holder: Holder) -> int:
+    def _share(self, holder: "ConversionShare") -> int:
         return self._shares.get(holder.network, 0)
 
-    def _hold(self, holder: Holder, more: int) -> None:
+    def _hold(self, holder: "ConversionShare", more: int) -> None:
         before = holder.held if holder.held > AT_ONCE else 0
         self._held += more
         holder.held += more
@@ -162,7 +146,8 @@ class ConversionShare(msgspec.Struct):
     Attributes:
         limit: The maximum size of one body in bytes, both before and after decoding.
         sender: The client's exchange; None if no client is waiting, as for a shadow.
-        held: The number of bytes that the exchange holds. They are released at its end.
+        held: The number of bytes that the exchange holds. Only the budget changes it. They are
+            released at the end of the exchange.
     """
 
     limit: int
@@ -173,7 +158,7 @@ class ConversionShare(msgspec.Struct):
 
     @property
     def network(self) -> str:
-        """The network of the client's address; empty without a client."""
+        """The network of the client's address, whose clients share its bytes; empty without one."""
         if self._network is None:
             self._network = "" if self.sender is None else self.sender.network()
         return self._network

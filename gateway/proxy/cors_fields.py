@@ -8,8 +8,8 @@ from gateway.base.headers import HeaderFields
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.operation_path import find_operation_path
 from gateway.conversion.version_step import MessageKind
+from gateway.proxy.exchange import Exchange
 from gateway.proxy.links import asked
-from gateway.proxy.record import Exchange
 from gateway.routing.cors import PREFLIGHT, NamePair, allowed, exposed, name_pairs, requested
 from gateway.routing.plan import Plan
 

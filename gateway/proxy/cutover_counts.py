@@ -4,15 +4,14 @@ from bisect import bisect_left
 from collections.abc import Collection
 from itertools import count
 from math import inf, log
-from typing import Protocol
 
 from gateway.base.errors import FaultCode
 from gateway.base.overrides import VersionKey
+from gateway.proxy.exchange import Exchange
 from gateway.rollout.cutover import CutoverRoute
 from gateway.rollout.evidence import DIFFERS, SHADOW, EvidenceRow, unnamed
 from gateway.rollout.gates import GateLimits
 from gateway.rollout.route_outcomes import measure_of, outcome_of
-from gateway.routing.snapshot import Endpoint, Snapshot
 from gateway.usage.delta import (
     BOUNDS,
     METHODS,
@@ -20,7 +19,6 @@ from gateway.usage.delta import (
     CutoverDelta,
     OperationName,
 )
-from gateway.versions.version import Version
 
 # The machine of the gateway lacks resources, the document for a merged write was not read, or an
 # OpenAPI document is not loaded yet.
@@ -41,19 +39,6 @@ CutoverPlace = tuple[str, str, str, str]
 """The key of the counts of a cutover: the API, the version, the route and the client."""
 
 
-class CutoverRequest(Protocol):
-    snapshot: Snapshot
-    endpoint: Endpoint | None
-    version: Version | None
-    method: str
-    client: str
-    cutover_route: CutoverRoute | None
-    status: int
-    code: str | None
-    aborted: bool
-    began: float
-
-
 class CutoverCounts:
     """The counts of cutover requests since the last `take`, and the requests in progress.
 
@@ -68,8 +53,8 @@ class CutoverCounts:
         self._unnamed = count()
         # The requests in progress that are not overdue, by cutover and in the order in which they
         # began, and then the overdue requests of all cutovers.
-        self._waiting: dict[VersionKey, dict[CutoverRequest, None]] = {}
-        self._overdue: set[CutoverRequest] = set()
+        self._waiting: dict[VersionKey, dict[Exchange, None]] = {}
+        self._overdue: set[Exchange] = set()
         self._fell: dict[VersionKey, float] = {}
 
     @property
@@ -77,7 +62,7 @@ class CutoverCounts:
         """Whether a request in progress is not overdue yet."""
         return any(self._waiting.values())
 
-    def begin(self, exchange: CutoverRequest) -> None:
+    def begin(self, exchange: Exchange) -> None:
         self._waiting.setdefault(_key(exchange), {})[exchange] = None
 
     def percentage_fell(self, key: VersionKey, now: float) -> None:
@@ -91,7 +76,7 @@ class CutoverCounts:
         """
         self._fell[key] = now
 
-    def end(self, exchange: CutoverRequest, seconds: float) -> None:
+    def end(self, exchange: Exchange, seconds: float) -> None:
         """Count a request of a cutover that has ended, with its duration in seconds."""
         was_overdue = exchange in self._overdue
         self._overdue.discard(exchange)
@@ -122,7 +107,7 @@ class CutoverCounts:
         for name in fields:
             sums.fields[name] = sums.fields.get(name, 0) + 1
 
-    def compare(self, exchange: CutoverRequest, *, differs: bool) -> None:
+    def compare(self, exchange: Exchange, *, differs: bool) -> None:
         """Count a response that a shadow compared."""
         place, operation = place_of(exchange, SHADOW), operation_of(exchange)
         _, row = self._at(place, operation)
@@ -146,11 +131,11 @@ class CutoverCounts:
         self._rows.clear()
         return [*taken.values()]
 
-    def _is_past(self, exchange: CutoverRequest) -> bool:
+    def _is_past(self, exchange: Exchange) -> bool:
         is_new = exchange.cutover_route is CutoverRoute.NEW
         return is_new and exchange.began < self._fell.get(_key(exchange), -inf)
 
-    def _of(self, exchange: CutoverRequest) -> tuple[CutoverDelta, EvidenceRow]:
+    def _of(self, exchange: Exchange) -> tuple[CutoverDelta, EvidenceRow]:
         return self._at(place_of(exchange), operation_of(exchange))
 
     def _at(
@@ -190,20 +175,20 @@ def _increment(row: EvidenceRow, measure: str) -> None:
     row.counts[measure] = row.counts.get(measure, 0) + 1
 
 
-def place_of(exchange: CutoverRequest, route: str = "") -> CutoverPlace:
+def place_of(exchange: Exchange, route: str = "") -> CutoverPlace:
     return *_key(exchange), route or str(exchange.cutover_route), exchange.client
 
 
-def operation_of(exchange: CutoverRequest) -> OperationName:
+def operation_of(exchange: Exchange) -> OperationName:
     assert exchange.endpoint is not None  # a request of a cutover has an endpoint
     return exchange.method, exchange.endpoint.template.text
 
 
-def _key(exchange: CutoverRequest) -> VersionKey:
+def _key(exchange: Exchange) -> VersionKey:
     assert exchange.endpoint is not None  # a request of a cutover has an endpoint
     return exchange.endpoint.api, str(exchange.version)
 
 
-def _limit(exchange: CutoverRequest) -> float:
+def _limit(exchange: Exchange) -> float:
     gates = exchange.snapshot.cutovers[_key(exchange)].gates
     return _OVERDUE if gates is None else gates.overdue

@@ -16,7 +16,7 @@ from gateway.base.path_templates import has_dot_segment
 from gateway.http.client.public_origin import public_origin
 from gateway.http.cookie import map_cookie
 from gateway.http.upstream.upstream import failure
-from gateway.proxy.record import Exchange
+from gateway.proxy.exchange import Exchange
 from gateway.routing.links import (
     LinkMapper,
     MappedLink,

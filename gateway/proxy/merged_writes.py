@@ -35,9 +35,9 @@ from gateway.http.cooperative import Step, no_step
 from gateway.http.upstream.upstream import RequestBody, Upstream, UpstreamRequest, UpstreamResponse
 from gateway.proxy.body_conversion import NOT_JSON, run_conversion
 from gateway.proxy.conversion_budget import ConversionShare
+from gateway.proxy.exchange import Exchange
 from gateway.proxy.message_conversion import LiveContext
 from gateway.proxy.message_rewriting import rewrite_request
-from gateway.proxy.record import Exchange
 from gateway.proxy.shadows import Shadows
 from gateway.routing.plan import MergedWrite, Plan
 

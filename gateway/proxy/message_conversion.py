@@ -42,7 +42,7 @@ from gateway.http.upstream.connection import (
 from gateway.http.upstream.upstream import RequestBody, UpstreamHead
 from gateway.proxy import body_conversion, links
 from gateway.proxy.conversion_budget import ConversionShare
-from gateway.proxy.record import Exchange
+from gateway.proxy.exchange import Exchange
 from gateway.rollout.shadow import SAFE
 from gateway.routing.links import LinkMapper
 from gateway.routing.plan import Plan

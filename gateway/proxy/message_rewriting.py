@@ -49,6 +49,7 @@ from gateway.http.upstream.service import CLIENT_HOST, TARGET_HOST
 from gateway.http.upstream.upstream import RequestBody, UpstreamHead, UpstreamRequest
 from gateway.proxy import body_conversion, compression, cors_fields, links
 from gateway.proxy.conversion_budget import ConversionShare
+from gateway.proxy.exchange import Exchange
 from gateway.proxy.message_conversion import (
     LiveContext,
     check_request,
@@ -58,7 +59,6 @@ from gateway.proxy.message_conversion import (
     convert_response,
     sent_conversion,
 )
-from gateway.proxy.record import Exchange
 from gateway.rollout.shadow import SAFE
 from gateway.routing.plan import MergedWrite, Plan, written_target
 

@@ -43,6 +43,7 @@ from gateway.http.limits import Limits
 from gateway.http.upstream.upstream import RequestBody, Upstream, UpstreamResponse
 from gateway.proxy import compression, links
 from gateway.proxy.conversion_budget import ConversionShare
+from gateway.proxy.exchange import Exchange, ResponseCopy
 from gateway.proxy.merged_writes import MergedWrites
 from gateway.proxy.message_conversion import request_conversion
 from gateway.proxy.message_rewriting import (
@@ -53,7 +54,6 @@ from gateway.proxy.message_rewriting import (
     with_common_headers,
     with_outcome,
 )
-from gateway.proxy.record import Exchange, ResponseCopy
 from gateway.proxy.request_trace import RequestTraces
 from gateway.proxy.response_buffer import ResponseBuffers, trailers, wait_until_read
 from gateway.proxy.shadows import Shadows

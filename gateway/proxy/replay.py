@@ -21,8 +21,8 @@ from gateway.http.client.message import bodiless
 from gateway.http.trace_parent import TRACE_FIELDS
 from gateway.http.upstream.upstream import NoRoomError, Upstream, UpstreamHead
 from gateway.proxy.conversion_budget import ConversionShare
+from gateway.proxy.exchange import Exchange
 from gateway.proxy.message_rewriting import rewrite_request, rewrite_response
-from gateway.proxy.record import Exchange
 from gateway.proxy.request_trace import ShadowTrace
 from gateway.rollout.differences import ComparedAnswer, RefusedField, refused_fields
 from gateway.rollout.shadow import DryRunMark, VersionShadow

@@ -25,7 +25,7 @@ from gateway.http.trace_parent import (
     is_not_sampled,
     parse_traceparent,
 )
-from gateway.proxy.record import Exchange, RequestSpan, new_span_id
+from gateway.proxy.exchange import Exchange, RequestSpan, new_span_id
 from gateway.routing.plan import Plan
 from gateway.usage.delta import METHODS, OTHER
 

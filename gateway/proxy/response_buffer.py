@@ -9,7 +9,7 @@ from gateway.http.bounds import LOOK_SECONDS, SlowClients, SlowReadDetector
 from gateway.http.client.message import ClientTransport, unsent_bytes
 from gateway.http.upstream.upstream import UpstreamResponse
 from gateway.proxy.body_capture import CaptureBudget, CapturedBody, CapturingResponse
-from gateway.proxy.record import Exchange, ResponseCopy
+from gateway.proxy.exchange import Exchange, ResponseCopy
 
 # The maximum number of buffered bytes for one client, and for all clients together. If the limit is
 # reached, the service must wait for the client, and the request stays in flight.

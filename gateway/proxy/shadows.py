@@ -11,7 +11,6 @@ from contextvars import Context
 from functools import partial
 from math import inf
 from time import perf_counter
-from typing import Protocol
 
 import msgspec
 
@@ -21,8 +20,9 @@ from gateway.base.span import Span
 from gateway.http.client.message import bodiless
 from gateway.http.upstream.upstream import Upstream, UpstreamRequest, UpstreamResponse
 from gateway.proxy.body_capture import CaptureBudget, CapturedBody, CapturingResponse
+from gateway.proxy.exchange import Exchange
 from gateway.proxy.links import public_link
-from gateway.proxy.record import Exchange
+from gateway.proxy.record import Recorder
 from gateway.proxy.replay import (
     CapturedResponse,
     ShedError,
@@ -149,30 +149,13 @@ _INLINE = 16 * 1024
 _PARTIAL = (206, 304)
 
 
-class ShadowCounter(Protocol):
-    """The methods of `gateway.proxy.record.Recorder` that shadows use."""
-
-    def count(self, kind: str, *labels: str, times: int = 1) -> None: ...
-
-    def compare(self, exchange: Exchange, *, differs: bool) -> None: ...
-
-    def latency(self, api: str, version: str, old: float, new: float) -> None: ...
-
-    @property
-    def takes_samples(self) -> bool: ...
-
-    def sample(
-        self, kind: str, api: str, version: str, document: object, request: dict[str, str]
-    ) -> None: ...
-
-
 class Shadows:
     """Captures requests and their responses, and runs the comparisons."""
 
     def __init__(
         self,
         upstream: Upstream,
-        recorder: ShadowCounter,
+        recorder: Recorder,
         validate: ValidateRequest,
         load: Load,
         trace: Callable[[Sequence[Span]], None],

@@ -19,7 +19,8 @@ from typing import NamedTuple
 
 from gateway.observe import log
 from gateway.proxy.cutover_counts import CutoverPlace, place_of
-from gateway.proxy.record import Exchange, Recorder
+from gateway.proxy.exchange import Exchange
+from gateway.proxy.record import Recorder
 from gateway.rollout.cutover import CutoverRoute
 from gateway.rollout.shadow import WRITES
 from gateway.routing.plan import Plan

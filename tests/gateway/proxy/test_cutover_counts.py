@@ -7,7 +7,7 @@ import pytest
 from gateway.base.errors import FaultCode
 from gateway.base.path_templates import Router, parse_template
 from gateway.proxy.cutover_counts import CutoverCounts
-from gateway.proxy.record import Exchange
+from gateway.proxy.exchange import Exchange
 from gateway.rollout.cutover import CutoverRoute, StickyBy, VersionCutover
 from gateway.rollout.evidence import EvidenceRow, unnamed
 from gateway.rollout.gates import GateLimits

@@ -7,14 +7,8 @@ from time import perf_counter
 import pytest
 
 from gateway.base.errors import Blame, FaultCode
-from gateway.proxy.record import (
-    Exchange,
-    OutcomeCounts,
-    Recorder,
-    RequestEnding,
-    ResponseCopy,
-    version_label,
-)
+from gateway.proxy.exchange import Exchange, ResponseCopy
+from gateway.proxy.record import OutcomeCounts, Recorder, RequestEnding, version_label
 from gateway.rollout.cutover import CutoverRoute
 from gateway.rollout.evidence import EvidenceRow
 from gateway.routing.plan import Plan, plan

@@ -8,7 +8,7 @@ from aiohttp import HttpVersion11
 from multidict import CIMultiDict
 
 from gateway.http.trace_parent import Tracing, parse_traceparent
-from gateway.proxy.record import Exchange, RequestSpan
+from gateway.proxy.exchange import Exchange, RequestSpan
 from gateway.proxy.request_trace import RequestTraces, spans
 from tests.gateway.kit import rules
 from tests.gateway.proxy import wires

@@ -15,8 +15,9 @@ from gateway.http.client.request_parsing import UNREAD
 from gateway.http.transport import WriteBatch
 from gateway.http.upstream.pool import Pool
 from gateway.http.upstream.upstream import Upstream
+from gateway.proxy.exchange import Exchange
 from gateway.proxy.pipeline import Pipeline
-from gateway.proxy.record import Exchange
+from gateway.proxy.record import Recorder
 from gateway.proxy.replay import TrialRequest
 from gateway.proxy.request_trace import RequestTraces
 from gateway.proxy.shadows import Load, Shadows
@@ -114,7 +115,9 @@ class Gateway:
         snapshot = load(rules.encode(), "gateway.yaml", {})
         writes: WriteBatch = []
         self.upstream = upstream or Pool(lambda *_: None, writes)
-        self.shadows = Shadows(self.upstream, self, self.validate, Load(lambda: 0.0, 1), self.trace)
+        recorder = cast(Recorder, self)  # it has the methods that shadows use
+        load_meter = Load(lambda: 0.0, 1)
+        self.shadows = Shadows(self.upstream, recorder, self.validate, load_meter, self.trace)
         self.pipeline = Pipeline(
             snapshot,
             self.upstream,

@@ -15,7 +15,7 @@ from gateway.base.errors import FaultCode
 from gateway.base.path_templates import parse_template
 from gateway.base.request import RequestContext
 from gateway.proxy.cutover_counts import CutoverCounts, operation_of, place_of
-from gateway.proxy.record import Exchange
+from gateway.proxy.exchange import Exchange
 from gateway.rollout.cutover import CutoverRoute
 from gateway.rollout.cutovers import CutoverState, DecidedBy, PercentCommand
 from gateway.rollout.decisions import overrides_of

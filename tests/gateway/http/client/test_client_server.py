@@ -8,7 +8,7 @@ import pytest
 from gateway.base.errors import Fault
 from gateway.http.client.client_server import ClientServer
 from gateway.http.limits import Limits
-from gateway.proxy.record import Exchange
+from gateway.proxy.exchange import Exchange
 
 
 class Silent:

@@ -6,7 +6,8 @@ from collections.abc import Collection
 from pathlib import Path
 
 from gateway.proxy.cutover_counts import CutoverPlace
-from gateway.proxy.record import Exchange, Recorder, ResponseCopy
+from gateway.proxy.exchange import Exchange, ResponseCopy
+from gateway.proxy.record import Recorder
 from gateway.rollout.cutover import CutoverRoute
 from gateway.routing.plan import Plan, plan
 from gateway.rules.load import load
