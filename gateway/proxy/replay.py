@@ -19,7 +19,7 @@ from gateway.conversion.formats.streams import events
 from gateway.http import content_coding
 from gateway.http.client.message import bodiless
 from gateway.http.trace_parent import TRACE_FIELDS
-from gateway.http.upstream.upstream import NoRoomError, Upstream, UpstreamHead
+from gateway.http.upstream.upstream import NoRoomError, Upstream, UpstreamHead, UpstreamRequest
 from gateway.proxy.conversion_budget import ConversionShare
 from gateway.proxy.exchange import Exchange
 from gateway.proxy.message_rewriting import rewrite_request, rewrite_response
@@ -27,8 +27,6 @@ from gateway.proxy.request_trace import ShadowTrace
 from gateway.rollout.differences import ComparedAnswer, RefusedField, refused_fields
 from gateway.rollout.shadow import DryRunMark, VersionShadow
 from gateway.routing.plan import Plan, Refusal
-from gateway.routing.snapshot import Endpoint
-from gateway.versions.version import Version
 
 # The maximum size of a replayed response is this multiple of the maximum size of a captured body.
 GROWTH = 4
@@ -214,22 +212,10 @@ async def for_client(
     return CapturedResponse(status, fields, body)
 
 
-class TrialRequest(msgspec.Struct, frozen=True):
-    """A request for the service of another `version`, which is validated but not sent."""
-
-    document: str
-    endpoint: Endpoint
-    version: Version | None
-    method: str
-    target: str
-    fields: HeaderFields
-    body: bytes | None
-
-
-ValidateRequest = Callable[[TrialRequest], Awaitable[list[RefusedField] | None]]
-"""A function that validates a request, and returns the fields that violate the OpenAPI document of
-the service. It returns None if the document is not available. The implementation is in
-`gateway.verify.live.contracts`."""
+ValidateRequest = Callable[[str, Plan, UpstreamRequest], Awaitable[list[RefusedField] | None]]
+"""A function that validates a request with a complete body, and returns the fields that violate
+the OpenAPI document at a location. It returns None if the document is not available. The
+implementation is `JobQueue.validate` in `gateway.verify.live.document_jobs`."""
 
 
 async def trial(
@@ -252,19 +238,7 @@ async def trial(
     finally:
         if room.held:
             room.release()
-    converted = request.body
-    assert converted is None or isinstance(converted, bytes)
-    found = await validate(
-        TrialRequest(
-            rule.document,
-            plan.endpoint,
-            plan.route.service_version,
-            request.method,
-            request.target,
-            request.all_fields,
-            converted,
-        )
-    )
+    found = await validate(rule.document, plan, request)
     if found is None:
         raise ShedError("document")
     return refused_fields(found, rule.ignored)

@@ -12,8 +12,9 @@ from typing import Final
 import msgspec
 
 from gateway.base.headers import HeaderFields
-from gateway.proxy.replay import TrialRequest
+from gateway.http.upstream.upstream import UpstreamRequest
 from gateway.rollout.differences import RefusedField
+from gateway.routing.plan import Plan
 from gateway.routing.snapshot import Endpoint
 from gateway.versions.version import Version
 
@@ -160,17 +161,20 @@ class JobQueue:
         if isinstance(job, MessageCheck):
             self._messages, self._bytes = self._messages - 1, self._bytes - _size(job)
 
-    async def validate(self, request: TrialRequest) -> list[RefusedField] | None:
+    async def validate(
+        self, document: str, plan: Plan, request: UpstreamRequest
+    ) -> list[RefusedField] | None:
         """Return the invalid parts of a request for a service; None if it was not validated."""
-        endpoint = documented_endpoint(request.endpoint, request.version)
+        version, body = plan.route.service_version, request.body
+        assert body is None or isinstance(body, bytes)
         job = MessageCheck(
-            request.document,
-            endpoint,
-            str(request.version),
+            document,
+            documented_endpoint(plan.endpoint, version),
+            str(version),
             request.method,
             request.target,
-            request.fields,
-            request.body,
+            request.all_fields,
+            body,
         )
         result = await self.ask(job, urgent=True)
         return [RefusedField(*one) for one in result.found or ()] if result.done else None

@@ -14,14 +14,14 @@ from gateway.http.client.message import ClientTransport
 from gateway.http.client.request_parsing import UNREAD
 from gateway.http.transport import WriteBatch
 from gateway.http.upstream.pool import Pool
-from gateway.http.upstream.upstream import Upstream
+from gateway.http.upstream.upstream import Upstream, UpstreamRequest
 from gateway.proxy.exchange import Exchange
 from gateway.proxy.pipeline import Pipeline
 from gateway.proxy.record import Recorder
-from gateway.proxy.replay import TrialRequest
 from gateway.proxy.request_trace import RequestTraces
 from gateway.proxy.shadows import Load, Shadows
 from gateway.rollout.differences import RefusedField
+from gateway.routing.plan import Plan
 from gateway.rules.load import load
 from tests.gateway.world import snapshot
 
@@ -106,7 +106,7 @@ class Gateway:
         self.counted: list[tuple[str, ...]] = []
         self.compared: list[tuple[str, bool]] = []
         self.samples: list[tuple[object, dict[str, str]]] = []
-        self.trials: list[TrialRequest] = []
+        self.trials: list[tuple[str, Plan, UpstreamRequest]] = []
         self.spans: list[Span] = []
         self.refuses: list[RefusedField] | None = []
         self._services = services
@@ -155,8 +155,10 @@ class Gateway:
     ) -> None:
         self.samples.append((document, request))
 
-    async def validate(self, request: TrialRequest) -> list[RefusedField] | None:
-        self.trials.append(request)
+    async def validate(
+        self, document: str, plan: Plan, request: UpstreamRequest
+    ) -> list[RefusedField] | None:
+        self.trials.append((document, plan, request))
         return self.refuses
 
     async def ask(self, request: bytes) -> bytes:

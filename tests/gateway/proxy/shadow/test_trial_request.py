@@ -53,9 +53,9 @@ async def test_a_write_request_is_validated_but_not_sent() -> None:
     assert answer.startswith(b"HTTP/1.1 201")
     assert served.requests[NEW] == []
     assert len(served.requests[OLD]) == 1
-    (trial,) = served.trials
-    assert (trial.document, trial.method, trial.target) == ("v2.json", "POST", "/person?size=3")
-    assert (str(trial.version), trial.body) == ("2", b'{"name":"B"}')
+    ((document, plan, request),) = served.trials
+    assert (document, request.method, request.target) == ("v2.json", "POST", "/person?size=3")
+    assert (str(plan.route.service_version), request.body) == ("2", b'{"name":"B"}')
     assert served.counted == [
         ("validated", *KEY),
         ("operations_compared", *KEY, "POST", PATH),
