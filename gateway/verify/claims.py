@@ -85,20 +85,21 @@ class Claim:
     unchanged: bool = False
 
 
-UnprovedKind = Literal["gap", "unchecked", "undocumented", "unlisted", "unmatched"]
+UnprovedKind = Literal["gap", "unchecked", "undocumented", "unlisted", "unmatched", "untested"]
 
 
 @dataclass(frozen=True, slots=True)
 class Unproved:
-    """An operation, or its responses with one status, for which there is no claim.
+    """An operation, or a part of its messages, about which nothing is proved.
 
     Attributes:
         kind: `gap` if the service's document lacks something that the client's version has;
             `unchecked` if the operation cannot be checked; `undocumented` for all operations of a
             version without a document; `unlisted` for all operations if the time limit has passed
             before their claims were listed; `unmatched` if only the service's document has the
-            operation.
+            operation; `untested` for a claim that could not be tested.
         status: the key of a response in the document; empty for the whole operation.
+        part: the part of the claim that could not be tested; None for all other kinds.
     """
 
     kind: UnprovedKind
@@ -108,9 +109,11 @@ class Unproved:
     operation: str
     reason: str
     status: str = ""
+    part: MessagePart | None = None
 
     @property
     def holds(self) -> bool:
+        """Whether no mistake was found."""
         return self.kind != "gap"
 
 

@@ -79,18 +79,6 @@ class ClaimProof:
         return not self.findings
 
 
-@dataclass(frozen=True, slots=True)
-class Unproven:
-    """A claim that could not be tested. It counts as true, since no mistake was found."""
-
-    claim: Claim
-    reason: str
-
-    @property
-    def holds(self) -> bool:
-        return True
-
-
 class Prover:
     """Decides claims by their schemas, and tests on examples what the schemas do not decide.
 

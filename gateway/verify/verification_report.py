@@ -10,19 +10,19 @@ from gateway.base.mistakes import printable
 from gateway.verify.additional_parts import AdditionalParts
 from gateway.verify.claims import Claim, MessagePart, Unproved
 from gateway.verify.openapi.excerpt import excerpt, values_at
-from gateway.verify.proof import ClaimProof, Finding, Unproven
+from gateway.verify.proof import ClaimProof, Finding
 
 # A fraction of a second in RFC 3339.
 _FRACTION = re.compile(rb"[Tt ][0-9:]{8}\.[0-9]")
 
-VerificationResult = ClaimProof | Unproven | Unproved | AdditionalParts
+VerificationResult = ClaimProof | Unproved | AdditionalParts
 
 
 def text(results: Iterable[VerificationResult]) -> Iterator[str]:
     versions = None
     counts: Counter[str] = Counter()
     for result in results:
-        about = result.claim if isinstance(result, ClaimProof | Unproven) else result
+        about = result.claim if isinstance(result, ClaimProof) else result
         if versions != (versions := (about.api, about.client, about.service)):
             yield f"{about.api}: version {about.client}, served by version {about.service}"
         match result:
@@ -39,15 +39,11 @@ def text(results: Iterable[VerificationResult]) -> Iterator[str]:
             case Unproved(kind="unmatched"):
                 counts["without counterpart"] += 1
                 yield _line("-", result.operation, "", f"without counterpart: {result.reason}")
-            case Unproven():
+            case Unproved(kind="untested"):
                 counts["claims"] += 1
                 counts["not checked"] += 1
-                yield _line(
-                    "?",
-                    about.operation,
-                    _part(result.claim),
-                    f"not checked: {printable(result.reason)}",
-                )
+                reason = f"not checked: {printable(result.reason)}"
+                yield _line("?", result.operation, _part(result), reason)
             case Unproved():
                 counts["claims"] += 1
                 counts["gaps"] += 1
@@ -99,17 +95,18 @@ def json(results: Iterable[VerificationResult]) -> Iterator[str]:
 
 
 def is_incomplete(result: VerificationResult) -> bool:
-    return isinstance(result, Unproven) or (
-        isinstance(result, Unproved) and result.kind in ("undocumented", "unlisted")
-    )
+    return isinstance(result, Unproved) and result.kind in _INCOMPLETE
+
+
+_INCOMPLETE = ("undocumented", "unlisted", "untested")
 
 
 def _line(verdict: str, operation: str, part: str, text: str) -> str:
     return f"  {verdict:<6} {operation:<28} {part:<16} {text}".rstrip()
 
 
-def _part(claim: Claim) -> str:
-    return f"{claim.part.value} {claim.status}".rstrip()
+def _part(about: Claim | Unproved) -> str:
+    return f"{about.part.value} {about.status}".rstrip() if about.part is not None else ""
 
 
 def _count(proof: ClaimProof) -> str:
@@ -157,7 +154,7 @@ def _remedy(claim: Claim, finding: Finding) -> str:
 
 
 def _object(result: VerificationResult) -> dict[str, object]:
-    claim = result.claim if isinstance(result, ClaimProof | Unproven) else result
+    claim = result.claim if isinstance(result, ClaimProof) else result
     about: dict[str, object] = {
         "api": claim.api,
         "client": str(claim.client),
@@ -172,14 +169,14 @@ def _object(result: VerificationResult) -> dict[str, object]:
             return {**about, **place, "additional": names, "reason": reason}
         case Unproved(kind="gap"):
             return {**about, "holds": False, "reason": result.reason}
+        case Unproved(kind="untested"):
+            reason = f"not checked: {result.reason}"
+            return {**about, **_place(result), "holds": None, "reason": reason}
         case Unproved(kind=kind):
             reason = (
                 f"without counterpart: {result.reason}" if kind == "unmatched" else result.reason
             )
             return {**about, "status": result.status or None, "holds": None, "reason": reason}
-        case Unproven():
-            reason = f"not checked: {result.reason}"
-            return {**about, **_place(result.claim), "holds": None, "reason": reason}
         case ClaimProof():
             return {
                 **about,
@@ -196,9 +193,9 @@ def _object(result: VerificationResult) -> dict[str, object]:
             }
 
 
-def _place(claim: Claim) -> dict[str, object]:
-    response = claim.part is MessagePart.RESPONSE
-    return {"body": claim.part.value, "status": claim.status if response else None}
+def _place(about: Claim | Unproved) -> dict[str, object]:
+    response = about.part is MessagePart.RESPONSE
+    return {"body": about.part and about.part.value, "status": about.status if response else None}
 
 
 def _described(claim: Claim, finding: Finding) -> dict[str, object]:

@@ -13,7 +13,7 @@ from gateway.verify.openapi.document_source import fetch
 from gateway.verify.openapi.examples import Examples, NoExamplesError
 from gateway.verify.openapi.openapi import Description, shape
 from gateway.verify.openapi.shapes import ShapeCompiler
-from gateway.verify.proof import ClaimProof, Prover, Unproven
+from gateway.verify.proof import ClaimProof, Prover
 from gateway.verify.time_limit import OutOfTimeError, end_after, interrupted_at
 from gateway.verify.unchecked import Unchecked, unchecked_parts
 from gateway.verify.verification_report import VerificationResult
@@ -39,7 +39,7 @@ class VerifyOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class VersionPair:
+class _VersionPair:
     api: Api
     client: Version
     service: Version
@@ -111,7 +111,7 @@ def verify(
 
 
 def _of_pair(
-    pair: VersionPair,
+    pair: _VersionPair,
     documents: Mapping[str, Description],
     options: VerifyOptions,
     prover: Prover,
@@ -147,7 +147,7 @@ def _of_pair(
             yield Unproved("unchecked", *about, f"{reason}{more}")
 
 
-def _unlisted(pair: VersionPair) -> Unproved:
+def _unlisted(pair: _VersionPair) -> Unproved:
     versions = pair.client, pair.service
     return Unproved("unlisted", pair.api.name, *versions, "all operations", Unchecked.TIME.reason)
 
@@ -167,7 +167,7 @@ def _results(
 
 
 def _additional(
-    pair: VersionPair, client: Description, service: Description, end: float
+    pair: _VersionPair, client: Description, service: Description, end: float
 ) -> Iterator[AdditionalParts | Unproved]:
     found: list[AdditionalParts] = []
     try:
@@ -210,19 +210,21 @@ def _is_about(operation: str, wanted: str | None) -> bool:
     return any(each == method.upper() and one.endswith(path) for each, one in sides)
 
 
-def _proven(claim: Claim, source: str, prover: Prover) -> ClaimProof | Unproven:
+def _proven(claim: Claim, source: str, prover: Prover) -> ClaimProof | Unproved:
     try:
         with interrupted_at(prover.end):
             return prover.prove(claim)
     except OutOfTimeError:
-        return Unproven(claim, Unchecked.TIME.reason)
+        reason = Unchecked.TIME.reason
     except NoExamplesError as error:
-        return Unproven(claim, Unchecked.CONTRADICTION.reason.format(source, error))
+        reason = Unchecked.CONTRADICTION.reason.format(source, error)
     except ValueError as error:
-        return Unproven(claim, f"{source}: {error}")
+        reason = f"{source}: {error}"
+    about = claim.api, claim.client, claim.service, claim.operation
+    return Unproved("untested", *about, reason, claim.status, claim.part)
 
 
-def _pairs(snapshot: Snapshot, options: VerifyOptions) -> Iterator[VersionPair]:
+def _pairs(snapshot: Snapshot, options: VerifyOptions) -> Iterator[_VersionPair]:
     known: Mapping[str, Api] = {api.name: api for api in snapshot.apis}
     if options.api is not None and options.api not in known:
         raise VerifyError(f"no API is called '{options.api}'; {suggest(options.api, known)}")
@@ -232,7 +234,7 @@ def _pairs(snapshot: Snapshot, options: VerifyOptions) -> Iterator[VersionPair]:
                 yield from _between(api, options.between)
             continue
         for client, service in dict.fromkeys(_ends(api)):
-            yield VersionPair(api, client, service)
+            yield _VersionPair(api, client, service)
 
 
 def _ends(api: Api) -> Iterator[tuple[Version, Version]]:
@@ -256,7 +258,7 @@ def _far(api: Api, version: Version, served: Version) -> bool:
     return ascending.index(served) - ascending.index(version) > 1
 
 
-def _between(api: Api, labels: tuple[str, str]) -> Iterator[VersionPair]:
+def _between(api: Api, labels: tuple[str, str]) -> Iterator[_VersionPair]:
     for label in labels:
         if label not in api.versions:
             raise VerifyError(
@@ -270,10 +272,10 @@ def _between(api: Api, labels: tuple[str, str]) -> Iterator[VersionPair]:
     between = [version for version in api.versions.values() if older <= version < newer]
     if any(version not in api.links for version in between):
         raise VerifyError(f"{api.name}: no conversions lead from {older} to {newer}; declare them")
-    yield VersionPair(api, older, newer)
+    yield _VersionPair(api, older, newer)
 
 
-def _locations(pairs: list[VersionPair]) -> list[str]:
+def _locations(pairs: list[_VersionPair]) -> list[str]:
     lacking = [pair.undocumented for pair in pairs]
     if lacking[0] is not None and all(lacking):
         raise VerifyError(f"{lacking[0].api}: {lacking[0].reason}")
