@@ -12,11 +12,14 @@ from contextlib import contextmanager
 from functools import wraps
 from tempfile import NamedTemporaryFile
 from time import time
-from typing import Final, NamedTuple, ParamSpec
+from typing import TYPE_CHECKING, Final, NamedTuple, ParamSpec
 from weakref import WeakValueDictionary
 
 from gateway.base.dates import format_date
 from gateway.base.files import ConfigFiles
+
+if TYPE_CHECKING:
+    from cryptography.x509 import Certificate
 
 _P = ParamSpec("_P")
 # A certificate in a file, which may also contain comments in any encoding (RFC 7468, section 2).
@@ -33,26 +36,8 @@ def read_pair(files: ConfigFiles, certificate: str, key: str) -> KeyPair:
     return KeyPair(files.read(certificate, "certificate"), files.read(key, "key"))
 
 
-class CertificateDetails(NamedTuple):
-    """The host names and the validity of a certificate; times are in seconds since 1970.
-
-    Attributes:
-        names: the host names, in lower case; a name may begin with `*.`. Without a subjectAltName
-            extension, this is the common name (RFC 6125, section 6.4.4).
-        begins: the time from which all certificates of the chain are valid.
-        expires: the earliest expiry of the certificate and its chain.
-        first: the time from which the first certificate is valid.
-        last: the latest expiry.
-    """
-
-    names: tuple[str, ...]
-    begins: float
-    expires: float
-    first: float
-    last: float
-
-
-def certificate_details(pem: bytes) -> CertificateDetails:
+def _chain(pem: bytes) -> "list[Certificate]":
+    """Return the certificates in a file, the first one first; raises ValueError without any."""
     # The cryptography package is needed because `ssl` shows only the certificate of a peer. It is
     # imported only if certificates are configured, since it takes 8 MB.
     from cryptography import x509
@@ -60,20 +45,27 @@ def certificate_details(pem: bytes) -> CertificateDetails:
     try:
         with warnings.catch_warnings():  # about old authorities, whose serial number is negative
             warnings.simplefilter("ignore")
-            chain = x509.load_pem_x509_certificates(b"\n".join(_PEM.findall(pem)))
+            return x509.load_pem_x509_certificates(b"\n".join(_PEM.findall(pem)))
     except ValueError:
         raise ValueError("the certificate is not a PEM certificate") from None
+
+
+def host_names(pem: bytes) -> tuple[str, ...]:
+    """Return the host names of the first certificate, in lower case; some may begin with `*.`.
+
+    Without a subjectAltName extension, this is the common name (RFC 6125, section 6.4.4).
+    """
+    from cryptography import x509  # imported here for the reason in `_chain`
+
+    first = _chain(pem)[0]
     try:
-        extension = chain[0].extensions.get_extension_for_class(x509.SubjectAlternativeName)
+        extension = first.extensions.get_extension_for_class(x509.SubjectAlternativeName)
     except x509.ExtensionNotFound:
-        common = chain[0].subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
+        common = first.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
         names = [str(each.value) for each in common]
     else:
         names = extension.value.get_values_for_type(x509.DNSName)
-    begins = [each.not_valid_before_utc.timestamp() for each in chain]
-    ends = [each.not_valid_after_utc.timestamp() for each in chain]
-    lower = tuple(name.lower() for name in names)
-    return CertificateDetails(lower, max(begins), min(ends), min(begins), max(ends))
+    return tuple(name.lower() for name in names)
 
 
 class Validity(NamedTuple):
@@ -86,19 +78,21 @@ class Validity(NamedTuple):
 def validities(files: ConfigFiles) -> dict[str, Validity]:
     """Return the validity of each file of certificates, by path.
 
-    A file of authorities expires with its last certificate: bundles contain expired ones.
+    All certificates of a chain must be valid. A file of authorities expires with its last
+    certificate: bundles contain expired ones.
     """
-    found = {
-        path: certificate_details(content)
-        for path, content in files.contents.items()
-        if _PEM.search(content)
-    }
-    return {
-        path: Validity(each.first, each.last)
-        if files.names[path] == "ca"
-        else Validity(each.begins, each.expires)
-        for path, each in found.items()
-    }
+    found = {}
+    for path, content in files.contents.items():
+        if not _PEM.search(content):
+            continue
+        chain = _chain(content)
+        begins = [each.not_valid_before_utc.timestamp() for each in chain]
+        ends = [each.not_valid_after_utc.timestamp() for each in chain]
+        if files.names[path] == "ca":
+            found[path] = Validity(min(begins), max(ends))
+        else:
+            found[path] = Validity(max(begins), min(ends))
+    return found
 
 
 def outdated(files: ConfigFiles, found: Mapping[str, Validity]) -> Iterator[tuple[str, str]]:
@@ -160,7 +154,7 @@ def listener_context(
     contexts = [
         server_context(pair, client_ca=client_ca, client_required=client_required) for pair in pairs
     ]
-    names = [certificate_details(pair.certificate).names for pair in pairs]
+    names = [host_names(pair.certificate) for pair in pairs]
     choose = choose_by_name(list(zip(names, contexts, strict=True)))
 
     def by_name(tls: ssl.SSLObject, name: str | None, _: ssl.SSLContext) -> None:
