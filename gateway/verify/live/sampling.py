@@ -31,7 +31,6 @@ from gateway.verify.live.document_jobs import (
     MessageCheck,
     documented_endpoint,
 )
-from gateway.verify.live.sample_budget import SampleBudget
 from gateway.versions.version import Version
 
 # The maximum size of a sample in bytes.
@@ -43,6 +42,26 @@ _FIELDS = 1000
 # reads and writes, and the number of bytes.
 _ANSWERS_A_SECOND = 50
 _BYTES_A_SECOND = 1024 * 1024
+
+
+class SampleBudget:
+    """A token bucket that limits the samples per second; it holds the tokens of one second."""
+
+    __slots__ = ("_at", "_left", "_rate")
+
+    def __init__(self, rate: float) -> None:
+        self._rate = self._left = rate
+        self._at: float | None = None
+
+    def has(self, size: float, now: float) -> bool:
+        """Return whether enough tokens are available; `now` is in monotonic seconds."""
+        if self._at is not None:
+            self._left = min(self._left + (now - self._at) * self._rate, self._rate)
+        self._at = now
+        return size <= self._left
+
+    def take(self, size: float) -> None:
+        self._left -= size
 
 
 class _Sample(NamedTuple):

@@ -21,7 +21,7 @@ from gateway.rollout.cutovers import CutoverState, DecidedBy, PercentCommand
 from gateway.rollout.decisions import overrides_of
 from gateway.routing.snapshot import Endpoint, Snapshot
 from gateway.usage.delta import Delta
-from gateway.verify.live.sample_budget import SampleBudget
+from gateway.verify.live.sampling import SampleBudget
 from gateway.versions.version import Version
 from tests.gateway.rollout.deciding import KEY, Decider
 from tests.gateway.rules.rules import edited, loaded

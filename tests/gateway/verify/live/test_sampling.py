@@ -13,7 +13,7 @@ from gateway.routing.plan import Plan, plan
 from gateway.rules.load import load
 from gateway.usage.delta import OperationName
 from gateway.verify.live.document_jobs import JobQueue, MessageCheck
-from gateway.verify.live.sampling import Sampling
+from gateway.verify.live.sampling import SampleBudget, Sampling
 from tests.gateway.documents import LocalDocuments
 from tests.gateway.proxy import wires
 from tests.gateway.world import head
@@ -216,3 +216,14 @@ async def test_aborted_responses_are_not_sampled(tmp_path: Path) -> None:
     samples.record(exchange)
     assert isinstance(samples.documents, LocalDocuments)
     assert samples.documents.asked == []
+
+
+def test_the_bucket_of_samples_holds_at_most_the_tokens_of_one_second() -> None:
+    budget = SampleBudget(3)
+    for left in (True, True, True, False):
+        assert budget.has(1, 10.0) is left
+        budget.take(left)
+    assert not budget.has(1, 10.3)
+    assert budget.has(1, 10.4)
+    assert budget.has(3, 100.0)
+    assert not budget.has(3.1, 200.0)
