@@ -77,7 +77,7 @@ class LocalState(State):
         self.in_force = overrides_of(self._documents, report_lost_overrides)
         self._cutovers = Cutovers()
         self._cutovers.load(self._documents, self._moment, report=report_lost_cutover)
-        self._audit = deque((AuditEntry(*row) for row in rows.audit), maxlen=MAX_AUDIT)
+        self._audit = deque(rows.audit, maxlen=MAX_AUDIT)
         # The names of unwritten documents, and unwritten entries of the audit log.
         self._unwritten = {"since"}
         self._unwritten_entries: list[AuditEntry] = []

@@ -12,9 +12,9 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.types import TypeEngine
 
-from gateway.rollout.decisions import MAX_AUDIT
+from gateway.rollout.decisions import MAX_AUDIT, AuditEntry
 from gateway.usage.history import History, HistoryQuery, IntervalRow, Resolution
-from gateway.usage.totals import AuditRow, StateRows, UsageKey, UsageRow
+from gateway.usage.totals import StateRows, UsageKey, UsageRow
 
 T = TypeVar("T")
 
@@ -172,7 +172,7 @@ def read_rows(connection: sa.Connection) -> StateRows:
             for kind, labels, count, first, last in counted
         ],
         documents={name: msgspec.json.decode(document) for name, document in stored},
-        audit=rows(audit, LATEST_AUDIT, list[AuditRow])[::-1],
+        audit=rows(audit, LATEST_AUDIT, list[AuditEntry])[::-1],
     )
 
 
@@ -190,10 +190,9 @@ def write_rows(connection: sa.Connection, changes: StateRows) -> None:
     write_audit(connection, changes.audit)
 
 
-def write_audit(connection: sa.Connection, rows: Sequence[AuditRow]) -> None:
-    names = [column.name for column in _AUDIT]
+def write_audit(connection: sa.Connection, rows: Sequence[AuditEntry]) -> None:
     if rows:
-        connection.execute(sa.insert(audit), [dict(zip(names, row, strict=True)) for row in rows])
+        connection.execute(sa.insert(audit), [entry._asdict() for entry in rows])
 
 
 def read_history(connection: sa.Connection, query: HistoryQuery, now: float) -> History:

@@ -22,6 +22,7 @@ from heapq import nlargest
 from gateway.base.overrides import VersionKey
 from gateway.rollout.cutover import CutoverRoute
 from gateway.rollout.cutovers import RouteCounts
+from gateway.rollout.decisions import AuditEntry
 from gateway.rollout.evidence import SHADOW, EvidenceRow
 from gateway.rollout.route_outcomes import NOTHING, RouteOutcomes
 from gateway.usage.delta import (
@@ -163,7 +164,6 @@ class TopClients:
         return iter(self.rows.items())
 
 
-AuditRow = tuple[float, str, str, str, str, str, str, str, str]
 UsageKey = tuple[str, str, str, str | None]
 UsageRow = tuple[str, str, str, str | None, int, int, int, int, float, float, float, int, float]
 CountKey = tuple[str, tuple[str, ...]]
@@ -194,7 +194,7 @@ class StateRows:
 
     Attributes:
         floors: `TopClients.floor` by API and version.
-        audit: rows to append to the audit log; if read from a store, the latest rows.
+        audit: entries to append to the audit log; if read from a store, the latest entries.
     """
 
     usage: list[UsageRow] = field(default_factory=list)
@@ -203,7 +203,7 @@ class StateRows:
     counts: list[CountRow] = field(default_factory=list)
     deleted_counts: list[CountKey] = field(default_factory=list)
     documents: dict[str, object] = field(default_factory=dict)
-    audit: list[AuditRow] = field(default_factory=list)
+    audit: list[AuditEntry] = field(default_factory=list)
     history: list[IntervalRow] = field(default_factory=list)
 
     def __bool__(self) -> bool:

@@ -20,6 +20,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.schema import CreateTable
 
 from gateway.observe import log
+from gateway.rollout.decisions import AuditEntry
 from gateway.store import migrations, sqlite
 from gateway.store.local import LocalState
 from gateway.store.sqlite import SqliteFile
@@ -526,10 +527,12 @@ def test_history_that_could_not_be_written_is_returned_again() -> None:
 
 async def test_the_audit_log_is_read_as_written(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
-    rows = [(float(at), "ann", "", "cutover", "a", "1", "", "", f"{at}%") for at in range(3)]
-    await put(path, StateRows(audit=rows[:2]))
-    await put(path, StateRows(audit=rows[2:]))
-    assert (await stored(path)).audit == rows
+    entries = [
+        AuditEntry(float(at), "ann", "", "cutover", "a", "1", "", "", f"{at}%") for at in range(3)
+    ]
+    await put(path, StateRows(audit=entries[:2]))
+    await put(path, StateRows(audit=entries[2:]))
+    assert (await stored(path)).audit == entries
 
 
 BEGAN = 100.0
