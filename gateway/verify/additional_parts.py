@@ -29,8 +29,8 @@ from gateway.conversion.parameter_change import LINK, QUERY, parse_query
 from gateway.conversion.version_step import VersionLink, is_success
 from gateway.routing.snapshot import Api
 from gateway.verify.claims import places
-from gateway.verify.documented_versions import loaded_document, located_operations, service_path
-from gateway.verify.located_operation import LocatedOperation, find_operation
+from gateway.verify.documented_versions import loaded_document, service_path
+from gateway.verify.located_operation import Located, find_operation, locate
 from gateway.verify.openapi.openapi import statuses_of
 from gateway.versions.version import Version
 
@@ -182,13 +182,13 @@ class _Documents(NamedTuple):
 
 def _at_endpoints(
     api: Api, version: Version, shapes: DocumentShapes
-) -> Iterator[tuple[LocatedOperation, str]]:
-    for one in located_operations(api, version, shapes):
+) -> Iterator[tuple[Located[OperationShapes], str]]:
+    for one in locate(api.endpoints, version, shapes.operations):
         for path in one.captures:
             yield one, path
 
 
-def _target(api: Api, version: Version, path: str, located: LocatedOperation) -> str:
+def _target(api: Api, version: Version, path: str, located: Located[OperationShapes]) -> str:
     endpoint = next(one for one in api.endpoints if one.template.text == path)
     texts = {name: text.replace("{}", "0") for name, text in located.captures[path].items()}
     return service_path(endpoint, version, texts)

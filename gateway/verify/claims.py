@@ -139,8 +139,8 @@ def claims(api: Api, client: DocumentedVersion, service: DocumentedVersion) -> I
     up = compose(ascending, api.links, client[0], service[0]).of_request(JSON_MEDIA)
     down = compose(ascending, api.links, service[0], client[0]).of_request(JSON_MEDIA)
     ways = up, down.of_response([(b"Content-Type", b"application/json")])
-    theirs = locate(api.endpoints, service[0], service[1])
-    own_operations = locate(api.endpoints, client[0], client[1])
+    theirs = locate(api.endpoints, service[0], service[1].operations)
+    own_operations = locate(api.endpoints, client[0], client[1].operations)
     counterparts, listed = Counterparts(theirs), set[object]()
     for ours in own_operations:
         about = (api.name, client[0], service[0])

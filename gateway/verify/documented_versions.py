@@ -7,18 +7,14 @@ The document process of a gateway, or a command, compiles the documents
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, cast
 
 import msgspec
 
 from gateway.base.path_templates import Router, Template, parse_template
 from gateway.conversion.additional import DocumentShapes, LoadedDocument, OperationShapes
 from gateway.routing.snapshot import Api, Endpoint, Snapshot
-from gateway.verify.located_operation import LocatedOperation, locate
+from gateway.verify.located_operation import locate
 from gateway.versions.version import Version
-
-if TYPE_CHECKING:
-    from gateway.verify.openapi.openapi import Description
 
 # A segment with several parameters, such as `{base}...{head}`.
 _SEVERAL = re.compile(r"[^/]*\{\}[^/]*\{\}[^/]*")
@@ -54,21 +50,14 @@ def _version_parameters(api: Api) -> Iterator[str]:
                 yield reader.parameter
 
 
-def located_operations(
-    api: Api, version: Version, shapes: DocumentShapes
-) -> list[LocatedOperation]:
-    # The operations have all attributes of a described operation that determine its endpoints.
-    return locate(api.endpoints, version, cast("Description", shapes))
-
-
 def loaded_document(
     api: Api, version: Version, shapes: DocumentShapes, reserved: frozenset[str] = frozenset()
 ) -> LoadedDocument:
     """Return a document whose operations are found by the paths of requests to services."""
-    located = located_operations(api, version, shapes)
+    located = locate(api.endpoints, version, shapes.operations)
     found: dict[object, tuple[Template, dict[str, OperationShapes]]] = {}
     for one in located:
-        operation = cast("OperationShapes", one.operation)
+        operation = one.operation
         for endpoint in api.endpoints:
             texts = one.captures.get(endpoint.template.text)
             if texts is not None:

@@ -3,9 +3,11 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, zip_longest
+from typing import Generic, TypeVar
 from urllib.parse import urlencode
 
-from gateway.base.path_templates import Router, Segment, Template
+from gateway.base.path_templates import Router, Segment, Template, parse_template
+from gateway.conversion.additional import OperationShapes
 from gateway.conversion.chain import Conversion
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.operation_path import (
@@ -15,13 +17,16 @@ from gateway.conversion.operation_path import (
 )
 from gateway.conversion.version_step import Direction
 from gateway.routing.snapshot import Endpoint
-from gateway.verify.openapi.openapi import Description, Operation
+from gateway.verify.live.document_jobs import DocumentedEndpoint, documented_endpoint
+from gateway.verify.openapi.openapi import Operation
 from gateway.verify.unchecked import Unchecked
 from gateway.versions.version import Version
 
+_Described = TypeVar("_Described", Operation, OperationShapes)
+
 
 @dataclass(frozen=True, slots=True)
-class LocatedOperation:
+class Located(Generic[_Described]):
     """An operation in a version's document, with the endpoints that route to it.
 
     Attributes:
@@ -30,7 +35,7 @@ class LocatedOperation:
         twin: an earlier operation with the same method and path shape; empty without one.
     """
 
-    operation: Operation
+    operation: _Described
     captures: Mapping[str, Mapping[str, str]]
     reason: str = ""
     twin: str = ""
@@ -39,11 +44,14 @@ class LocatedOperation:
     def name(self) -> str:
         return f"{self.operation.method} {self.operation.path}"
 
-    def is_counterpart(self, other: "LocatedOperation", endpoint: str) -> bool:
+    def is_counterpart(self, other: "Located[_Described]", endpoint: str) -> bool:
         if self.operation.method != other.operation.method or endpoint not in self.captures:
             return False
         own, others = self.captures[endpoint], other.captures[endpoint]
         return all(own[name] == others[name] for name in own.keys() & others.keys())
+
+
+LocatedOperation = Located[Operation]
 
 
 class Counterparts:
@@ -85,7 +93,7 @@ def _key(one: LocatedOperation, endpoint: str, names: Iterable[str]) -> object:
 
 
 def find_operation(
-    located: LocatedOperation,
+    located: Located[_Described],
     request: Conversion,
     response: Conversion,
     find: FindDocumented | None = None,
@@ -93,7 +101,7 @@ def find_operation(
     if not request.has_operations:
         return None
     for path, query in _samples(located.operation.shape, request):
-        operation_path = _passage(request, response, located.operation.method, path, query, find)
+        operation_path = _found_path(request, response, located.operation.method, path, query, find)
         if operation_path is not None and (
             operation_path.substitute is not None or any(operation_path.operations)
         ):
@@ -101,7 +109,7 @@ def find_operation(
     return None
 
 
-def _passage(
+def _found_path(
     request: Conversion,
     response: Conversion,
     method: str,
@@ -144,8 +152,19 @@ def _filled_in(shape: str, template: Template) -> str:
 
 
 def locate(
-    endpoints: Iterable[Endpoint], version: Version | None, description: Description
-) -> list[LocatedOperation]:
+    endpoints: Iterable[Endpoint], version: Version | None, operations: Iterable[_Described]
+) -> list[Located[_Described]]:
+    """Return every operation of a version's document, in the order of the document.
+
+    See `locate_at`.
+    """
+    documented = (documented_endpoint(endpoint, version) for endpoint in endpoints)
+    return locate_at(documented, str(version), operations)
+
+
+def locate_at(
+    endpoints: Iterable[DocumentedEndpoint], version: str, operations: Iterable[_Described]
+) -> list[Located[_Described]]:
     """Return every operation of a version's document, in the order of the document.
 
     A path belongs to the endpoint to which the gateway routes requests for this path. If several
@@ -159,14 +178,14 @@ def locate(
     # Paths that differ only in parameter names are identical (OpenAPI 3.1.0, section 4.8.8.1).
     first: dict[tuple[str, str], str] = {}
     found = []
-    for one in description.operations:
+    for one in operations:
         path = first.setdefault((one.method, one.shape), one.path)
         if path == one.path:
             found.append(_located(one, router, places))
         else:
             twin = f"{one.method} {path}"
             reason = Unchecked.TWIN.reason.format(twin)
-            found.append(LocatedOperation(one, {}, reason, twin))
+            found.append(Located(one, {}, reason, twin))
     return found
 
 
@@ -175,13 +194,13 @@ class _Place:
     """A path that a document may use for an endpoint. Paths with a lower `form` are preferred."""
 
     form: int
-    endpoint: Endpoint
+    endpoint: DocumentedEndpoint
     template: Template
 
 
-def _places(endpoints: Iterable[Endpoint], version: Version | None) -> Iterator[_Place]:
+def _places(endpoints: Iterable[DocumentedEndpoint], version: str) -> Iterator[_Place]:
     for endpoint in endpoints:
-        if not endpoint.selector or version in endpoint.selector.supported.values():
+        if endpoint.serves:
             for form, template in enumerate(_forms(endpoint, version)):
                 yield _Place(form, endpoint, template)
 
@@ -197,17 +216,18 @@ def _router(places: Iterable[_Place]) -> Router[list[_Place]]:
     return Router((some[0].template, some) for some in preferred)
 
 
-def _forms(endpoint: Endpoint, version: Version | None) -> Iterator[Template]:
-    route = endpoint.routes.get(version)
-    public = endpoint.template
-    upstream = None if route is None else route.upstream_path
-    unversioned = tuple(part for part in public.segments if part.capture != "version")
-    yield _filled((upstream or public).segments, version)
-    yield _filled(public.segments, version)
+def _forms(endpoint: DocumentedEndpoint, version: str) -> Iterator[Template]:
+    public = parse_template(endpoint.path).segments
+    unversioned = tuple(part for part in public if part.capture != "version")
+    if endpoint.upstream_path is None:
+        yield _filled(public, version)
+    else:
+        yield _filled(parse_template(endpoint.upstream_path).segments, version)
+    yield _filled(public, version)
     yield _filled(unversioned or (Segment(""),), version)
 
 
-def _filled(segments: Iterable[Segment], version: Version | None) -> Template:
+def _filled(segments: Iterable[Segment], version: str) -> Template:
     filled = tuple(
         Segment(f"{part.prefix}{version}{part.suffix}") if part.capture == "version" else part
         for part in segments
@@ -217,20 +237,18 @@ def _filled(segments: Iterable[Segment], version: Version | None) -> Template:
 
 
 def _located(
-    operation: Operation, router: Router[list[_Place]], places: Sequence[_Place]
-) -> LocatedOperation:
+    operation: _Described, router: Router[list[_Place]], places: Sequence[_Place]
+) -> Located[_Described]:
     shapes = (operation.shape, operation.bare_shape)
     filled = (_filled_in(shape, place.template) for shape in shapes for place in places)
     found = next(filter(None, map(router.find, chain(shapes, filled))), None)
     if found is None:
-        return LocatedOperation(operation, {}, Unchecked.NO_ENDPOINT.reason)
+        return Located(operation, {}, Unchecked.NO_ENDPOINT.reason)
     there, texts = found
     captures = {
-        place.endpoint.template.text: dict(
-            zip(place.template.captures, texts.values(), strict=True)
-        )
+        place.endpoint.path: dict(zip(place.template.captures, texts.values(), strict=True))
         for place in there
         if place.endpoint.methods is None or operation.method in place.endpoint.methods
     }
     reason = "" if captures else Unchecked.NO_METHOD.reason.format(operation.method)
-    return LocatedOperation(operation, captures, reason)
+    return Located(operation, captures, reason)

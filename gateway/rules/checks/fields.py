@@ -365,7 +365,7 @@ def described_versions(
 ) -> dict[Version, DescribedVersion]:
     found = {}
     for version, description in _described(api, documents, mistakes):
-        located = locate(api.endpoints, version, description)
+        located = locate(api.endpoints, version, description.operations)
         asked = list(asked_operations(api, version, located))
         bodies = [body for one in asked for body in _bodies(one)]
         found[version] = DescribedVersion(version, located, asked, bodies)

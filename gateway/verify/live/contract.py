@@ -3,8 +3,6 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count
-from types import SimpleNamespace
-from typing import cast
 from urllib.parse import parse_qsl, unquote
 
 import msgspec
@@ -15,13 +13,11 @@ from gateway.conversion.formats.body_format import BodyFormat, described, is_in_
 from gateway.conversion.schema import Schema, definitions, reachable
 from gateway.http import content_coding
 from gateway.rollout.differences import RefusedField
-from gateway.routing.snapshot import Endpoint
 from gateway.verify.live.document_jobs import DocumentedEndpoint, MessageCheck
-from gateway.verify.located_operation import LocatedOperation, locate
+from gateway.verify.located_operation import LocatedOperation, locate_at
 from gateway.verify.openapi.openapi import Description, Operation
 from gateway.verify.openapi.validation import Validator
 from gateway.verify.part_conversion import parameters_of, schema_of
-from gateway.versions.version import Version
 
 # The maximum size in bytes of a decoded request body, and of a decoded response body.
 _LARGEST = 1024 * 1024
@@ -43,15 +39,14 @@ class Contract:
         self, endpoints: Sequence[DocumentedEndpoint], version: str
     ) -> list[tuple[str, str, str, str | None]]:
         """Return the fields of each DocumentedOperation; its public paths as text."""
-        served = {one.path: _endpoint(one, version) for one in endpoints if one.serves}
         return [
             (
                 located.operation.method,
                 located.operation.path,
                 path,
-                _public(served[path].template, captures),
+                _public(parse_template(path), captures),
             )
-            for located in locate(served.values(), cast(Version, version), self._description)
+            for located in locate_at(endpoints, version, self._description.operations)
             for path, captures in located.captures.items()
         ]
 
@@ -210,10 +205,9 @@ class Contract:
 
     def _operation(self, message: MessageCheck) -> Operation | None:
         method, key = message.method, (message.endpoint, message.version)
-        endpoint = _endpoint(*key)
         if key not in self._located:
-            served = (endpoint,) if message.endpoint.serves else ()
-            self._located[key] = locate(served, cast(Version, message.version), self._description)
+            own = self._description.operations
+            self._located[key] = locate_at([message.endpoint], message.version, own)
         operations = [
             located.operation
             for located in self._located[key]
@@ -226,7 +220,7 @@ class Contract:
         # If an endpoint has several operations, the path determines the operation, and literal
         # segments are preferred. An endpoint with a tail capture may also serve operations that the
         # document lacks.
-        if len(operations) > 1 or endpoint.template.segments[-1].tail:
+        if len(operations) > 1 or parse_template(message.endpoint.path).segments[-1].tail:
             operations = [operation for operation in operations if operation.takes(path)]
         return min(operations, key=lambda operation: operation.path.count("{"), default=None)
 
@@ -255,12 +249,3 @@ def _decoded(body: bytes, codings: list[bytes], most: int) -> bytes:
 
 def _ranges(types: Iterable[str]) -> frozenset[str]:
     return frozenset(each.partition(";")[0].strip().lower() for each in types)
-
-
-def _endpoint(one: DocumentedEndpoint, version: str) -> Endpoint:
-    """Return what `locate` reads of an endpoint."""
-    upstream = None if one.upstream_path is None else parse_template(one.upstream_path)
-    routes = {version: SimpleNamespace(upstream_path=upstream)}
-    template = parse_template(one.path)
-    found = SimpleNamespace(template=template, methods=one.methods, selector=None, routes=routes)
-    return cast(Endpoint, found)
