@@ -16,8 +16,7 @@ from gateway.base.request import RequestContext, RequestHead
 from gateway.conversion.chain import BodyConversion, Conversion
 from gateway.conversion.unfit import UNFIT, UnfitValues
 from gateway.conversion.version_step import Direction
-from gateway.rollout.cutover import BUCKETS, StickyBy, bucket, percent_in_force
-from gateway.rollout.shadow import ShadowMode
+from gateway.rollout.cutover import BUCKETS, bucket, percent_in_force
 from gateway.routing.cors import is_preflight
 from gateway.routing.plan import Decision, MergedWrite, Options, Plan, Refusal, plan
 from gateway.routing.snapshot import Route, Snapshot
@@ -266,7 +265,7 @@ def _cutover(chosen: Plan, snapshot: Snapshot, context: RequestContext) -> list[
         cutover = snapshot.cutovers[chosen.endpoint.api, str(chosen.version)]
         percent = percent_in_force(cutover, context.overrides)
         whom = f"{percent:g}% of the clients go via version {cutover.via}"
-        if cutover.sticky is StickyBy.REQUEST:
+        if cutover.sticky == "request":
             whom = f"{percent:g}% of the requests go via version {cutover.via}, by chance"
         elif context.client:
             number = bucket(cutover.key, context.client)
@@ -290,10 +289,10 @@ def _shadow(chosen: Plan, method: str) -> list[tuple[str, str]]:
     if other.operation_path is not None:
         asked = f"{other.route.service.name} for {other.operation_path.method} {other.target}"
     mode = rule.mode(other.method(method), chosen.endpoint.template.text)
-    if mode is ShadowMode.VALIDATE:
+    if mode == "validate":
         fact = f"are converted to requests to {asked} and validated, but not sent"
     else:
-        dry = " as a dry run," if mode is ShadowMode.DRY_RUN else ""
+        dry = " as a dry run," if mode == "dry_run" else ""
         fact = f"are also sent, converted,{dry} to {asked} to compare responses"
     return [("shadow", f"{rule.percent:g}% {fact}")]
 

@@ -42,7 +42,7 @@ from gateway.rollout.differences import (
     truncated,
     without_noise,
 )
-from gateway.rollout.shadow import DRY_RUN, SAFE, SEND, VALIDATE, VersionShadow
+from gateway.rollout.shadow import SAFE, VersionShadow
 from gateway.routing.plan import Plan, Refusal
 
 # The seconds between two measurements of the load.
@@ -295,7 +295,7 @@ class _Case:
     def over(self, response: UpstreamResponse, seconds: float) -> UpstreamResponse:
         """Return a response that is captured while read; `seconds` is the time to its head."""
         self._status, self._fields, self._seconds = response.status, response.fields, seconds
-        copied = None if self._mode is VALIDATE else self._response
+        copied = None if self._mode == "validate" else self._response
         return CapturingResponse(response, copied, self._over)
 
     def shed(self, why: str) -> None:
@@ -309,7 +309,7 @@ class _Case:
     def _over(self, whole: bool) -> None:
         self.ended = time.monotonic()
         lost = self._body.lost or self._response.lost
-        if self._mode is VALIDATE:
+        if self._mode == "validate":
             # If the service of the client's version refuses a request, a refusal by the other
             # version is not a difference.
             lost = lost or ("refused" if self._status >= 400 else None)
@@ -324,7 +324,7 @@ class _Case:
 
     @property
     def validates(self) -> bool:
-        return self._mode is VALIDATE
+        return self._mode == "validate"
 
     async def compare(self, made: float) -> None:
         longest = asyncio.timeout(_LONGEST)
@@ -386,7 +386,7 @@ class _Case:
         self._count(differences, noise)
         # Response times are not comparable if the client streamed the body, or if only one of the
         # services wrote data.
-        if new.seconds and self.passing is request and self._mode is SEND:
+        if new.seconds and self.passing is request and self._mode == "send":
             self._shadows.recorder.latency(*rule.key, self._seconds, new.seconds)
 
     def _replays(
@@ -398,7 +398,7 @@ class _Case:
         and the method is safe.
         """
         rule, exchange, upstream = self._rule, self._exchange, self._shadows.upstream
-        dry_run = rule.dry_run if self._mode is DRY_RUN else None
+        dry_run = rule.dry_run if self._mode == "dry_run" else None
         replays: list[Awaitable[CapturedResponse]] = [
             refuse(other)
             if isinstance(other, Refusal)

@@ -27,9 +27,7 @@ class CutoverRoute(StrEnum):
     NEW = "new"
 
 
-class StickyBy(StrEnum):
-    CLIENT = "client"
-    REQUEST = "request"
+StickyBy = Literal["client", "request"]
 
 
 class Cutover(SectionModel):
@@ -45,7 +43,7 @@ class Cutover(SectionModel):
     every: Duration = "10m"
     """The minimum time that each step lasts, in seconds, minutes or hours: 30s, 5m, 1h. The default
     is 10m."""
-    sticky_by: Literal["client", "request"] = "client"
+    sticky_by: StickyBy = "client"
     """The unit that moves: all requests of a client, or each request separately. The default is
     client."""
     gates: Gates | None = None
@@ -72,8 +70,8 @@ class Cutover(SectionModel):
                 mistakes.add(only_with_steps, *at, "gates", "inconclusive")
             limits = self.gates.compile(key, (*at, "gates"), mistakes, compared=compared)
         percent = steps[-1] if self.percent is None else self.percent
-        sticky, every = StickyBy(self.sticky_by), seconds_of(self.every)
-        return VersionCutover(key, self.via, percent, sticky, limits, steps, every)
+        every = seconds_of(self.every)
+        return VersionCutover(key, self.via, percent, self.sticky_by, limits, steps, every)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +88,7 @@ class VersionCutover:
     key: VersionKey
     via: str
     percent: float
-    sticky: StickyBy = StickyBy.CLIENT
+    sticky: StickyBy = "client"
     gates: GateLimits | None = None
     steps: tuple[float, ...] = ()
     every: float = 600.0
@@ -102,7 +100,7 @@ class VersionCutover:
             return CutoverRoute.NEW
         if percent <= 0:
             return CutoverRoute.OLD
-        if self.sticky is StickyBy.REQUEST:
+        if self.sticky == "request":
             return CutoverRoute.NEW if context.cutover_draw * 100 < percent else CutoverRoute.OLD
         if not context.client:
             return CutoverRoute.OLD

@@ -125,15 +125,16 @@ def advance(
     if gates is not None and gates.dry_run:
         gates = None
     results = evidence.results if gates is not None else ()
-    then, against = GateAction.WAIT, first_exceeded(results)
+    then: GateAction = "wait"
+    against = first_exceeded(results)
     if gates is not None:
         then = gates.then
         if against is None and (against := _inconclusive(cutover, state, evidence, now)):
             then = _inconclusive_action(cutover, evidence, now - state.since)
-    if against is not None and then is GateAction.ROLL_BACK and state.percent > 0:
+    if against is not None and then == "roll_back" and state.percent > 0:
         return CutoverState(0.0, DecidedBy.ROLLED_BACK, against, now, results)
     wanted = _wanted(cutover, state, evidence, now)
-    if against is not None and then is not GateAction.WAIT and wanted >= state.percent:
+    if against is not None and then != "wait" and wanted >= state.percent:
         held = state.decided_by is DecidedBy.HELD
         return state if held else state._replace(decided_by=DecidedBy.HELD, why=against)
     if wanted != state.percent:
@@ -174,9 +175,9 @@ def next_change(
 
 def _without(cutover: VersionCutover, evidence: GateEvidence, more: str) -> str:
     then = _inconclusive_action(cutover, evidence, cutover.every)
-    if then is GateAction.WAIT:
+    if then == "wait":
         return ""
-    done = "is held" if then is GateAction.HOLD else "goes back to 0%"
+    done = "is held" if then == "hold" else "goes back to 0%"
     return f"; without {more} by then, it {done}"
 
 
@@ -184,10 +185,10 @@ def _inconclusive_action(cutover: VersionCutover, evidence: GateEvidence, age: f
     """Return what happens if a step of the given age in seconds lacks evidence."""
     gates = cutover.gates
     if gates is None:
-        return GateAction.WAIT
+        return "wait"
     if missing_requests(gates, evidence):
         return gates.inconclusive
-    return GateAction.HOLD if age >= _LONGEST * cutover.every else GateAction.WAIT
+    return "hold" if age >= _LONGEST * cutover.every else "wait"
 
 
 def missing_evidence(

@@ -10,11 +10,7 @@ from gateway.base.model import PositiveInt, SectionModel, UnitText, matching
 from gateway.base.overrides import VersionKey
 from gateway.rollout.route_outcomes import NOTHING, RouteOutcomes
 
-
-class GateAction(StrEnum):
-    WAIT = "wait"
-    HOLD = "hold"
-    ROLL_BACK = "roll_back"
+GateAction = Literal["wait", "hold", "roll_back"]
 
 
 class GateOutcome(StrEnum):
@@ -34,8 +30,8 @@ class GateLimits:
     window: float = 300.0
     minimum: int = 100
     overdue: float = 10.0
-    then: GateAction = GateAction.ROLL_BACK
-    inconclusive: GateAction = GateAction.WAIT
+    then: GateAction = "roll_back"
+    inconclusive: GateAction = "wait"
     dry_run: bool = False
 
 
@@ -184,7 +180,7 @@ class Gates(SectionModel):
     then: Literal["roll_back", "hold"] = "roll_back"
     """The action when a gate is exceeded: the cutover goes back to 0 percent (roll_back) or keeps
     its percentage (hold). The default is roll_back."""
-    inconclusive: Literal["wait", "hold", "roll_back"] = "wait"
+    inconclusive: GateAction = "wait"
     """The action if a step ends with fewer responses than the minimum. With `wait`, the step
     continues until there are enough. With `hold`, the step also continues, and the cutover is
     reported as held. With `roll_back`, the cutover goes back to 0 percent. If there are enough
@@ -218,8 +214,8 @@ class Gates(SectionModel):
             window=window,
             minimum=self.minimum,
             overdue=overdue,
-            then=GateAction(self.then),
-            inconclusive=GateAction(self.inconclusive),
+            then=self.then,
+            inconclusive=self.inconclusive,
             dry_run=self.dry_run,
         )
 

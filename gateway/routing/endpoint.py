@@ -21,7 +21,6 @@ from gateway.conversion.chain import Conversion, compose
 from gateway.conversion.media_filter import request_media
 from gateway.conversion.version_step import VersionLink
 from gateway.lifecycle.lifecycle import EndpointLifecycle, VersionLifecycle, lifecycle_at
-from gateway.rollout.cutover import StickyBy
 from gateway.routing.cors import RESPONSE_FIELDS, CorsRules
 from gateway.routing.errors import ErrorTemplate
 from gateway.routing.snapshot import Endpoint, Route
@@ -422,7 +421,7 @@ def _client_fields(
         return needed
     # Both routes of a cutover return responses in the same version. So caches may store a response
     # even if no header field identifies the client. `*`, which forbids caching, is omitted.
-    sticky = route.cutover.rule.sticky is StickyBy.CLIENT
+    sticky = route.cutover.rule.sticky == "client"
     return (*needed, *(name for name in api.choice.vary if sticky and name != "*"))
 
 

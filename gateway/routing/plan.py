@@ -35,7 +35,6 @@ from gateway.conversion.operation_path import FindDocumented, OperationPath, fin
 from gateway.conversion.parameter_change import QUERY, parse_query, write_query
 from gateway.lifecycle.lifecycle import EndpointLifecycle, Successor
 from gateway.rollout.cutover import CutoverRoute
-from gateway.rollout.shadow import DRY_RUN, VALIDATE
 from gateway.routing.cors import PREFLIGHT, is_preflight
 from gateway.routing.options import version_for_options
 from gateway.routing.snapshot import (
@@ -344,16 +343,16 @@ def _beside(
     # An operation may be a read in one version and a write in the other, so the method in the other
     # version determines the mode.
     mode = rule.mode(head.method if operation_path is None else operation_path.method, path)
-    if mode is None or (mode is VALIDATE and route.service is not beside.route.service):
+    if mode is None or (mode == "validate" and route.service is not beside.route.service):
         return None  # another service serves this operation, so the document does not describe it
     if isinstance(target, Fault):
         if target.code is FaultCode.DOCUMENT_UNAVAILABLE:
             return None  # this is no difference between the versions
         return Refusal(endpoint, target, beside.route.version, fields)
     writes = _write_rule(route if operation_path is None else operation_path, head.method)
-    if mode is not VALIDATE and writes is not None:
+    if mode != "validate" and writes is not None:
         return None  # unlike the write itself, its repetition would overwrite unseen data
-    if mode is DRY_RUN and rule.dry_run is not None:
+    if mode == "dry_run" and rule.dry_run is not None:
         target = rule.dry_run.target(target)
     called = _media_type(endpoint, route, chosen_by, head)
     rewrite = _rewrite(route, chosen_by)

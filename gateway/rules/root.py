@@ -24,7 +24,7 @@ from gateway.http.client.listener import Listen, Listener
 from gateway.http.limits import Limits
 from gateway.http.upstream.service import ServiceModel
 from gateway.observe.tracing import NO_TRACING, TracingModel
-from gateway.rollout.cutover import StickyBy, VersionCutover
+from gateway.rollout.cutover import VersionCutover
 from gateway.routing.api import ApiModel
 from gateway.routing.cors import Cors
 from gateway.routing.snapshot import Api, Endpoint, Snapshot
@@ -232,7 +232,7 @@ def _naming_by_address(
     cutovers: Mapping[VersionKey, VersionCutover], trusted: tuple[Network, ...], mistakes: Mistakes
 ) -> ClientNaming | None:
     """Return client naming by address if a cutover needs client names but none are configured."""
-    sticky = [key for key, cutover in cutovers.items() if cutover.sticky is StickyBy.CLIENT]
+    sticky = [key for key, cutover in cutovers.items() if cutover.sticky == "client"]
     for api, label in sticky:
         mistakes.warn(
             "warning: moves whole clients, but clients have no names, so their"

@@ -8,7 +8,7 @@ from gateway.base.errors import FaultCode
 from gateway.base.path_templates import Router, parse_template
 from gateway.proxy.cutover_counts import CutoverCounts
 from gateway.proxy.exchange import Exchange
-from gateway.rollout.cutover import CutoverRoute, StickyBy, VersionCutover
+from gateway.rollout.cutover import CutoverRoute, VersionCutover
 from gateway.rollout.evidence import EvidenceRow, unnamed
 from gateway.rollout.gates import GateLimits
 from gateway.rollout.route_outcomes import OUTCOMES
@@ -18,9 +18,7 @@ from gateway.usage.totals import StateRows, Totals
 from gateway.versions.version import Version
 from tests.gateway.proxy import wires
 
-CUTOVER = VersionCutover(
-    ("person", "1"), "2", 5.0, StickyBy.REQUEST, GateLimits(errors=0.01, overdue=4.0)
-)
+CUTOVER = VersionCutover(("person", "1"), "2", 5.0, "request", GateLimits(errors=0.01, overdue=4.0))
 
 
 def exchange(began: float = 100.0, cutover: VersionCutover = CUTOVER, client: str = "") -> Exchange:

@@ -11,13 +11,12 @@ from gateway.base.request import ANONYMOUS_CONTEXT, RequestContext
 from gateway.rollout.cutover import (
     BUCKETS,
     CutoverRoute,
-    StickyBy,
     VersionCutover,
     bucket,
     first_percent,
     percent_in_force,
 )
-from gateway.rollout.gates import GateAction, GateLimits
+from gateway.rollout.gates import GateLimits
 from gateway.versions.version import Version
 from tests.gateway.lifecycle.served import first_version
 from tests.gateway.world import LAW
@@ -81,13 +80,13 @@ def test_clients_without_a_name_move_at_100_percent_only() -> None:
     ],
 )
 def test_sticky_by_request_moves_each_request_separately(draw: float, route: CutoverRoute) -> None:
-    cutover = replace(HALF, sticky=StickyBy.REQUEST)
+    cutover = replace(HALF, sticky="request")
     assert cutover.route_for(RequestContext("a", cutover_draw=draw)) is route
 
 
 def test_a_cutover_moves_the_same_share_of_requests_during_a_brownout() -> None:
     """Brownouts and cutovers use independent random numbers."""
-    cutover = replace(HALF, percent=20, sticky=StickyBy.REQUEST)
+    cutover = replace(HALF, percent=20, sticky="request")
     spared = [RequestContext("a", 0.0, NO_OVERRIDES, 0.99, number / 7919) for number in range(7919)]
     new = sum(cutover.route_for(context) is CutoverRoute.NEW for context in spared)
     assert 0.19 < new / len(spared) < 0.21
@@ -120,7 +119,7 @@ def cutover(more: str) -> VersionCutover:
     ("more", "built"),
     [
         ("percent: 25", VersionCutover(KEY, "2", 25.0)),
-        ("percent: 0, sticky_by: request", VersionCutover(KEY, "2", 0.0, StickyBy.REQUEST)),
+        ("percent: 0, sticky_by: request", VersionCutover(KEY, "2", 0.0, "request")),
         ("steps: [1, 5, 50]", VersionCutover(KEY, "2", 50.0, steps=(1.0, 5.0, 50.0))),
         ("steps: [1], every: 90s", VersionCutover(KEY, "2", 1.0, steps=(1.0,), every=90.0)),
         ("steps: [1], every: 1.5h", VersionCutover(KEY, "2", 1.0, steps=(1.0,), every=5400.0)),
@@ -145,7 +144,7 @@ def test_a_cutover_is_compiled(more: str, built: VersionCutover) -> None:
         ("errors: 1%, dry_run: true", GateLimits(violations=0.01, errors=0.01, dry_run=True)),
         (
             "latency: 1.5x, minimum: 7, then: hold",
-            GateLimits(violations=0.01, latency=1.5, minimum=7, then=GateAction.HOLD),
+            GateLimits(violations=0.01, latency=1.5, minimum=7, then="hold"),
         ),
     ],
 )
@@ -156,4 +155,4 @@ def test_gates_are_compiled_with_parsed_units(gates: str, built: GateLimits) -> 
 
 def test_the_setting_inconclusive_of_gates_is_compiled_for_steps() -> None:
     found = cutover("steps: [5, 50], gates: { errors: 1%, inconclusive: roll_back }").gates
-    assert found == GateLimits(violations=0.01, errors=0.01, inconclusive=GateAction.ROLL_BACK)
+    assert found == GateLimits(violations=0.01, errors=0.01, inconclusive="roll_back")

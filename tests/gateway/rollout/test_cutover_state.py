@@ -15,13 +15,13 @@ from gateway.rollout.cutovers import (
     next_change,
     ordered,
 )
-from gateway.rollout.gates import GateAction, GateEvidence, GateLimits, GateOutcome
+from gateway.rollout.gates import GateEvidence, GateLimits, GateOutcome
 from tests.gateway.rollout.outcomes import outcomes, result
 from tests.gateway.world import LAW
 
 GATES = GateLimits(errors=0.01, minimum=10)
 CUTOVER = VersionCutover(("person", "1"), "2", 50.0, gates=GATES)
-HOLDING = replace(CUTOVER, gates=replace(GATES, then=GateAction.HOLD))
+HOLDING = replace(CUTOVER, gates=replace(GATES, then="hold"))
 STEPS = replace(CUTOVER, percent=100.0, steps=(1.0, 25.0, 100.0), every=60.0)
 BARE = replace(STEPS, gates=None)
 DOUBT = GateEvidence(new=outcomes(12, _5xx=2), doubt="errors (5xx): 2 of 12 requests")
@@ -30,9 +30,9 @@ EXCEEDED = result(GateOutcome.EXCEEDED, (50, 100))
 BAD = GateEvidence(new=outcomes(100, _5xx=50), results=(EXCEEDED,))
 NONE = GateEvidence()
 DRY = replace(STEPS, gates=replace(GATES, dry_run=True))
-HELD_BY_LITTLE = replace(STEPS, gates=replace(GATES, inconclusive=GateAction.HOLD))
+HELD_BY_LITTLE = replace(STEPS, gates=replace(GATES, inconclusive="hold"))
 LITTLE = "without 10 more requests on the new route by then"
-BACK_BY_LITTLE = replace(STEPS, gates=replace(GATES, inconclusive=GateAction.ROLL_BACK))
+BACK_BY_LITTLE = replace(STEPS, gates=replace(GATES, inconclusive="roll_back"))
 
 
 def at(

@@ -36,21 +36,21 @@ TRIED = DryRunMark("Prefer", "dry-run", methods=frozenset({"POST", "PUT"}), path
 @pytest.mark.parametrize(
     ("more", "method", "path", "expected"),
     [
-        ({}, "GET", "/p", ShadowMode.SEND),
+        ({}, "GET", "/p", "send"),
         ({}, "POST", "/p", None),
-        ({"document": "v2.json"}, "POST", "/p", ShadowMode.VALIDATE),
-        ({"document": "v2.json"}, "DELETE", "/p", ShadowMode.VALIDATE),
-        ({"document": "v2.json"}, "GET", "/p", ShadowMode.SEND),
+        ({"document": "v2.json"}, "POST", "/p", "validate"),
+        ({"document": "v2.json"}, "DELETE", "/p", "validate"),
+        ({"document": "v2.json"}, "GET", "/p", "send"),
         ({"document": "v2.json"}, "OPTIONS", "/p", None),
-        ({"dry_run": TRIED}, "PUT", "/p", ShadowMode.DRY_RUN),
+        ({"dry_run": TRIED}, "PUT", "/p", "dry_run"),
         ({"dry_run": TRIED}, "PUT", "/q", None),
         ({"dry_run": TRIED}, "PATCH", "/p", None),
-        ({"dry_run": TRIED, "document": "v2.json"}, "POST", "/p", ShadowMode.DRY_RUN),
-        ({"dry_run": TRIED, "document": "v2.json"}, "POST", "/q", ShadowMode.VALIDATE),
+        ({"dry_run": TRIED, "document": "v2.json"}, "POST", "/p", "dry_run"),
+        ({"dry_run": TRIED, "document": "v2.json"}, "POST", "/q", "validate"),
         # A request that supports dry runs is never sent without the mark, even if `methods` has its
         # method.
-        ({"dry_run": TRIED, "methods": frozenset({"POST"})}, "POST", "/p", ShadowMode.DRY_RUN),
-        ({"dry_run": TRIED, "methods": frozenset({"POST"})}, "POST", "/q", ShadowMode.SEND),
+        ({"dry_run": TRIED, "methods": frozenset({"POST"})}, "POST", "/p", "dry_run"),
+        ({"dry_run": TRIED, "methods": frozenset({"POST"})}, "POST", "/q", "send"),
     ],
 )
 def test_the_mode_of_a_shadow_depends_on_method_path_and_configuration(

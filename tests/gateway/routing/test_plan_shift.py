@@ -11,7 +11,7 @@ from gateway.base.request import RequestContext
 from gateway.conversion.chain import Conversion
 from gateway.conversion.changes.rename import rename_parameter
 from gateway.conversion.version_step import Direction, VersionLink
-from gateway.rollout.cutover import CutoverRoute, StickyBy, VersionCutover
+from gateway.rollout.cutover import CutoverRoute, VersionCutover
 from gateway.rollout.shadow import DryRunMark, VersionShadow
 from gateway.routing.plan import Plan, Refusal, plan
 from gateway.routing.snapshot import CutoverAlternative, Endpoint, Route, ShadowAlternative
@@ -28,7 +28,7 @@ NEW = Route(
 )
 OLD = Route(V1, V1, PERSON_V1, parse_template("/old"), fields=((b"Deprecation", b"@1"),))
 SHADOW = ShadowAlternative(VersionShadow(SERVED), NEW)
-CUTOVER = CutoverAlternative(VersionCutover(SERVED, "2", 50.0, StickyBy.REQUEST), NEW)
+CUTOVER = CutoverAlternative(VersionCutover(SERVED, "2", 50.0, "request"), NEW)
 
 
 def planned(route: Route, context: RequestContext, method: str = "GET") -> Plan:
