@@ -1,29 +1,20 @@
 """The key `access_log`: the selection of requests for the log, and the file of their lines."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from pydantic import Field
 
 from gateway.base.files import ConfigFiles
 from gateway.base.mistakes import Mistakes
-from gateway.base.model import NonEmptyText, NumberText, SectionModel
+from gateway.base.model import STRICT, NonEmptyText, NumberText
 
 
 @dataclass(frozen=True, slots=True)
 class AccessLog:
-    """The compiled key `access_log`. `file` is the path of a file; empty for standard output."""
-
-    file: str = ""
-    ratio: float = 1.0
-    errors: bool = True
-
-
-WHOLE_LOG = AccessLog()
-
-
-class AccessLogModel(SectionModel):
     """The selection of requests for the log, and the file of their lines."""
+
+    __pydantic_config__ = STRICT
 
     file: NonEmptyText | None = None
     """The file to which the lines of requests are appended, as a path relative to gateway.yaml. If
@@ -35,13 +26,16 @@ class AccessLogModel(SectionModel):
     """Whether every request is logged that has a status from 400 or whose response ended early,
     whatever the `ratio`. The default is true."""
 
-    def compile(self, files: ConfigFiles, mistakes: Mistakes) -> AccessLog:
-        path = ""
-        if self.file is not None:
-            whole = files.folder / self.file
-            path = str(whole)
-            if whole.is_dir():
-                mistakes.add("is a folder; name a file in it", "file")
-            elif not whole.parent.is_dir():
-                mistakes.warn(f"warning: the folder {whole.parent} does not exist here", "file")
-        return AccessLog(path, self.ratio, self.errors)
+    def located(self, files: ConfigFiles, mistakes: Mistakes) -> "AccessLog":
+        """Return the keys with the whole path of the file."""
+        if self.file is None:
+            return self
+        whole = files.folder / self.file
+        if whole.is_dir():
+            mistakes.add("is a folder; name a file in it", "file")
+        elif not whole.parent.is_dir():
+            mistakes.warn(f"warning: the folder {whole.parent} does not exist here", "file")
+        return replace(self, file=str(whole))
+
+
+DEFAULT_ACCESS_LOG = AccessLog()

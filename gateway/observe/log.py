@@ -300,7 +300,7 @@ def finish() -> None:
 _files: dict[str, LogFile] = {}
 
 
-def request_output(path: str) -> LogOutput:
+def request_output(path: str | None) -> LogOutput:
     """Return where the lines of requests go: a file, or standard output without a path.
 
     They also go to standard output if the file cannot be opened, which is logged.

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from gateway.base.access_log import WHOLE_LOG, AccessLog
+from gateway.base.access_log import AccessLog
 from gateway.base.errors import Blame, FaultCode
 from gateway.base.overrides import VersionKey
 from gateway.observe.log import now, request_output
@@ -271,11 +271,12 @@ class Recorder:
             self._access_log = self._logging.access_log
             self._write = request_output(self._access_log.file).write_soon
         time_text, write, access_log = now(), self._write, self._access_log
+        logs_all = access_log.ratio >= 1
         observed: list[Exchange] = []
         for exchange in ended:
             try:
                 self.record(exchange)
-                if access_log is WHOLE_LOG or _is_logged(exchange, access_log):
+                if logs_all or _is_logged(exchange, access_log):
                     write(request_line(exchange, time_text))
             except Exception:  # the response has been sent even if it cannot be recorded
                 _log.exception("request %s could not be recorded", exchange.request_id)

@@ -12,7 +12,7 @@ from gateway.access.admin import OPEN_ACCESS, AdminAccess
 from gateway.access.clients import ClientNaming
 from gateway.access.rate_limits import VersionLimits
 from gateway.base import headers
-from gateway.base.access_log import WHOLE_LOG, AccessLog
+from gateway.base.access_log import DEFAULT_ACCESS_LOG, AccessLog
 from gateway.base.addresses import Network, trusts
 from gateway.base.files import ConfigFiles
 from gateway.base.headers import FieldLines, FieldNames
@@ -466,7 +466,7 @@ class Snapshot:
     read: frozenset[bytes] = frozenset()
     forget_after: float = 604_800.0
     admin: AdminAccess = OPEN_ACCESS
-    access_log: AccessLog = WHOLE_LOG
+    access_log: AccessLog = DEFAULT_ACCESS_LOG
     tracing: Tracing | None = None
     notify: Notify = NO_NOTIFY
     cors: CorsRules | None = None

@@ -12,7 +12,7 @@ from gateway.access.admin import OPEN_ACCESS, Admin
 from gateway.access.clients import ClientNaming, Clients, address_source
 from gateway.access.rate_limits import RateLimit, compile_limits
 from gateway.base import headers
-from gateway.base.access_log import AccessLogModel
+from gateway.base.access_log import DEFAULT_ACCESS_LOG, AccessLog
 from gateway.base.addresses import Network, parse_network
 from gateway.base.files import ConfigFiles
 from gateway.base.mistakes import Location, Mistakes, place
@@ -84,7 +84,7 @@ class Config(SectionModel):
     compress: bool = True
     """Whether converted responses are compressed with a coding that the client accepts: zstd, gzip
     or br. The default is true."""
-    access_log: AccessLogModel = AccessLogModel()
+    access_log: AccessLog = DEFAULT_ACCESS_LOG
     """The selection of requests for the log, and the file of their lines. Without it, every request
     has a line on standard output."""
     tracing: TracingModel | None = None
@@ -160,7 +160,7 @@ class Config(SectionModel):
             forget_after=self.fleet.forget_after_seconds,
             admin=OPEN_ACCESS if self.admin is None else self.admin.compile(files, mistakes),
             tracing=(self.tracing or NO_TRACING).compile(environment, mistakes),
-            access_log=self.access_log.compile(files, mistakes.below("access_log")),
+            access_log=self.access_log.located(files, mistakes.below("access_log")),
             notify=self.notify or NO_NOTIFY,
             cors=None if self.cors is None else self.cors.compile(mistakes.below("cors")),
             rate_limits=compile_limits(self.rate_limits, labels, naming, mistakes),
