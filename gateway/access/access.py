@@ -5,8 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from pydantic import Discriminator, Tag
-
 from gateway.access.clients import ClientNaming
 from gateway.base.client_names import (
     ASSUMED,
@@ -18,7 +16,7 @@ from gateway.base.client_names import (
 )
 from gateway.base.errors import Fault, FaultCode
 from gateway.base.mistakes import Mistakes, suggest
-from gateway.base.model import ClientName, SectionModel, Some, matching
+from gateway.base.model import ClientName, SectionModel, Some, TextOr, matching
 from gateway.base.request import RequestHead
 from gateway.base.urls import without_parameter
 
@@ -74,14 +72,7 @@ class Access(SectionModel):
         return rule
 
 
-def _open_or_rule(value: object) -> str:
-    return "open" if isinstance(value, str) else "rule"
-
-
-AnyAccess = Annotated[
-    Annotated[Literal["open"], Tag("open")] | Annotated[Access, Tag("rule")],
-    Discriminator(_open_or_rule),
-]
+AnyAccess = TextOr[Literal["open"], Access]
 
 
 def compile_access(

@@ -15,6 +15,7 @@ from gateway.base.files import ConfigFiles
 from gateway.base.mistakes import Mistakes
 from gateway.base.model import SECRET, FieldName, Name, NonEmptyText, SectionModel, Some, matching
 from gateway.http.certificates import read_pair, server_context
+from gateway.http.client.listener import ListenCertificate
 
 # Shorter tokens could be guessed. Other characters are not allowed in a header field.
 _PATTERN = r"^[!-~]{16,}$"
@@ -63,28 +64,18 @@ class SignOn(SectionModel):
     """The groups whose users may only read. By default, every user may read."""
 
     def compile(self, mistakes: Mistakes) -> "TrustedSignOn":
-        networks = [
-            mistakes.attempt(partial(parse_network, text), "admin", "sign_on", "proxies", index)
-            for index, text in enumerate(self.proxies)
-        ]
+        at = "admin", "sign_on", "proxies"
         return TrustedSignOn(
             self.user,
             self.groups,
-            tuple(each for each in networks if each is not None),
+            mistakes.attempt_each(parse_network, self.proxies, *at),
             frozenset(self.operators),
             None if self.readers is None else frozenset(self.readers),
         )
 
 
-class AdminCertificate(SectionModel):
+class AdminCertificate(ListenCertificate):
     """The certificate with which the admin port uses TLS. Changed files take effect at once."""
-
-    certificate: NonEmptyText
-    """The file of the certificate and its chain, as PEM. Its path starts from the folder of
-    gateway.yaml."""
-    key: NonEmptyText
-    """The file of the certificate's key, as unencrypted PEM. Its path starts from the folder of
-    gateway.yaml."""
 
     def context(self, files: ConfigFiles) -> ssl.SSLContext:
         return server_context(read_pair(files, self.certificate, self.key))

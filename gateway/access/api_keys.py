@@ -16,7 +16,7 @@ from typing import Annotated, Literal, NamedTuple
 
 import yaml
 from multidict import istr
-from pydantic import Discriminator, Field, Tag, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from gateway.access.name_source import Certificate, NameSource
 from gateway.base.client_names import Identity, Rejection, digest
@@ -31,6 +31,7 @@ from gateway.base.model import (
     OneOrSome,
     Secret,
     SectionModel,
+    TextOr,
     matching,
 )
 from gateway.base.request import RequestHead
@@ -62,14 +63,7 @@ class ListedKey(SectionModel):
     """The scopes that the API key grants, for `access`. By default, there are none."""
 
 
-def _text_or_entry(value: object) -> str:
-    return "text" if isinstance(value, str) else "entry"
-
-
-_AnyKey = Annotated[
-    Annotated[Secret, Tag("text")] | Annotated[ListedKey, Tag("entry")],
-    Discriminator(_text_or_entry),
-]
+_AnyKey = TextOr[Secret, ListedKey]
 _Keys = dict[ClientName, OneOrSome[_AnyKey, _AnyKey]]
 
 

@@ -3,12 +3,14 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from gateway.base.files import Stamp
 
 T = TypeVar("T")
+U = TypeVar("U")
 Location = tuple[str | int, ...]
 
 # The maximum number of mistakes in a report, and the maximum length of each in characters.
@@ -134,6 +136,15 @@ class Mistakes:
         except ValueError as error:
             self.add(str(error), *location)
             return None
+
+    def attempt_each(
+        self, make: Callable[[U], T], values: Iterable[U], *location: str | int
+    ) -> tuple[T, ...]:
+        """Return the results for all values; on ValueError, add the mistake at the index."""
+        made = (
+            self.attempt(partial(make, each), *location, index) for index, each in enumerate(values)
+        )
+        return tuple(each for each in made if each is not None)
 
     def look_up(
         self, name: str, table: Mapping[str, T], what: str, *location: str | int

@@ -111,6 +111,16 @@ OneOrSome = Annotated[
 ]
 
 
+def _text_or_section(value: object) -> str:
+    return "text" if isinstance(value, str) else "section"
+
+
+TextOr = Annotated[
+    Annotated[T, Tag("text")] | Annotated[U, Tag("section")], Discriminator(_text_or_section)
+]
+"""A text, or a section of type `U` with more keys."""
+
+
 STRICT = ConfigDict(strict=True, extra="forbid", hide_input_in_errors=True)
 """The settings of a pydantic dataclass. It is validated like a model, and its fields are read as
 fast as those of any object with slots."""

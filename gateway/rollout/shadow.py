@@ -1,6 +1,5 @@
 """`shadow` in gateway.yaml: copies of requests to another version, to compare the responses."""
 
-from functools import partial
 from typing import Annotated, Literal, NamedTuple
 from urllib.parse import quote
 
@@ -105,19 +104,14 @@ class Shadow(SectionModel):
     """The maximum size of a compared body, in bytes. The default is 65536."""
 
     def compile(self, key: VersionKey, at: Location, mistakes: Mistakes) -> "VersionShadow":
-        places = (
-            mistakes.attempt(partial(parse_ignored, text), *at, "ignore", index)
-            for index, text in enumerate(self.ignore)
-        )
+        places = mistakes.attempt_each(parse_ignored, self.ignore, *at, "ignore")
         dry_run = None
         if self.dry_run is not None:
             dry_run = self.dry_run.compile((*at, "dry_run"), mistakes)
         return VersionShadow(
             key,
             self.percent,
-            IgnoredPlaces(
-                frozenset(place for place in places if place is not None), self.ignore_added
-            ),
+            IgnoredPlaces(frozenset(places), self.ignore_added),
             tuple(dict.fromkeys(name.lower() for name in self.headers)),
             frozenset({*self.methods, *(("HEAD",) if "GET" in self.methods else ())}),
             self.noise,

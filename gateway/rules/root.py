@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from functools import partial
 from typing import Annotated
 
 from pydantic import Field
@@ -117,11 +116,7 @@ class Config(SectionModel):
             )
             for name, one in self.services.items()
         }
-        networks = (
-            mistakes.attempt(partial(parse_network, text), "trusted_proxies", index)
-            for index, text in enumerate(self.trusted_proxies)
-        )
-        trusted = tuple(network for network in networks if network is not None)
+        trusted = mistakes.attempt_each(parse_network, self.trusted_proxies, "trusted_proxies")
         if self.notify is not None:
             self.notify.check(mistakes)
         naming, client_fields = None, tuple[str, ...]()

@@ -110,12 +110,8 @@ class Listen(SectionModel):
     def compile(self, files: ConfigFiles, mistakes: Mistakes) -> Listener:
         if int(self.address.rpartition(":")[2]) > 65535:
             mistakes.add("no port is above 65535", "address")
-        networks = [
-            mistakes.attempt(partial(parse_network, text), "proxy_protocol", index)
-            for index, text in enumerate(self.proxy_protocol)
-        ]
+        proxies = mistakes.attempt_each(parse_network, self.proxy_protocol, "proxy_protocol")
         context = None
         if self.tls is not None:
             context = self.tls.compile(files, mistakes.below("tls"))
-        proxies = tuple(network for network in networks if network is not None)
         return Listener(self.address, context, proxies)

@@ -8,7 +8,7 @@ from math import inf
 from typing import Annotated, Final, Literal, NamedTuple
 from urllib.parse import urlsplit
 
-from pydantic import Discriminator, Field, Tag, WithJsonSchema, WrapValidator
+from pydantic import Field, WithJsonSchema, WrapValidator
 
 from gateway.base.files import ConfigFiles
 from gateway.base.mistakes import Mistakes
@@ -21,6 +21,7 @@ from gateway.base.model import (
     Seconds,
     SectionModel,
     Some,
+    TextOr,
     matching,
 )
 from gateway.http.certificates import client_context, read_pair
@@ -266,19 +267,10 @@ class WeightedTarget(SectionModel):
     1."""
 
 
-def _url_or_weighted(value: object) -> str:
-    return "url" if isinstance(value, str) else "weighted"
-
-
 class ServiceModel(SectionModel):
     """A backend: its addresses, and how the gateway uses them."""
 
-    targets: Some[
-        Annotated[
-            Annotated[str, Tag("url")] | Annotated[WeightedTarget, Tag("weighted")],
-            Discriminator(_url_or_weighted),
-        ]
-    ]
+    targets: Some[TextOr[str, WeightedTarget]]
     """The addresses of the service, as `http://host:port` or `https://host:port`. A request goes to
     the least busy one. If a host name has several addresses, all of them are used."""
     tls: ServiceTls = ServiceTls()
@@ -313,19 +305,15 @@ class ServiceModel(SectionModel):
     ) -> Service:
         """`is_told` is the value of `reads_version` if it is not configured."""
         here = mistakes.below("services", name)
-        targets = (
-            here.attempt(partial(_target, each), "targets", index)
-            for index, each in enumerate(self.targets)
-        )
-        known = tuple(target for target in targets if target is not None)
+        targets = here.attempt_each(_target, self.targets, "targets")
         tls = None
-        if any(target.secure for target in known):
+        if any(target.secure for target in targets):
             tls = self.tls.compile(files, here.below("tls"))
         elif self.tls != ServiceTls():
             here.add("no target uses TLS; write https:// in targets, or remove tls", "tls")
         return Service(
             name,
-            known,
+            targets,
             self.host,
             self.timeouts,
             self.ejection,
