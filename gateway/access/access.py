@@ -14,7 +14,7 @@ from gateway.base.client_names import (
     Identity,
     Rejection,
 )
-from gateway.base.errors import Fault, FaultCode
+from gateway.base.errors import Fault, FaultCode, temporary_fault
 from gateway.base.mistakes import Mistakes, suggest
 from gateway.base.model import ClientName, SectionModel, Some, TextOr, matching
 from gateway.base.request import RequestHead
@@ -153,8 +153,7 @@ class AccessRule:
             return Fault(FaultCode.UNAUTHENTICATED, detail, fields=self._fields(None))
         detail = f"The {rejection}."
         if rejection.retry_after is not None:
-            again = ((b"Retry-After", b"%d" % rejection.retry_after),)
-            return Fault(FaultCode.KEYS_UNAVAILABLE, detail, fields=again)
+            return temporary_fault(FaultCode.KEYS_UNAVAILABLE, detail, rejection.retry_after)
         if rejection.credential == "jwt":
             description = _UNSAFE.sub("'", detail)
             more = f', error="invalid_token", error_description="{description}"'

@@ -279,6 +279,11 @@ class Fault:
         return problem
 
 
+def temporary_fault(code: FaultCode, detail: str, seconds: int = 1) -> Fault:
+    """Return a fault with Retry-After, after whose seconds the request may succeed."""
+    return Fault(code, detail, fields=((b"Retry-After", b"%d" % seconds),))
+
+
 def operation_missing(
     status: int,
     usual: str,

@@ -29,7 +29,7 @@ from functools import partial
 from math import inf
 from typing import Generic, Self, TypeVar
 
-from gateway.base.errors import Fault, FaultCode, FaultError
+from gateway.base.errors import FaultCode, FaultError, temporary_fault
 
 
 class Deadline:
@@ -361,12 +361,8 @@ class SlowReadDetector:
 
 
 def overloaded() -> FaultError:
-    fault = Fault(
-        FaultCode.OVERLOADED,
-        "The backend has reached its limit of requests; try again.",
-        fields=((b"Retry-After", b"1"),),
-    )
-    return FaultError(fault)
+    detail = "The backend has reached its limit of requests; try again."
+    return FaultError(temporary_fault(FaultCode.OVERLOADED, detail))
 
 
 # Slow clients may occupy one place in four. Beyond that, their exchanges end in favour of waiting

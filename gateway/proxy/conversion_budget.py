@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from gateway.base.errors import Fault, FaultCode, FaultError
+from gateway.base.errors import FaultCode, FaultError, temporary_fault
 from gateway.http.bounds import SlowBody, SlowClients
 from gateway.http.client.message import ClientExchange
 
@@ -133,8 +133,7 @@ class ConversionBudget:
 
 def overloaded() -> FaultError:
     detail = "Too many bodies are being converted; try again."
-    again = ((b"Retry-After", b"1"),)
-    return FaultError(Fault(FaultCode.OVERLOADED, detail, fields=again))
+    return FaultError(temporary_fault(FaultCode.OVERLOADED, detail))
 
 
 _budget = ConversionBudget()

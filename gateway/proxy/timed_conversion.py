@@ -17,7 +17,7 @@ from threading import Event, Thread
 from typing import TypeVar
 
 from gateway.base import function_process
-from gateway.base.errors import Fault, FaultCode, FaultError
+from gateway.base.errors import FaultCode, FaultError, temporary_fault
 from gateway.base.function_process import FunctionProcess, NoProcessError
 from gateway.conversion.conversion_error import ConversionError
 from gateway.http.cooperative import Step, until
@@ -159,9 +159,7 @@ def _no_process(error: NoProcessError) -> FaultError:
     if error.is_busy:
         return FaultError(overloaded().fault, str(error))
     detail = "The Python functions of the conversion cannot be started; try again later."
-    return FaultError(
-        Fault(FaultCode.OVERLOADED, detail, fields=((b"Retry-After", b"1"),)), str(error)
-    )
+    return FaultError(temporary_fault(FaultCode.OVERLOADED, detail), str(error))
 
 
 def _settle(

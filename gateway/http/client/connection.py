@@ -21,7 +21,7 @@ from aiohttp.streams import EMPTY_PAYLOAD
 from aiohttp.web import RequestHandler, RequestPayloadError, Server
 
 from gateway.base.addresses import plain_address
-from gateway.base.errors import Fault, FaultCode, FaultError
+from gateway.base.errors import Fault, FaultCode, FaultError, temporary_fault
 from gateway.http.bounds import ByteBudget, Deadline
 from gateway.http.client import request_parsing
 from gateway.http.client.message import (
@@ -134,7 +134,6 @@ _ASKED = _REQUEST[_IDLE]
 _OTHER_PROTOCOL = malformed("it belongs to another protocol")
 # The number of seconds in which bytes received after the response are read and discarded.
 _LINGER = 5.0
-_AGAIN = ((b"Retry-After", b"1"),)
 
 _LAST, _ENDING = ClientState.LAST, ClientState.ENDING
 _TAKE = CLIENT_TRANSITIONS.after(ClientEvent.TAKE)
@@ -234,7 +233,7 @@ class ClientConnection(RequestHandler):
         self._deadline.set(self._limits.idle_seconds)
         if self._totals.connections > min(self._limits.connections, self._totals.most):
             detail = "Too many clients are connected; try again."
-            fault = Fault(FaultCode.OVERLOADED, detail, fields=_AGAIN)
+            fault = temporary_fault(FaultCode.OVERLOADED, detail)
             self._turn_away(ClientBound.CONNECTIONS, fault)
 
     def connection_lost(self, exc: BaseException | None) -> None:
@@ -597,7 +596,7 @@ class ClientConnection(RequestHandler):
         if self._totals.tunnels >= self._limits.tunnels:
             self._totals.reached(ClientBound.TUNNELS)
             detail = "Too many connections have switched protocols; try again."
-            raise FaultError(Fault(FaultCode.OVERLOADED, detail, fields=_AGAIN))
+            raise FaultError(temporary_fault(FaultCode.OVERLOADED, detail))
         self._state = CLIENT_TRANSITIONS[self._state, ClientEvent.SWITCH]
         self._totals.tunnels += 1
         self._deadline.set(self._limits.tunnel_seconds)

@@ -17,7 +17,7 @@ from typing import Final, Literal
 
 from msgspec.structs import replace
 
-from gateway.base.errors import Blame, Fault, FaultCode, FaultError
+from gateway.base.errors import Blame, FaultCode, FaultError, temporary_fault
 from gateway.http.bounds import ConcurrencyLimiter
 from gateway.http.transport import WriteBatch
 from gateway.http.upstream.body_ahead import ArrivingBody, BodyReadAhead
@@ -582,9 +582,6 @@ def _cause(error: BaseException | None) -> str:
 
 
 def _unavailable(service: Service) -> FaultError:
-    fault = Fault(
-        FaultCode.UPSTREAM_UNAVAILABLE,
-        "No backend is healthy; try again.",
-        fields=((b"Retry-After", b"5"),),
-    )
+    detail = "No backend is healthy; try again."
+    fault = temporary_fault(FaultCode.UPSTREAM_UNAVAILABLE, detail, 5)
     return FaultError(fault, f"{service.name}: no healthy target")

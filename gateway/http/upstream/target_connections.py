@@ -11,7 +11,7 @@ from random import random
 from time import monotonic
 from typing import Any, Final
 
-from gateway.base.errors import Fault, FaultCode, FaultError
+from gateway.base.errors import Fault, FaultCode, FaultError, temporary_fault
 from gateway.base.headers import connection_options
 from gateway.http.bounds import FairQueue, overloaded
 from gateway.http.tls import TlsConnection
@@ -310,10 +310,8 @@ def _end_wait(shaken: asyncio.Future[None], _: TlsConnection, error: TlsError | 
         shaken.set_exception(error)
 
 
-_EXHAUSTED: Final = Fault(
-    FaultCode.GATEWAY_EXHAUSTED,
-    "The gateway cannot open a connection at the moment; try again.",
-    fields=((b"Retry-After", b"1"),),
+_EXHAUSTED: Final = temporary_fault(
+    FaultCode.GATEWAY_EXHAUSTED, "The gateway cannot open a connection at the moment; try again."
 )
 
 
