@@ -4,8 +4,7 @@ A secret is never used as a name.
 """
 
 import re
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection
 from functools import lru_cache, partial
 from hashlib import blake2b
 from typing import Annotated, Literal
@@ -248,7 +247,6 @@ def address_source(
     return NameSource(lambda head, peer, _: client_network(head, peer, ipv4, ipv6, trusted))
 
 
-@dataclass(frozen=True, slots=True)
 class ClientNaming:
     """The rules by which clients are named: the first source that finds a name decides.
 
@@ -260,30 +258,22 @@ class ClientNaming:
         verified: The clients that each kind of credential can prove; None if they are not known.
     """
 
-    sources: tuple[NameSource, ...]
-    key: bytes = field(default=b"", repr=False)
-    verifies: bool = field(init=False, repr=False, compare=False)
-    verified: Mapping[Credential, tuple[Identity, ...] | None] = field(
-        init=False, repr=False, compare=False
-    )
-    fields: frozenset[bytes] = field(init=False, repr=False, compare=False)
-    parameters: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    __slots__ = ("fields", "key", "parameters", "sources", "verified", "verifies")
 
-    def __post_init__(self) -> None:
-        verified: dict[Credential, tuple[Identity, ...] | None] = {}
+    def __init__(self, sources: tuple[NameSource, ...], key: bytes = b"") -> None:
+        self.sources = sources
+        self.key = key
+        self.verified: dict[Credential, tuple[Identity, ...] | None] = {}
         for kind in CREDENTIALS:
-            owners = [source.owners for source in self.sources if source.credential == kind]
+            owners = [source.owners for source in sources if source.credential == kind]
             known = [owner for each in owners for owner in each or ()]
             if owners:
-                verified[kind] = None if None in owners else tuple(known)
-        parameters = tuple(one.parameter for one in self.sources if one.parameter is not None)
-        fields = {
-            one.field.lower().encode() for one in self.sources if one.field and one.credential
-        }
-        object.__setattr__(self, "verified", verified)
-        object.__setattr__(self, "verifies", bool(verified))
-        object.__setattr__(self, "fields", frozenset(fields))
-        object.__setattr__(self, "parameters", parameters)
+                self.verified[kind] = None if None in owners else tuple(known)
+        self.verifies = bool(self.verified)
+        self.fields = frozenset(
+            one.field.lower().encode() for one in sources if one.field and one.credential
+        )
+        self.parameters = tuple(one.parameter for one in sources if one.parameter is not None)
 
     def identify(
         self, head: RequestHead, peer: str, certificate: Certificate | None = None

@@ -111,7 +111,7 @@ class Jwt(SectionModel):
             import jwt
         except ModuleNotFoundError:
             raise ValueError(f"a token is verified by PyJWT, {install('jwt')}") from None
-        verifier = TokenVerifier(jwt, self, self._keys(jwt, files), shown)
+        verifier = _TokenVerifier(jwt, self, self._keys(jwt, files), shown)
         place, keys = verifier.place, verifier.key_set
         return NameSource(
             verifier.identify, "jwt", place, False, self.header, None, ("Bearer", ""), None, keys
@@ -142,7 +142,7 @@ class Jwt(SectionModel):
         return shared_key_set(library, url, get_args(_Public), discover=self.discover)
 
 
-class TokenVerifier:
+class _TokenVerifier:
     """Verifies the tokens of one source.
 
     Verified tokens are cached by the value of the header, since verifying a signature costs as much

@@ -17,12 +17,12 @@ MAX_BYTES = 16 * 2**20
 """The maximum size of a file, in bytes; a configuration of 10,000 routes has 2 MB."""
 
 
-def read_regular(path: Path, most: int = MAX_BYTES) -> bytes:
-    """Return the content of a regular file; raises OSError, with EFBIG if it is too large."""
+def read_regular(path: Path) -> bytes:
+    """Return the content of a regular file; raises OSError, with EFBIG above MAX_BYTES."""
     with open_regular(path) as file:
-        content = file.read(most + 1)
-    if len(content) > most:
-        raise OSError(errno.EFBIG, f"larger than {most // 2**20} MiB")
+        content = file.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        raise OSError(errno.EFBIG, f"larger than {MAX_BYTES // 2**20} MiB")
     return content
 
 

@@ -269,14 +269,7 @@ class Supervisor:
                     # A worker that starts uses these keys, and fetches them again at once.
                     self._keys[url, discover] = replace(message, seconds=0.0)
                     _send((each for each in self._running.values() if each is not worker), message)
-                case (
-                    Loaded()
-                    | DocumentCompiled()
-                    | JobResult()
-                    | ApplyOverrides()
-                    | SetClock()
-                    | OrphanedListeners()
-                ):
+                case _:
                     raise AssertionError("a message of the supervisor came up")
         # No change has to wait for a worker that has ended; its replacement gets the current
         # overrides.

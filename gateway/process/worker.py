@@ -200,15 +200,7 @@ class Worker:
                     await stand_in(listeners)
                 case Alive():
                     self._watchdog.answered()
-                case (
-                    Ready()
-                    | Counted()
-                    | Traced()
-                    | FailingTargets()
-                    | Applied()
-                    | MessageCheck()
-                    | OperationList()
-                ):
+                case _:
                     raise AssertionError("a message of workers came down")
         self._watchdog.end()
 

@@ -93,8 +93,8 @@ class Draft:
         who, origin, why, _ = request
         self.entries.append(AuditEntry(self._now, who, origin, what, *key, why, before, after))
 
-    def announce(self, name: str, level: str = "info", **fields: object) -> None:
-        self.events.append(Event(name, level, fields))
+    def announce(self, name: str, **fields: object) -> None:
+        self.events.append(Event(name, "info", fields))
 
     def pause(self, key: VersionKey, request: ChangeRequest, *, paused: bool) -> None:
         """Pause or resume the brownouts of a version; raises ChangedMeanwhileError."""

@@ -119,7 +119,9 @@ def _outline(name: str, some: Sequence[Given], chosen: Mechanism | None) -> Outl
     labels = _labels(some, mechanism)
     if mechanism is None:
         is_number = all(label.isdecimal() for label in labels)
-        mechanism = path_mechanism() if is_number else header_mechanism("API-Version")
+        mechanism = (
+            path_mechanism() if is_number else Mechanism("{ in: header, name: API-Version }")
+        )
     versions = [
         _version(given, label, mechanism) for given, label in zip(some, labels, strict=True)
     ]
@@ -130,10 +132,6 @@ def _outline(name: str, some: Sequence[Given], chosen: Mechanism | None) -> Outl
 
 def path_mechanism() -> Mechanism:
     return Mechanism("{ in: path }", "v{version}")
-
-
-def header_mechanism(name: str) -> Mechanism:
-    return Mechanism(f"{{ in: header, name: {name} }}")
 
 
 def parse_mechanism(text: str) -> Mechanism:

@@ -57,7 +57,7 @@ class Presence(Enum):
     """The schema forbids undeclared fields in the object, or allows no object at this location."""
 
 
-class DescribedSchemas(SchemaImage):
+class _DescribedSchemas(SchemaImage):
     """Schemas with all fields that they describe, including fields under a condition."""
 
     exact = False
@@ -97,7 +97,7 @@ class DescribedSchemas(SchemaImage):
 
 class BodyFields:
     def __init__(self, schema: Schema, *, exact: bool = False) -> None:
-        self._image = DescribedSchemas(definitions(schema))
+        self._image = _DescribedSchemas(definitions(schema))
         self._image.exact = exact
         self._body: object = without_components(schema)
 
