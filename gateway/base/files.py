@@ -17,6 +17,11 @@ MAX_BYTES = 16 * 2**20
 """The maximum size of a file, in bytes; a configuration of 10,000 routes has 2 MB."""
 
 
+def system_reason(error: OSError) -> str:
+    """Return the reason of the system, in lower case, for a message that goes on after it."""
+    return (error.strerror or str(error)).lower()
+
+
 def read_regular(path: Path) -> bytes:
     """Return the content of a regular file; raises OSError, with EFBIG above MAX_BYTES."""
     with open_regular(path) as file:

@@ -13,6 +13,11 @@ _REMOVED = {ord(sign): None for sign in "\t\n\r"}
 _BROWSER_AUTHORITY = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.\-]*:)?[/\\]{2,}([^/\\?#]*)")
 
 
+def is_http_url(location: str) -> bool:
+    """Return whether a location is a URL with http or https, and not a path."""
+    return location.startswith(("http://", "https://"))
+
+
 def browser_authority(link: str) -> str | None:
     """Return the authority that a browser finds in a link, or None if there is none."""
     match = _BROWSER_AUTHORITY.match(link.strip(_STRIPPED).translate(_REMOVED))

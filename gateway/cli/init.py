@@ -7,7 +7,9 @@ from pathlib import Path
 
 import yaml
 
+from gateway.base.files import system_reason
 from gateway.base.mistakes import ConfigError
+from gateway.base.urls import is_http_url
 from gateway.cli.shared.arguments import CommandError, print_json
 from gateway.rules.load import check_file
 
@@ -77,9 +79,7 @@ def run(arguments: Namespace) -> int:
         with out.open("x") as file:
             file.write("\n".join((*lines, "")))
     except OSError as error:
-        raise CommandError(
-            f"{out}: {(error.strerror or str(error)).lower()}; name another file with --out"
-        ) from None
+        raise CommandError(f"{out}: {system_reason(error)}; name another file with --out") from None
     summary, mistakes = "", ""
     try:
         summary = check_file(out, os.environ)[0].summary
@@ -111,6 +111,6 @@ def _label_and_location(text: str) -> tuple[str | None, str]:
 
 
 def _from_folder(location: str, folder: Path) -> str:
-    if location.startswith(("http://", "https://")):
+    if is_http_url(location):
         return location
     return os.path.relpath(location, folder)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple, Self
 
+from gateway.base.files import system_reason
 from gateway.http.client.listener import Listener
 
 # The maximum number of connections that wait to be accepted at each listening socket.
@@ -74,7 +75,7 @@ def listening_sockets(host: str, port: int, count: int, setting: str) -> list[so
     except UnicodeError:  # a label of the name is empty or too long
         reason = "no host has this name"
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
+        reason = system_reason(error)
         if error.errno == errno.EADDRINUSE:
             reason += f"; stop the program that listens there, or set {setting} to another port"
     raise ListenError(f"cannot listen on {host}:{port}: {reason}")

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from gateway.base.files import system_reason
 from gateway.base.overrides import Overrides
 from gateway.base.span import Span
 from gateway.observe import log
@@ -190,7 +191,7 @@ class Supervisor:
             try:
                 status = await self._run(index, first)
             except OSError as error:  # no free descriptor, memory or process
-                reason = f"{error.strerror or error}".lower()
+                reason = system_reason(error)
                 log.event("worker_not_started", "error", worker=index, reason=reason)
             else:
                 if self._stopping.is_set():

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from gateway.access.key_sets import KeySet, adopt_keys
 from gateway.access.token_buckets import TokenBuckets
+from gateway.base.files import system_reason
 from gateway.base.overrides import Overrides
 from gateway.base.span import Span
 from gateway.observe import log
@@ -80,7 +81,7 @@ class SupervisorWatchdog:
             try:
                 self._mark.touch(0o600)
             except OSError as error:
-                reason = f"{self._mark}: {(error.strerror or str(error)).lower()}"
+                reason = f"{self._mark}: {system_reason(error)}"
                 log.event("mark_not_kept", "warning", reason=reason)
 
     def answered(self) -> None:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from gateway.base.files import system_reason
 from gateway.base.mistakes import ConfigError, Issue, Location
 from gateway.rules.document import Data, read
 from gateway.rules.load import check
@@ -93,7 +94,7 @@ async def check_apart(
             *(sys.executable, "-m", __name__), stdin=pipe, stdout=pipe, stderr=nothing
         )
     except OSError as error:  # no descriptor, memory or process is available
-        return _refused(f"cannot be checked now: {(error.strerror or str(error)).lower()}")
+        return _refused(f"cannot be checked now: {system_reason(error)}")
     try:
         async with asyncio.timeout(SECONDS):
             report, _ = await process.communicate(msgspec.msgpack.encode(draft))

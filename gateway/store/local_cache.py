@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from gateway.base.daemon_thread import in_daemon_thread
-from gateway.base.files import write_in_place, write_whole
+from gateway.base.files import system_reason, write_in_place, write_whole
 from gateway.observe import log
 
 # The number of seconds to wait for a write, which is less than the leader's lease. The second value
@@ -100,7 +100,7 @@ class LastOverrides:
         try:
             write_whole(self._path, content)
         except OSError as error:
-            self._file.report((error.strerror or str(error)).lower())
+            self._file.report(system_reason(error))
         else:
             self._file.failing = False
 

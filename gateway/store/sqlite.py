@@ -20,7 +20,7 @@ from sqlalchemy import Connection, Engine, StaticPool, create_engine, event
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from gateway.base.daemon_thread import in_daemon_thread
-from gateway.base.files import open_regular, write_in_place, write_whole
+from gateway.base.files import open_regular, system_reason, write_in_place, write_whole
 from gateway.observe import log
 from gateway.store.state import StateError, StateLostError
 from gateway.store.tables import (
@@ -329,7 +329,7 @@ def _lock(path: Path) -> int:
         lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _MODE)
     except OSError as error:
         raise StateError(
-            f"{path}: the state cannot be kept there: {(error.strerror or str(error)).lower()};"
+            f"{path}: the state cannot be kept there: {system_reason(error)};"
             " name a file in a folder that can be written in 'state'"
         ) from None
     try:
@@ -431,7 +431,7 @@ class WrittenMark:
                     write_in_place(file.fileno(), content)
             except OSError:
                 if not self._failing:
-                    reason = f"{self._path}: {(error.strerror or str(error)).lower()}"
+                    reason = f"{self._path}: {system_reason(error)}"
                     log.event("mark_not_kept", "warning", reason=reason)
                 self._failing = True
                 return

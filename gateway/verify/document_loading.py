@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 
 from gateway.base.mistakes import Mistakes
+from gateway.base.urls import is_http_url
 from gateway.routing.snapshot import Snapshot
 from gateway.verify.documented_versions import fill_documents
 from gateway.verify.openapi.openapi import DocumentError
@@ -23,7 +24,7 @@ def load_documents(snapshot: Snapshot, folder: Path, mistakes: Mistakes) -> None
             if location not in shapes:
                 shapes[location] = asyncio.run(compile_document(location, folder))
         except DocumentError as error:
-            if location.startswith(("http://", "https://")):
+            if is_http_url(location):
                 text = f"warning: until it can be loaded, requests that need it get 503: {error}"
                 mistakes.warn(text, *at)
             else:

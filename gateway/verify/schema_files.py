@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from gateway.base.files import read_regular
 from gateway.base.mistakes import Mistakes
+from gateway.base.urls import is_http_url
 
 if TYPE_CHECKING:  # the process that compiles documents needs no snapshot
     from gateway.routing.snapshot import Api
@@ -31,7 +32,7 @@ def check_documents(apis: "Iterable[Api]", folder: Path, mistakes: Mistakes) -> 
     for api in apis:
         for label, version in api.versions.items():
             location = api.schemas.get(version, "http://")
-            if not location.startswith(("http://", "https://")):
+            if not is_http_url(location):
                 at = ("apis", api.name, "versions", label, "schema")
                 mistakes.attempt(partial(check_file, folder, location), *at)
 

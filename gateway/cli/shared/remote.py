@@ -12,6 +12,7 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from gateway.base.errors import FaultCode
+from gateway.base.files import system_reason
 from gateway.cli.shared.arguments import CommandError
 from gateway.process.settings import Settings
 
@@ -85,7 +86,7 @@ class AdminClient:
         except UnicodeError:  # a label of the host name is empty or too long
             raise self._unreachable("the host name is invalid") from None
         except OSError as error:
-            raise self._unreachable((error.strerror or str(error)).lower()) from None
+            raise self._unreachable(system_reason(error)) from None
         except http.client.HTTPException:
             raise self._unreachable("the server there does not use HTTP") from None
         finally:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from gateway.base.mistakes import Mistakes
+from gateway.base.urls import is_http_url
 from gateway.conversion.additional import DocumentShapes
 from gateway.conversion.declared.conversion import Part
 from gateway.routing.snapshot import Api
@@ -20,7 +21,7 @@ def compiled_documents(api: Api, documents: DocumentFolder) -> dict[Version, Doc
     """Return the shapes of the documents that are files, by version."""
     shapes: dict[Version, DocumentShapes] = {}
     for version, location in api.schemas.items():
-        if not location.startswith(("http://", "https://")):
+        if not is_http_url(location):
             try:
                 description = documents.read(location)
                 compiler = ShapeCompiler(description.data, location, as_sent=True)

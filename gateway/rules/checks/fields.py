@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from gateway.base.files import read_regular
 from gateway.base.mistakes import Location, Mistakes, suggest
+from gateway.base.urls import is_http_url
 from gateway.conversion.chain import compose
 from gateway.conversion.changes.field_use import WHOLE, FieldUse, OptionalRead
 from gateway.conversion.declared.conversion import Part
@@ -377,7 +378,7 @@ def _described(
 ) -> Iterator[tuple[Version, Description]]:
     for label, version in api.versions.items():
         location = api.schemas.get(version, "http://")
-        if location.startswith(("http://", "https://")):
+        if is_http_url(location):
             continue
         try:
             yield version, documents.read(location)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from gateway.base.urls import without_secrets
+from gateway.base.urls import is_http_url, without_secrets
 from gateway.observe import log
 from gateway.routing.snapshot import Snapshot
 from gateway.verify.live.document_jobs import (
@@ -52,7 +52,6 @@ sys.path[:] = json.loads(sys.argv.pop(1))
 from gateway.verify.live.document_child import main
 main()
 """
-_URLS = ("http://", "https://")
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(JobResult).decode
 
@@ -237,7 +236,7 @@ class DocumentProcess(JobQueue):
         """Log a problem once, and show it as a finding if the configuration names the document."""
         shown = _shown(location, reason)
         needed = location in _needed(self._rules)
-        if needed or not location.startswith(_URLS):
+        if needed or not is_http_url(location):
             self.problems[location] = shown
         if self._logged.get(location) != shown:
             self._logged[location] = shown
@@ -248,7 +247,7 @@ def _readings(rules: Snapshot) -> dict[Job, None]:
     """Return the jobs to check the files of a configuration, and to compile what it needs."""
     named = dict.fromkeys(one for api in rules.apis for one in api.schemas.values())
     needed = dict.fromkeys(api.schemas[one] for api in rules.apis for one in api.documents)
-    files: list[Job] = [FileCheck(one) for one in named if not one.startswith(_URLS)]
+    files: list[Job] = [FileCheck(one) for one in named if not is_http_url(one)]
     return dict.fromkeys([*files, *map(Compilation, needed)])
 
 

@@ -15,6 +15,7 @@ import msgspec
 import yaml
 
 from gateway.base.files import MAX_BYTES, read_regular
+from gateway.base.urls import is_http_url
 from gateway.verify.openapi.openapi import Description, DocumentError
 from gateway.verify.schema_files import is_utf_16
 
@@ -223,7 +224,7 @@ _Loader.add_implicit_resolver(
 
 
 async def _text(session: aiohttp.ClientSession, location: str, folder: Path) -> bytes:
-    if not location.startswith(("http://", "https://")):
+    if not is_http_url(location):
         try:
             return await asyncio.to_thread(read_regular, folder / location)
         except OSError as error:
