@@ -226,7 +226,8 @@ def _serve(control: socket.socket, shells: socket.socket) -> None:
             running[pid] = status
             if control not in ready:
                 stand_ins[status] = pid
-            status.send(b"%d" % pid)
+            with suppress(OSError):  # the client was killed
+                status.send(b"%d" % pid)
             continue
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
