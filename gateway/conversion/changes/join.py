@@ -1,11 +1,12 @@
 """`join` and `split`: several fields in one version, one string with all parts in the other."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from gateway.conversion.change import Change
+from gateway.conversion.change import Change, DirectedChange
 from gateway.conversion.changes.change_section import (
     BodySection,
     BuildContext,
@@ -13,8 +14,20 @@ from gateway.conversion.changes.change_section import (
     Loss,
     ParameterSection,
 )
-from gateway.conversion.changes.join_steps import join
+from gateway.conversion.conversion_error import ConversionError, ErrorPlace, is_within
+from gateway.conversion.document import (
+    MISSING,
+    JsonForm,
+    JsonObject,
+    get,
+    put,
+    reach,
+    refuse,
+    take,
+)
+from gateway.conversion.field_path import Keys, Scope, common_keys
 from gateway.conversion.parameter_change import ParameterChange, ParameterValues, recombined
+from gateway.conversion.schema import Flat, SchemaImage, an_object, union, wide
 
 
 class _PartsSection(ChangeSection):
@@ -160,3 +173,215 @@ def join_parameters(
         return {whole: separator.join(pieces)}
 
     return recombined(parts, (whole,), split, joined)
+
+
+def join(
+    scopes: tuple[Scope, ...],
+    parts: tuple[Keys, ...],
+    whole: Keys,
+    separator: str,
+    missing: str | None = "",
+    optional: tuple[int, ...] = (),
+) -> Change:
+    """Return a change that joins fields into one string for the older version.
+
+    A downgrade joins the parts that are present and not empty. An upgrade splits the string at each
+    separator from the left, and the last part contains all further separators. If the string has
+    too few parts, the `optional` parts are missing first, in their order, then the other parts from
+    the last to the first. A missing part becomes `missing` in an upgrade, and a part with this
+    value is left out in a downgrade.
+
+    An upgrade restores the parts if only missing parts are empty, and if no part except the last
+    contains the separator.
+
+    In both directions, an absent field stays absent, and null stays null.
+    """
+    steps = _Join(parts, whole, separator, missing, optional)
+    return Change(
+        scopes,
+        tuple(keys[:1] for keys in (*parts, whole)),
+        DirectedChange(steps.up, steps.split_effect, steps.origin_of_part),
+        DirectedChange(steps.down, steps.joined_effect, steps.origin_of_text),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Join:
+    parts: tuple[Keys, ...]
+    whole: Keys
+    separator: str
+    missing: str | None
+    optional: tuple[int, ...]
+
+    # Whether the string replaces the object with the parts, as `name` replaces `name.firstName`.
+    # `_keys` are then relative to this object.
+    _inside: bool = field(init=False, repr=False, compare=False)
+    _keys: tuple[Keys, ...] = field(init=False, repr=False, compare=False)
+    # The indices of all parts, in the order in which they are missing from shorter strings.
+    _lacked: tuple[int, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        depth = len(self.whole)
+        inside = all(len(part) > depth and part[:depth] == self.whole for part in self.parts)
+        keys = tuple(part[depth:] for part in self.parts) if inside else self.parts
+        object.__setattr__(self, "_inside", inside)
+        object.__setattr__(self, "_keys", keys)
+        others = (index for index in reversed(range(len(keys))) if index not in self.optional)
+        object.__setattr__(self, "_lacked", (*self.optional, *others))
+
+    def up(self, fields: JsonObject, form: JsonForm) -> None:
+        holder = fields if len(self.whole) == 1 else reach(fields, self.whole, form)
+        key = self.whole[-1]
+        if holder is None or key not in holder:
+            return
+        text = form.open(holder[key])
+        pieces: list[str | None]
+        if isinstance(text, str):
+            pieces = [*text.split(self.separator, len(self.parts) - 1)]
+            for index in sorted(self._lacked[: len(self.parts) - len(pieces)]):
+                pieces.insert(index, self.missing)
+        elif text is not None:
+            refuse("a string", text, *self.whole)
+        elif self._inside:
+            return
+        else:
+            pieces = [None] * len(self.parts)
+        if self._inside:
+            fields = {}
+            holder[key] = fields
+        else:
+            take(fields, self.whole, form)
+        for keys, piece in zip(self._keys, pieces, strict=True):
+            if len(keys) == 1:
+                fields[keys[0]] = piece
+            else:
+                put(fields, keys, piece, form)
+
+    def down(self, fields: JsonObject, form: JsonForm) -> None:
+        if not self._inside:
+            found = self._found(fields, form)
+            if found:
+                joined = self._joined(found, fields, form)
+                for part in self.parts:
+                    take(fields, part, form)
+                nothing = found.count(None) == len(found)
+                put(fields, self.whole, None if nothing else joined, form)
+            return
+        holder = fields if len(self.whole) == 1 else reach(fields, self.whole, form)
+        key = self.whole[-1]
+        if holder is None or key not in holder:
+            return
+        container = form.open(holder[key])
+        if container is None:
+            return
+        if not isinstance(container, dict):
+            refuse("an object", container, *self.whole)
+        try:
+            holder[key] = self._joined(self._found(container, form), container, form)
+        except ConversionError as error:
+            raise error.under(*self.whole) from None
+
+    def split_effect(self, flat: Flat, image: SchemaImage) -> object:
+        if not self._inside:
+            return self._split(flat, image)
+        return image.value(flat, self.whole, lambda one: self._parts_effect(one, image))
+
+    def joined_effect(self, flat: Flat, image: SchemaImage) -> object:
+        if not self._inside:
+            return self._joined_effect(flat, image)
+        return image.value(flat, self.whole, lambda one: self._text_inside(one, image), parts=True)
+
+    def _parts_effect(self, flat: Flat, image: SchemaImage) -> object:
+        if flat["type"] != "string":
+            return image.refused(flat, f"expected a string, found {flat['type']}")
+        return self._with_parts(an_object({}), image, required=True)
+
+    def _with_parts(self, schema: object, image: SchemaImage, *, required: bool) -> object:
+        lacked = self._lacked[: len(self._keys) - 1]
+        for index, keys in enumerate(self._keys):
+            part: object = {"type": "string"}
+            if index in lacked and self.missing is None:
+                part = {"type": ["string", "null"]}
+            schema = image.put(schema, keys, part, required=required)
+        return schema
+
+    def _text_inside(self, flat: Flat, image: SchemaImage) -> object:
+        if flat["type"] != "object":
+            return image.refused(flat, f"expected an object, found {flat['type']}")
+        for keys in self._keys:
+            self._part(image, image.take(flat, keys).value)
+        return wide({"type": "string"})
+
+    def _part(self, image: SchemaImage, value: object) -> bool:
+        found = image.alternatives(value)
+        for one in found:
+            if one["type"] not in ("string", "null"):
+                image.refused(one, "not every part is a string")
+        return any(one["type"] == "null" for one in found)
+
+    def _split(self, flat: Flat, image: SchemaImage) -> object:
+        rest, value, required = image.take(flat, self.whole)
+        found: list[object] = [] if required else [flat if value is False else rest]
+        for one in image.alternatives(value):
+            made: object = rest
+            if one["type"] == "null":
+                for keys in self._keys:
+                    made = image.put(made, keys, {"type": "null"}, required=True)
+            elif one["type"] == "string":
+                made = self._with_parts(rest, image, required=True)
+            else:
+                made = image.refused(one, f"expected a string, found {one['type']}")
+            found.append(made)
+        return union(found)
+
+    def _joined_effect(self, flat: Flat, image: SchemaImage) -> object:
+        rest, required, all_null, there = flat, False, True, False
+        for keys in self.parts:
+            rest, value, always = image.take(rest, keys)
+            if value is False:
+                continue
+            there, required = True, required or always
+            if not self._part(image, value) and always:
+                all_null = False
+        if not there:
+            return flat
+        text = wide({"type": ["string", "null"] if all_null else "string"})
+        return image.put(rest, self.whole, text, required=required)
+
+    def origin_of_part(self, place: ErrorPlace) -> ErrorPlace:
+        made = (self.whole,) if self._inside else self.parts
+        if any(is_within(place, keys) for keys in made):
+            return self.whole
+        # The upgrade removed the string, so a location inside it becomes its parent.
+        return self.whole[:-1] if is_within(place, self.whole) else place
+
+    def origin_of_text(self, place: ErrorPlace) -> ErrorPlace:
+        return common_keys(self.parts) if is_within(place, self.whole) else place
+
+    def _found(self, fields: JsonObject, form: JsonForm) -> list[str | None]:
+        found: list[str | None] = []
+        opened = form.open
+        for keys in self._keys:
+            key = keys[0]
+            if key not in fields:
+                continue
+            value = opened(fields[key]) if len(keys) == 1 else get(fields, keys, form)
+            if isinstance(value, str) or value is None:
+                found.append(value)
+            elif value is not MISSING:
+                refuse("a string", value, *keys)
+        return found
+
+    def _joined(self, parts: list[str | None], fields: JsonObject, form: JsonForm) -> str:
+        if self.missing and self.missing in parts:
+            parts = self._without_missing(fields, form)
+        return self.separator.join(filter(None, parts))
+
+    def _without_missing(self, fields: JsonObject, form: JsonForm) -> list[str | None]:
+        found = [get(fields, keys, form) for keys in self._keys]
+        parts = [part if isinstance(part, str) else None for part in found]
+        for index in self._lacked[:-1]:
+            if parts[index] and parts[index] != self.missing:
+                break
+            parts[index] = None
+        return parts

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from gateway.conversion.chain import BodyConversion
 from gateway.conversion.change import Change
 from gateway.conversion.changes.default import default
-from gateway.conversion.changes.join_steps import join
+from gateway.conversion.changes.join import join
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.document import PLAIN, Document, JsonForm, Number
 from gateway.conversion.field_path import Keys, Members, Scope, is_array, keys_of, parse_path

@@ -12,7 +12,7 @@ from gateway.conversion.carry import QueryPlace, carry
 from gateway.conversion.chain import BodyConversion, Conversion, compose
 from gateway.conversion.change import Change, inverse
 from gateway.conversion.changes.default import add_parameter, default
-from gateway.conversion.changes.join_steps import join
+from gateway.conversion.changes.join import join
 from gateway.conversion.changes.map import Unknown, map_words
 from gateway.conversion.changes.python import call_python
 from gateway.conversion.changes.rename import rename, rename_parameter

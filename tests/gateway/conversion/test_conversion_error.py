@@ -27,7 +27,7 @@ from gateway.conversion.changes.default import default
 from gateway.conversion.changes.envelope import envelope
 from gateway.conversion.changes.flatten import flatten
 from gateway.conversion.changes.join_list import join_list
-from gateway.conversion.changes.join_steps import join
+from gateway.conversion.changes.join import join
 from gateway.conversion.changes.money import money
 from gateway.conversion.changes.omit_null import omit_null
 from gateway.conversion.changes.python import call_python

@@ -26,7 +26,7 @@ from gateway.conversion.change import (
 from gateway.conversion.changes.default import default
 from gateway.conversion.changes.envelope import envelope
 from gateway.conversion.changes.invert import invert
-from gateway.conversion.changes.join_steps import join
+from gateway.conversion.changes.join import join
 from gateway.conversion.changes.map import map_words
 from gateway.conversion.changes.money import money, money_by_currency, money_parameter
 from gateway.conversion.changes.omit_null import omit_null

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.conversion.change import Change, inverse
-from gateway.conversion.changes.join_steps import join
+from gateway.conversion.changes.join import join
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.field_path import Keys
 from tests.gateway.conversion.documents import (
