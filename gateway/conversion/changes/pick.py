@@ -8,7 +8,7 @@ from typing import Literal
 from gateway.conversion.change import Change, DirectedChange, in_arrays
 from gateway.conversion.changes.change_section import BodySection, BuildContext, Loss
 from gateway.conversion.changes.map import MapWord, as_scalar
-from gateway.conversion.condition import Condition
+from gateway.conversion.changes.when import Condition
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.document import (
     MISSING,
