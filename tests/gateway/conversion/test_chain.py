@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.conversion.carry import QueryPlace, carry
 from gateway.conversion.chain import BodyConversion, Conversion, compose
 from gateway.conversion.change import Change, inverse
 from gateway.conversion.changes.default import add_parameter, default
@@ -16,6 +15,7 @@ from gateway.conversion.changes.join import join
 from gateway.conversion.changes.map import Unknown, map_words
 from gateway.conversion.changes.python import call_python
 from gateway.conversion.changes.rename import rename, rename_parameter
+from gateway.conversion.changes.to_header import QueryPlace, carry
 from gateway.conversion.changes.type import retype
 from gateway.conversion.changes.wrap import wrap
 from gateway.conversion.conversion_error import ConversionError

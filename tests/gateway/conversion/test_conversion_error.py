@@ -9,7 +9,6 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from gateway.conversion.carry import HeaderPlace, carry
 from gateway.conversion.chain import BodyConversion
 from gateway.conversion.change import (
     ELEMENT,
@@ -26,13 +25,14 @@ from gateway.conversion.changes.case import key_case, rewrite_case
 from gateway.conversion.changes.default import default
 from gateway.conversion.changes.envelope import envelope
 from gateway.conversion.changes.flatten import flatten
-from gateway.conversion.changes.join_list import join_list
 from gateway.conversion.changes.join import join
+from gateway.conversion.changes.join_list import join_list
 from gateway.conversion.changes.money import money
 from gateway.conversion.changes.omit_null import omit_null
 from gateway.conversion.changes.python import call_python
 from gateway.conversion.changes.rename import rename
 from gateway.conversion.changes.spread import spread
+from gateway.conversion.changes.to_header import HeaderPlace, carry
 from gateway.conversion.changes.type import retype
 from gateway.conversion.changes.wrap import wrap
 from gateway.conversion.conversion_error import (

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.conversion.carry import HeaderPlace, QueryPlace, carry
 from gateway.conversion.chain import BodyConversion, Conversion
 from gateway.conversion.change import Change, inverse, whole_body
 from gateway.conversion.changes.python import call_for_parameter, call_python
 from gateway.conversion.changes.rename import rename, rename_parameter
+from gateway.conversion.changes.to_header import HeaderPlace, QueryPlace, carry
 from gateway.conversion.changes.type import retype
 from gateway.conversion.conversion_error import Beside, ConversionError
 from gateway.conversion.document import PLAIN, Document

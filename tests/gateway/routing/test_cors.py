@@ -3,13 +3,13 @@
 import pytest
 from multidict import CIMultiDict
 
-from gateway.conversion.carry import HeaderPlace, LinkPlace, QueryPlace, carry
 from gateway.conversion.chain import compose
 from gateway.conversion.change import inverse, whole_body
 from gateway.conversion.changes.default import add_parameter
 from gateway.conversion.changes.join_list import join_repeated
 from gateway.conversion.changes.python import call_for_parameter
 from gateway.conversion.changes.rename import rename, rename_parameter
+from gateway.conversion.changes.to_header import HeaderPlace, LinkPlace, QueryPlace, carry
 from gateway.conversion.parameter_change import (
     inverse_parameter,
     parameter_sequence,

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.conversion.carry import HeaderPlace, LinkPlace, QueryPlace, carry
 from gateway.conversion.change import Change
 from gateway.conversion.changes.rename import rename_parameter
+from gateway.conversion.changes.to_header import HeaderPlace, LinkPlace, QueryPlace, carry
 from gateway.conversion.conversion_error import ConversionError
 from gateway.conversion.document import PLAIN, JsonObject
 from gateway.conversion.message import Message, Place, QueryStep, QueryWalk
