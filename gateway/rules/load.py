@@ -1,6 +1,7 @@
 """Functions that load a file into a Snapshot, at the start, at reloads and for commands."""
 
 import json
+import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,7 +10,6 @@ from pydantic import ValidationError
 
 from gateway.base.files import ConfigFiles, Stamp, read_regular
 from gateway.base.mistakes import ConfigError, Issue, Mistakes, in_order
-from gateway.conversion.python_functions import look_in
 from gateway.http.certificates import outdated, validities
 from gateway.routing.snapshot import Snapshot
 from gateway.rules.document import (
@@ -117,8 +117,8 @@ def _compile(
     documents: bool = True,
     given: Mapping[str, bytes] | None = None,
 ) -> tuple[Snapshot, YamlDocument, Mistakes]:
-    if folder is not None:
-        look_in(folder)
+    if folder is not None and str(folder) not in sys.path:
+        sys.path.append(str(folder))  # the functions of `python` may be in this folder
     document = read(content, source, environment)
     try:
         config = validated(document)

@@ -1,14 +1,28 @@
-"""`python`: two Python functions convert a value that no other kind of change can convert."""
+"""`python`: two Python functions convert a value that no other kind of change can convert.
 
+The functions are imported when the configuration is loaded.
+"""
+
+import importlib
+import sys
 from collections.abc import Callable
-from functools import partial
-from inspect import signature
+from functools import cache, partial
+from hashlib import blake2b
+from inspect import (
+    isasyncgenfunction,
+    isclass,
+    iscoroutinefunction,
+    isgeneratorfunction,
+    isroutine,
+    signature,
+)
+from pathlib import Path
 from traceback import walk_tb
 from typing import Annotated
 
 from gateway.base.errors import FunctionError
 from gateway.base.function_process import in_process
-from gateway.base.mistakes import printable
+from gateway.base.mistakes import printable, suggest
 from gateway.base.model import Seconds, matching
 from gateway.conversion.change import Change, DirectedChange, in_arrays, whole_body
 from gateway.conversion.changes.change_section import (
@@ -29,7 +43,6 @@ from gateway.conversion.parameter_change import (
     rewritten,
     same_name,
 )
-from gateway.conversion.python_functions import load_function, module_hash
 from gateway.conversion.schema import ANYTHING, WIDE_TYPES, Flat, SchemaImage, wide
 from gateway.conversion.steps import BODY
 from gateway.convert import Refused
@@ -43,6 +56,68 @@ MESSAGE = "message"
 _PYTHON = r"^[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*:[A-Za-z_][A-Za-z0-9_.]*$"
 
 PythonName = Annotated[str, matching(_PYTHON, "not a Python function; write module:function")]
+
+
+def load_function(name: str) -> Callable[..., object]:
+    """Import a function by its name in the form `module:function`.
+
+    A process imports a module only once, so edits to a module take effect at a restart.
+
+    Raises:
+        ValueError: The function cannot be imported or called. The message explains the reason to
+            the operator.
+    """
+    module, _, path = name.partition(":")
+    try:
+        found: object = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        raise ValueError(
+            f"no module is called '{error.name}'; modules are searched on Python's"
+            " path and in the folder of this file"
+        ) from None
+    except (Exception, SystemExit) as error:  # the module may raise anything
+        raise ValueError(
+            f"'{module}' cannot be imported: it raises {type(error).__name__}: {error}"
+        ) from None
+    for part in path.split("."):
+        if not hasattr(found, part):
+            functions = [n for n in dir(found) if n[0] != "_" and callable(getattr(found, n))]
+            raise ValueError(f"'{module}' has no '{path}'; {suggest(part, functions)}")
+        found = getattr(found, part)
+    if not callable(found):
+        raise ValueError(f"is a {type(found).__name__}, which cannot be called; name a function")
+    _check_call(found)
+    return found
+
+
+def module_hash(name: str) -> str:
+    """Return a hash of the source file of a function; empty if its module has no file.
+
+    The hash is cached at the first call, because a module is imported only once.
+    """
+    return _hash_of(name.partition(":")[0])
+
+
+@cache
+def _hash_of(module: str) -> str:
+    file = getattr(sys.modules.get(module), "__file__", None)
+    return "" if file is None else blake2b(Path(file).read_bytes(), digest_size=8).hexdigest()
+
+
+def _check_call(found: Callable[..., object]) -> None:
+    called = found if isroutine(found) or isclass(found) else type(found).__call__
+    if iscoroutinefunction(called) or isasyncgenfunction(called):
+        raise ValueError("is asynchronous, and its result is not awaited; define it with def only")
+    if isgeneratorfunction(called):
+        raise ValueError("yields values instead of returning one; use return")
+    try:
+        parameters = signature(found)
+    except ValueError:  # some functions written in C have no signature
+        return
+    try:
+        parameters.bind(None, **{name: None for name in parameters.parameters if name == MESSAGE})
+    except TypeError as error:
+        raise ValueError(f"cannot be called with a single value: {error}") from None
 
 
 class _FunctionsSection(ChangeSection):
@@ -60,8 +135,8 @@ class _FunctionsSection(ChangeSection):
         return any(map(_takes_message, (self.up, self.down)))
 
     def _functions(self, context: BuildContext) -> tuple[PythonFunction, PythonFunction] | None:
-        up = context.attempt(partial(load_function, self.up, (MESSAGE,)), "up")
-        down = context.attempt(partial(load_function, self.down, (MESSAGE,)), "down")
+        up = context.attempt(partial(load_function, self.up), "up")
+        down = context.attempt(partial(load_function, self.down), "down")
         return None if up is None or down is None else (up, down)
 
 
@@ -134,7 +209,7 @@ class Python(_FunctionsSection, BodySection):
 
 def _takes_message(name: str) -> bool:
     try:
-        return takes_message(load_function(name, (MESSAGE,)))
+        return takes_message(load_function(name))
     except ValueError:  # a mistake, which is reported elsewhere
         return False
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.conversion.python_functions import load_function, module_hash
+from gateway.conversion.changes.python import load_function, module_hash
 
 
 def test_the_hash_of_a_module_does_not_change_after_its_first_import(
