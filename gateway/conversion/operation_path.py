@@ -1,6 +1,6 @@
 """Operation path: the operations of one request from the client's to the service's version."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import NamedTuple
 
@@ -13,7 +13,6 @@ from gateway.conversion.operation import (
     FoundOperation,
     MappedOperation,
     OperationPattern,
-    OperationTable,
     Substitute,
 )
 from gateway.conversion.parameter_change import (
@@ -82,28 +81,18 @@ def find_operation_path(
     Raises:
         ConversionError: The request does not fit the operations or the changes of its query.
     """
-    upwards = request.direction is Direction.UP
-    walk = _Walk(method, path, parse_query(query), request.version_steps[0].source, meant)
-    given, documented, substitute = walk.lines, walk.documented, None
+    walk = _Walk(request, method, path, parse_query(query), message, meant, find)
+    given, substitute = walk.lines, None
     for version_step in request.version_steps:
-        mapped = _found(
-            version_step,
-            walk.about or (walk.method,),
-            walk.method,
-            walk.path,
-            walk.lines,
-            newer=upwards,
-        )
-        substitute = mapped[2]
+        substitute = walk.step(version_step)
         if substitute is not None:
             break
-        documents = find if upwards else None
-        walk.take(request, version_step, mapped[0], mapped[1], message, documents)
     way, back = tuple(walk.choices), tuple(reversed(walk.choices))
     to_service = request.along(way)
     to_client = response.along(back, len(response.version_steps) - len(back))
-    if documented:
-        to_service, to_client = to_service.filtered(documented), to_client.filtered(documented)
+    if walk.documented:
+        to_service = to_service.filtered(walk.documented)
+        to_client = to_client.filtered(walk.documented)
     return OperationPath(
         walk.method,
         walk.path(walk.version),
@@ -129,13 +118,16 @@ class _Walk:
 
     def __init__(
         self,
+        request: Conversion,
         method: str,
         path: Callable[[Version], str],
         lines: ParameterLines,
-        version: Version,
+        message: object,
         meant: str | None,
+        find: FindDocumented | None,
     ) -> None:
-        self.method, self.path, self.lines, self.version = method, path, lines, version
+        self.method, self.path, self.lines = method, path, lines
+        self.version = request.version_steps[0].source
         self.about: Iterable[str] = ()
         self.meant = meant
         if method == _OPTIONS:
@@ -144,42 +136,135 @@ class _Walk:
         self.choices: list[OperationChoice] = []
         self.query_steps: list[QueryStep] = []
         self.documented: dict[Version, tuple[LoadedDocument, OperationShapes]] = {}
+        self._request = request
+        self._upwards = request.direction is Direction.UP
         self._endpoint_path = path
+        self._message = message
+        self._find_documented = find if self._upwards else None
 
-    def take(
+    def step(self, version_step: VersionStep) -> Substitute | None:
+        """Convert method, path and query to the next version; raises ConversionError.
+
+        If that version lacks the operation, the request is unchanged, and the result is what
+        responds instead.
+        """
+        found = self._find(version_step)
+        target = None if found is None else found.operation.side(newer=self._upwards)
+        substitute = self._substitute(version_step, found, target)
+        if substitute is None:
+            self._convert(version_step, found, target)
+        return substitute
+
+    def _find(self, version_step: VersionStep) -> FoundOperation | None:
+        """Return the operation for the first of the methods that has one.
+
+        Operations that exist in the next version are preferred.
+        """
+        if version_step.table is None:
+            return None
+        path, lacking = self.path(version_step.source), None
+        for method in self.about or (self.method,):
+            found = version_step.table.find(method, path, self.lines)
+            if found is not None and found.operation.substitute is None:
+                return found
+            lacking = lacking or found
+        return lacking
+
+    def _substitute(
         self,
-        request: Conversion,
         version_step: VersionStep,
         found: FoundOperation | None,
         target: OperationPattern | None,
-        message: object,
-        find: FindDocumented | None,
-    ) -> None:
-        """Convert method, path and query to the next version; raises ConversionError.
+    ) -> Substitute | None:
+        if found is not None and target is None:
+            return self._lacking(version_step, found)
+        foreign = self._foreign(version_step, found, target)
+        return None if foreign is None else self._of_another_version(version_step, foreign, found)
 
-        Args:
-            found: The operation in the version before the step; None if none is declared.
-            target: The same operation in the version after the step.
+    def _foreign(
+        self,
+        version_step: VersionStep,
+        found: FoundOperation | None,
+        target: OperationPattern | None,
+    ) -> MappedOperation | None:
+        """Return an operation that only the next version has and that the request would reach.
+
+        The value of a capture may turn a path into the path of another operation. For example,
+        `/orders/7:cancel` matches `/orders/{id}` in the client's version, and another operation in
+        the next version.
         """
+        lacked, version = version_step.lacked, version_step.target
+        if lacked is None:
+            return None
+        if found is None or target is None:
+            foreign = lacked.find(self.method, self.path(version), self.lines)
+            return None if foreign is None else foreign.operation
+        after = self.method if self.method == "HEAD" else target.method or self.method
+        path = target.path(found.captures, version)
+        foreign = lacked.find(after, path, target.written(found.captures, found.rest))
+        if foreign is None or foreign.template.literal <= target.template.literal:
+            return None
+        return foreign.operation
+
+    def _of_another_version(
+        self, version_step: VersionStep, operation: MappedOperation, found: FoundOperation | None
+    ) -> Substitute:
+        """Return the refusal of an operation that the client's version never had.
+
+        The refusal is a 405 with the allowed methods if the configuration refuses all methods at a
+        path, but the client's version has operations at the path.
+        """
+        given = operation.substitute or Substitute(None)
+        given = given._replace(service=None, usual="This operation belongs to another version.")
+        side = operation.newer or operation.older
+        whole = found is None and side is not None and side.method is None
+        if version_step.table is None or not (whole or given.status == 405):
+            return given
+        methods = version_step.table.methods(self.path(version_step.source), self.lines)
+        if given.status == 405:
+            return given._replace(methods=methods)
+        return Substitute(None, 405, methods=methods) if methods else given
+
+    def _lacking(self, version_step: VersionStep, found: FoundOperation) -> Substitute:
+        """Return the substitute for an operation that the next version lacks.
+
+        The refusal is a 405 with the allowed methods if the configuration refuses everything below
+        a path, as with `/rest/{rest*}`, but declares operations with other methods there.
+        """
+        given, table = found.operation.substitute or Substitute(None), version_step.table
+        if given.service is not None or table is None:
+            return given
+        path = self.path(version_step.source)
+        if given.status == 405:
+            return given._replace(methods=table.methods(path, self.lines))
+        methods = table.methods(path, self.lines, found.template)
+        return Substitute(None, 405, methods=methods) if methods else given
+
+    def _convert(
+        self,
+        version_step: VersionStep,
+        found: FoundOperation | None,
+        target: OperationPattern | None,
+    ) -> None:
         choice, method = self._choose(version_step, found, target)
-        step = request.along((choice,), len(self.choices))
+        step, source = self._request.along((choice,), len(self.choices)), version_step.source
         documented = None
-        if find is not None:
-            own = None if self.path is self._endpoint_path else self.path(version_step.source)
-            documented = find(version_step.source, self.method, own)
+        if self._find_documented is not None:
+            own = None if self.path is self._endpoint_path else self.path(source)
+            documented = self._find_documented(source, self.method, own)
         if documented is not None:
-            self.documented[version_step.source] = documented
-            step = step.filtered({version_step.source: documented})
+            self.documented[source] = documented
+            step = step.filtered({source: documented})
         rewrites, filtered = step.query_rewrites(self.method), step.query_steps(self.method)
         before = self.lines
         try:
             lines = rewrite_lines(
                 before if target is None or found is None else found.rest,
                 rewrites,
-                QUERY.of(message),
+                QUERY.of(self._message),
             )
         except ConversionError as error:
-            raise error.moved(partial(_sent, self.query_steps)) from None
+            raise error.moved(self._sent) from None
         added: ParameterLines = []
         dropped: frozenset[str] = frozenset()
         captures: Captures = {}
@@ -189,11 +274,10 @@ class _Walk:
             added = target.written(captures, [])
             lines = added + lines
             self.path = partial(target.path, captures)
-        source, version = version_step.source, version_step.target
         self.query_steps.append(
             QueryStep(
                 source,
-                version,
+                version_step.target,
                 filtered[0].rewrites if documented is not None and filtered else rewrites,
                 dropped,
                 tuple(added),
@@ -201,7 +285,7 @@ class _Walk:
             )
         )
         self.choices.append(choice)
-        self.method, self.lines, self.version = method, lines, version
+        self.method, self.lines, self.version = method, lines, version_step.target
 
     def _choose(
         self,
@@ -218,119 +302,10 @@ class _Walk:
         method = self.method if self.method == "HEAD" else target.method or self.method
         return version_step.choice(found.operation, self.method, method), method
 
-
-def _found(
-    version_step: VersionStep,
-    methods: Iterable[str],
-    method: str,
-    asked: Callable[[Version], str],
-    lines: ParameterLines,
-    *,
-    newer: bool,
-) -> tuple[FoundOperation | None, OperationPattern | None, Substitute | None]:
-    path, found, target = asked(version_step.source), None, None
-    if version_step.table is not None:
-        found = _about(version_step.table, methods, path, lines)
-    if found is not None:
-        target = found.operation.side(newer=newer)
-    if version_step.lacked is not None and (found is None or target is not None):
-        to = version_step.target
-        foreign = _foreign(version_step.lacked, to, method, asked, lines, found, target)
-        if foreign is not None:
-            substitute = _of_another_version(foreign, version_step, path, lines, found)
-            return found, target, substitute
-    if found is not None and target is None:
-        return found, None, _lacking(version_step, found, path, lines)
-    return found, target, None
-
-
-def _sent(version_steps: Sequence[QueryStep], place: ErrorPlace) -> ErrorPlace:
-    for version_step in reversed(version_steps):
-        place = version_step.origin(place)
-    return place
-
-
-def _about(
-    table: OperationTable, methods: Iterable[str], path: str, lines: ParameterLines
-) -> FoundOperation | None:
-    """Return the operation for the first of the methods that has one.
-
-    Operations that exist in the next version are preferred.
-    """
-    lacking = None
-    for method in methods:
-        found = table.find(method, path, lines)
-        if found is not None and found.operation.substitute is None:
-            return found
-        lacking = lacking or found
-    return lacking
-
-
-def _foreign(
-    lacked: OperationTable,
-    version: Version,
-    method: str,
-    asked: Callable[[Version], str],
-    lines: ParameterLines,
-    found: FoundOperation | None,
-    target: OperationPattern | None,
-) -> MappedOperation | None:
-    """Return an operation that exists only in the next version and that the request would reach.
-
-    The value of a capture may turn a path into the path of another operation. For example,
-    `/orders/7:cancel` matches `/orders/{id}` in the client's version, and another operation in the
-    next version.
-    """
-    if found is None or target is None:
-        foreign = lacked.find(method, asked(version), lines)
-        return None if foreign is None else foreign.operation
-    after = method if method == "HEAD" else target.method or method
-    path = target.path(found.captures, version)
-    foreign = lacked.find(after, path, target.written(found.captures, found.rest))
-    if foreign is None or foreign.template.literal <= target.template.literal:
-        return None
-    return foreign.operation
-
-
-def _of_another_version(
-    operation: MappedOperation,
-    version_step: VersionStep,
-    path: str,
-    lines: ParameterLines,
-    found: FoundOperation | None,
-) -> Substitute:
-    """Return the refusal of an operation that the client's version never had.
-
-    The refusal is a 405 with the allowed methods if the configuration refuses all methods at a
-    path, but the client's version has operations at the path.
-    """
-    given = operation.substitute or Substitute(None)
-    given = given._replace(service=None, usual="This operation belongs to another version.")
-    side = operation.newer or operation.older
-    whole = found is None and side is not None and side.method is None
-    if version_step.table is None or not (whole or given.status == 405):
-        return given
-    methods = version_step.table.methods(path, lines)
-    if given.status == 405:
-        return given._replace(methods=methods)
-    return Substitute(None, 405, methods=methods) if methods else given
-
-
-def _lacking(
-    version_step: VersionStep, found: FoundOperation, path: str, lines: ParameterLines
-) -> Substitute:
-    """Return the substitute for an operation that the next version lacks.
-
-    The refusal is a 405 with the allowed methods if the configuration refuses everything below a
-    path, as with `/rest/{rest*}`, but declares operations with other methods there.
-    """
-    given, table = found.operation.substitute or Substitute(None), version_step.table
-    if given.service is not None or table is None:
-        return given
-    if given.status == 405:
-        return given._replace(methods=table.methods(path, lines))
-    methods = table.methods(path, lines, found.template)
-    return Substitute(None, 405, methods=methods) if methods else given
+    def _sent(self, place: ErrorPlace) -> ErrorPlace:
+        for query_step in reversed(self.query_steps):
+            place = query_step.origin(place)
+        return place
 
 
 def find_link(
