@@ -29,7 +29,7 @@ from gateway.conversion.document import (
     change_elements,
     change_members,
     change_value,
-    reach,
+    holder_of,
 )
 from gateway.conversion.field_path import Inside, Keys, Members, Scope, is_array, keys_of
 from gateway.conversion.message import CarriedValue
@@ -176,8 +176,7 @@ def for_patch(changes: Sequence[Change]) -> tuple[Change, ...]:
 
 def _where_present(change: DirectedChange, field: Keys) -> DirectedChange:
     def step(fields: JsonObject, form: JsonForm) -> None:
-        holder = reach(fields, field, form, keeps=True)
-        if holder is not None and field[-1] in holder:
+        if holder_of(fields, field, form, keeps=True) is not None:
             change.step(fields, form)
 
     def effect(flat: Flat, image: SchemaImage) -> object:

@@ -137,16 +137,22 @@ def reach(
     return fields
 
 
+def holder_of(
+    fields: JsonObject, keys: Keys, form: JsonForm, *, keeps: bool = False
+) -> JsonObject | None:
+    """Return the open object that holds a field, or None if the field is absent; see `reach`."""
+    holder = fields if len(keys) == 1 else reach(fields, keys, form, keeps=keeps)
+    return holder if holder is not None and keys[-1] in holder else None
+
+
 def is_id(value: Document) -> bool:
     """Return whether a value can be an id, which APIs return in place of an expandable object."""
     return isinstance(value, str | Number)
 
 
 def get(fields: JsonObject, keys: Keys, form: JsonForm) -> Document:
-    holder = reach(fields, keys, form)
-    if holder is None or keys[-1] not in holder:
-        return MISSING
-    return form.open(holder[keys[-1]])
+    holder = holder_of(fields, keys, form)
+    return MISSING if holder is None else form.open(holder[keys[-1]])
 
 
 def change_value(
@@ -165,8 +171,8 @@ def change_value(
         keeps: Whether nothing changes, instead of an error, if the path leads through a value that
             is not an object.
     """
-    holder = reach(fields, keys, form, keeps=keeps)
-    if holder is None or keys[-1] not in holder:
+    holder = holder_of(fields, keys, form, keeps=keeps)
+    if holder is None:
         return
     value = form.open(holder[keys[-1]])
     if value is None:

@@ -12,6 +12,7 @@ from gateway.conversion.document import (
     JsonForm,
     JsonObject,
     Number,
+    holder_of,
     reach,
     refuse,
 )
@@ -85,10 +86,10 @@ def replace_number(
     Raises:
         ConversionError: The value is neither a number nor a string, or `convert` refused it.
     """
-    holder = reach(fields, keys, form)
-    key = keys[-1]
-    if holder is None or key not in holder:
+    holder = holder_of(fields, keys, form)
+    if holder is None:
         return
+    key = keys[-1]
     digits = form.digits(holder[key])
     text = form.open(holder[key]) if digits is None else digits
     if text is None:

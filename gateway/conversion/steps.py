@@ -24,6 +24,7 @@ from gateway.conversion.document import (
     JsonObject,
     SentEmpty,
     change_elements,
+    holder_of,
     is_id,
     reach,
     refuse,
@@ -104,8 +105,8 @@ def _of_array(keys: Keys, depth: int, steps: Steps[ConversionStep]) -> Conversio
     keeps, key = steps.keeps, keys[-1]
 
     def change(fields: JsonObject, form: JsonForm) -> None:
-        holder = reach(fields, keys, form, keeps=keeps)
-        if holder is not None and key in holder:
+        holder = holder_of(fields, keys, form, keeps=keeps)
+        if holder is not None:
             try:
                 each = partial(change_object, steps, form)
                 holder[key] = change_elements(holder[key], depth, form, each, keeps=keeps)

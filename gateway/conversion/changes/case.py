@@ -16,7 +16,7 @@ from gateway.conversion.changes.change_section import (
     RewriteSection,
 )
 from gateway.conversion.conversion_error import Beside, ConversionError, ErrorPlace
-from gateway.conversion.document import Document, JsonForm, JsonObject, reach
+from gateway.conversion.document import Document, JsonForm, JsonObject, holder_of
 from gateway.conversion.field_path import Keys, Scope, Tokens
 from gateway.conversion.formats.original_text import RepeatedKey, RepeatedValue
 from gateway.conversion.schema import (
@@ -216,11 +216,10 @@ def _rewriting(
             fields.clear()
             fields.update(made)
             return
-        holder = reach(fields, field, form)
-        key = field[-1]
-        if holder is not None and key in holder:
+        holder = holder_of(fields, field, form)
+        if holder is not None:
             try:
-                holder[key] = _value(holder[key], form, write, but)
+                holder[field[-1]] = _value(holder[field[-1]], form, write, but)
             except ConversionError as error:
                 raise error.under(*field) from None
 

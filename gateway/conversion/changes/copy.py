@@ -7,7 +7,15 @@ from typing import Literal
 from gateway.conversion.change import Change, DirectedChange
 from gateway.conversion.changes.change_section import BodySection, BuildContext, Loss
 from gateway.conversion.conversion_error import ConversionError
-from gateway.conversion.document import MISSING, JsonForm, JsonObject, get, put, reach, take
+from gateway.conversion.document import (
+    MISSING,
+    JsonForm,
+    JsonObject,
+    get,
+    holder_of,
+    put,
+    take,
+)
 from gateway.conversion.field_path import Keys, Scope
 from gateway.conversion.schema import Flat, SchemaImage, union
 
@@ -56,8 +64,8 @@ def copy(scopes: tuple[Scope, ...], field: Keys, to: Keys, unequal: Winner = "re
         repeated = take(fields, to, form)
         if repeated is MISSING:
             return
-        holder = reach(fields, field, form)
-        if holder is not None and field[-1] in holder and unequal != "to":
+        holder = holder_of(fields, field, form)
+        if holder is not None and unequal != "to":
             known = form.close(holder[field[-1]])
             if unequal == "refuse" and form.parse(known) != form.parse(form.close(repeated)):
                 reason = "differs from the field that it repeats; send equal values, or one of them"
@@ -66,8 +74,8 @@ def copy(scopes: tuple[Scope, ...], field: Keys, to: Keys, unequal: Winner = "re
         put(fields, field, repeated, form)
 
     def down(fields: JsonObject, form: JsonForm) -> None:
-        holder = reach(fields, field, form)
-        if holder is None or field[-1] not in holder:
+        holder = holder_of(fields, field, form)
+        if holder is None:
             return
         if get(fields, to, form) is not MISSING:
             raise ConversionError("already exists", to, rival=field)

@@ -25,8 +25,8 @@ from gateway.conversion.document import (
     Document,
     JsonForm,
     JsonObject,
+    holder_of,
     put,
-    reach,
     refuse,
     take,
 )
@@ -172,10 +172,10 @@ def _bare_effect(
 
 def _enclosing(field: Keys, into: Keys, count: Keys | None) -> ConversionStep:
     def step(fields: JsonObject, form: JsonForm) -> None:
-        holder = reach(fields, field, form)
-        key = field[-1]
-        if holder is None or key not in holder:
+        holder = holder_of(fields, field, form)
+        if holder is None:
             return
+        key = field[-1]
         value = form.open(holder[key])
         if value is None:
             return

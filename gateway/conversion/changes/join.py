@@ -20,8 +20,8 @@ from gateway.conversion.document import (
     JsonForm,
     JsonObject,
     get,
+    holder_of,
     put,
-    reach,
     refuse,
     take,
 )
@@ -230,10 +230,10 @@ class _Join:
         object.__setattr__(self, "_lacked", (*self.optional, *others))
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
-        holder = fields if len(self.whole) == 1 else reach(fields, self.whole, form)
-        key = self.whole[-1]
-        if holder is None or key not in holder:
+        holder = holder_of(fields, self.whole, form)
+        if holder is None:
             return
+        key = self.whole[-1]
         text = form.open(holder[key])
         pieces: list[str | None]
         if isinstance(text, str):
@@ -267,10 +267,10 @@ class _Join:
                 nothing = found.count(None) == len(found)
                 put(fields, self.whole, None if nothing else joined, form)
             return
-        holder = fields if len(self.whole) == 1 else reach(fields, self.whole, form)
-        key = self.whole[-1]
-        if holder is None or key not in holder:
+        holder = holder_of(fields, self.whole, form)
+        if holder is None:
             return
+        key = self.whole[-1]
         container = form.open(holder[key])
         if container is None:
             return

@@ -1,8 +1,8 @@
 """`link`: a URL in a body or header field that must lead each client to its own version."""
 
-from gateway.conversion.change import Change, ValueRewrite, value_change
+from gateway.conversion.change import Change, rewrite_opened, value_change
 from gateway.conversion.changes.change_section import BodySection, BuildContext, ParameterSection
-from gateway.conversion.document import JsonForm, JsonObject, reach, refuse
+from gateway.conversion.document import Document, JsonForm, refuse
 from gateway.conversion.field_path import Keys, Scope
 from gateway.conversion.message import Message
 from gateway.conversion.parameter_change import (
@@ -14,7 +14,6 @@ from gateway.conversion.parameter_change import (
     same_name,
 )
 from gateway.conversion.schema import Flat, SchemaImage, wide
-from gateway.conversion.steps import ConversionStep
 
 _ALWAYS_MAPPED = frozenset({"location", "content-location", "refresh", "link"})
 
@@ -67,26 +66,15 @@ def _mapping(name: str) -> LineStep:
 
 
 def map_link(scopes: tuple[Scope, ...], field: Keys) -> Change:
-    rewrite = ValueRewrite(_step_at, _effect)
+    rewrite = rewrite_opened(_mapped, _effect)
     return value_change(scopes, field, rewrite, rewrite)
 
 
-def _step_at(field: Keys) -> ConversionStep:
-    def step(fields: JsonObject, form: JsonForm) -> None:
-        holder = reach(fields, field, form)
-        key = field[-1]
-        if holder is None or key not in holder:
-            return
-        text = form.open(holder[key])
-        if text is None:
-            return
-        if not isinstance(text, str):
-            refuse("a string", text, *field)
-        mapped = text if form.message is None else form.message.link(text)
-        if mapped != text:
-            holder[key] = mapped
-
-    return step
+def _mapped(form: JsonForm, text: Document) -> Document:
+    if not isinstance(text, str):
+        refuse("a string", text)
+    mapped = text if form.message is None else form.message.link(text)
+    return text if mapped == text else mapped
 
 
 def _effect(flat: Flat, image: SchemaImage) -> object:

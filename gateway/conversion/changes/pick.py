@@ -16,8 +16,8 @@ from gateway.conversion.document import (
     JsonForm,
     JsonObject,
     Number,
+    holder_of,
     put,
-    reach,
     refuse,
     take,
 )
@@ -118,8 +118,8 @@ class _Pick:
     in_patch: bool = False
 
     def down(self, fields: JsonObject, form: JsonForm) -> None:
-        holder = reach(fields, self.field, form)
-        if holder is None or self.field[-1] not in holder:
+        holder = holder_of(fields, self.field, form)
+        if holder is None:
             return
         self._refuse_places(self.field, form)
         elements = form.open(holder[self.field[-1]])
@@ -136,8 +136,7 @@ class _Pick:
             holder[self.field[-1]] = form.close(elements)
         if found is MISSING:
             return
-        target = reach(fields, self.to, form)
-        if target is not None and self.to[-1] in target:
+        if holder_of(fields, self.to, form) is not None:
             raise ConversionError("already exists", self.to, rival=self.field)
         put(fields, self.to, found, form)
 
@@ -157,8 +156,8 @@ class _Pick:
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
         found = take(fields, self.to, form)
-        holder = reach(fields, self.field, form)
-        given = holder is not None and self.field[-1] in holder
+        holder = holder_of(fields, self.field, form)
+        given = holder is not None
         if found is MISSING:
             if given:
                 self._refuse_places(self.field, form)
@@ -179,13 +178,12 @@ class _Pick:
             if not isinstance(opened, dict):
                 refuse("an object", opened, *self.to)
             for keys, value in self.where.items():
-                known = reach(opened, keys, form)
-                if known is not None and keys[-1] in known:
+                if holder_of(opened, keys, form) is not None:
                     raise ConversionError("already exists", (*self.to, *keys))
                 made = form.number(value.digits) if isinstance(value, Number) else value
                 put(opened, keys, made, form)
             found = form.close(opened)
-        others = form.open(holder[self.field[-1]]) if holder is not None and given else None
+        others = None if holder is None else form.open(holder[self.field[-1]])
         if not isinstance(others, list | None):
             refuse("an array", others, *self.field)
         put(fields, self.field, form.close([found, *(others or ())]), form)

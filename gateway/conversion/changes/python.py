@@ -32,7 +32,7 @@ from gateway.conversion.changes.change_section import (
     ParameterSection,
 )
 from gateway.conversion.conversion_error import ConversionError, one_value
-from gateway.conversion.document import Document, JsonForm, JsonObject, reach, refuse
+from gateway.conversion.document import Document, JsonForm, JsonObject, holder_of, refuse
 from gateway.conversion.field_path import Keys, Scope, Tokens
 from gateway.conversion.message import Message, MessageView, message_of
 from gateway.conversion.parameter_change import (
@@ -261,10 +261,10 @@ def _calling(
             fields.clear()
             fields.update(made)
             return
-        holder = fields if len(field) == 1 else reach(fields, field, form)
-        key = field[-1]
-        if holder is None or key not in holder:
+        holder = holder_of(fields, field, form)
+        if holder is None:
             return
+        key = field[-1]
         keeps_null = in_patch or form.of_places
         if not keeps_null or form.open(holder[key]) is not None:
             holder[key] = _made(code, holder[key], field, form)

@@ -26,6 +26,7 @@ from gateway.conversion.document import (
     JsonForm,
     JsonObject,
     get,
+    holder_of,
     is_id,
     kind,
     put,
@@ -189,8 +190,7 @@ def _move(fields: JsonObject, source: Keys, target: Keys, form: JsonForm) -> Non
             _refuse_id(fields, source, form)
         return
     if new in fields:
-        holder = reach(fields, target, form, keeps=True)
-        if holder is not None and target[-1] in holder:
+        if holder_of(fields, target, form, keeps=True) is not None:
             raise ConversionError("already exists", target, rival=source)
         put(fields, target, value, form)  # refuses a value on the path that is not an object
         return

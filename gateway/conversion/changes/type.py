@@ -22,7 +22,7 @@ from gateway.conversion.change import (
 )
 from gateway.conversion.changes.change_section import BodySection, BuildContext, ParameterSection
 from gateway.conversion.conversion_error import ConversionError, one_value
-from gateway.conversion.document import Document, JsonForm, JsonObject, reach, refuse
+from gateway.conversion.document import Document, JsonForm, JsonObject, holder_of, refuse
 from gateway.conversion.field_path import Keys, Scope
 from gateway.conversion.parameter_change import ParameterChange, rewritten
 from gateway.conversion.scalars import NUMBER, NUMBER_TEXT, TEXT, WORDS, Type
@@ -251,9 +251,8 @@ def _text_as_json(scopes: tuple[Scope, ...], field: Keys) -> Change:
 
 def _rewriting(convert: Callable[[JsonForm, Document], Document], field: Keys) -> ConversionStep:
     def step(fields: JsonObject, form: JsonForm) -> None:
-        holder = reach(fields, field, form)
-        key = field[-1]
-        if holder is None or key not in holder or form.open(holder[key]) is None:
+        holder, key = holder_of(fields, field, form), field[-1]
+        if holder is None or form.open(holder[key]) is None:
             return
         try:
             holder[key] = convert(form, holder[key])

@@ -12,7 +12,14 @@ from gateway.conversion.change import Change, DirectedChange, in_arrays, keeping
 from gateway.conversion.changes.change_section import BuildContext
 from gateway.conversion.changes.map import MapWord, as_scalar
 from gateway.conversion.conversion_error import ConversionError
-from gateway.conversion.document import PLAIN, Document, JsonForm, JsonObject, Number, reach
+from gateway.conversion.document import (
+    PLAIN,
+    Document,
+    JsonForm,
+    JsonObject,
+    Number,
+    holder_of,
+)
 from gateway.conversion.field_path import Keys, Scope, keys_of
 from gateway.conversion.parameter_change import (
     LineStep,
@@ -58,8 +65,8 @@ class Condition:
 
         A JSON Patch shows only the locations of scalars, so their values are unknown.
         """
-        holder = reach(fields, self.keys, form, keeps=True)
-        if holder is None or self.keys[-1] not in holder:
+        holder = holder_of(fields, self.keys, form, keeps=True)
+        if holder is None:
             return None
         value = form.open(holder[self.keys[-1]])
         if form.of_places and not isinstance(value, dict | list):
@@ -228,11 +235,8 @@ def conditional_parameter(
 
 
 def _first_of(fields: JsonObject, touches: Sequence[Keys], form: JsonForm) -> Keys:
-    for keys in touches:
-        holder = reach(fields, keys, form, keeps=True) if keys else None
-        if holder is not None and keys[-1] in holder:
-            return keys
-    return touches[0]
+    present = (keys for keys in touches if keys and holder_of(fields, keys, form, keeps=True))
+    return next(present, touches[0])
 
 
 def _alters(call: ConversionStep, fields: JsonObject, form: JsonForm) -> bool:

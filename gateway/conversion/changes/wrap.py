@@ -17,7 +17,7 @@ from gateway.conversion.changes.change_section import (
     opposite,
 )
 from gateway.conversion.conversion_error import Beside, ConversionError, ErrorPlace, moved_back
-from gateway.conversion.document import JsonForm, JsonObject, reach, refuse
+from gateway.conversion.document import JsonForm, JsonObject, holder_of, reach, refuse
 from gateway.conversion.field_path import Keys, Scope
 from gateway.conversion.parameter_change import (
     ParameterChange,
@@ -141,10 +141,10 @@ class _Wrap:
     empty: Nothing
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
-        holder = reach(fields, self.field, form)
-        key = self.field[-1]
-        if holder is None or key not in holder:
+        holder = holder_of(fields, self.field, form)
+        if holder is None:
             return
+        key = self.field[-1]
         values = form.open(holder[key])
         if values is None:
             return
