@@ -291,6 +291,23 @@ def kind(value: Document) -> str:
             return "a number"
 
 
+def same(one: Document, other: Document, *, digits: bool = False) -> bool:
+    """Return whether two documents are equal.
+
+    Numbers are compared by value, so 1.0 equals 1. With `digits`, 1.0 differs from 1.
+    """
+    if isinstance(one, dict) and isinstance(other, dict):
+        return len(one) == len(other) and all(
+            name in other and same(value, other[name], digits=digits) for name, value in one.items()
+        )
+    if isinstance(one, list) and isinstance(other, list):
+        pairs = zip(one, other, strict=False)
+        return len(one) == len(other) and all(same(*pair, digits=digits) for pair in pairs)
+    if one != other or isinstance(one, bool) != isinstance(other, bool):
+        return False
+    return not digits or str(one) == str(other)
+
+
 def within(error: ConversionError, document: Document, form: JsonForm) -> ConversionError:
     """Return the error with its locations shortened to the part that exists in the document.
 

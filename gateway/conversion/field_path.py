@@ -149,6 +149,11 @@ def pointer(*keys: str | int) -> str:
     return "".join(f"/{str(key).replace('~', '~0').replace('/', '~1')}" for key in keys)
 
 
+def tokens_of(pointer: str) -> tuple[str, ...]:
+    """Return the tokens of a JSON Pointer, which is empty or begins with a slash."""
+    return tuple(part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:])
+
+
 def depth_of(scopes: Iterable[Scope], place: Tokens) -> int | None:
     """Return how many leading tokens of a location match the scopes.
 

@@ -19,7 +19,7 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from gateway.conversion.conversion_error import ConversionError
-from gateway.conversion.document import MISSING, Document
+from gateway.conversion.document import MISSING, Document, same
 from gateway.conversion.field_path import Tokens
 from gateway.conversion.patches import (
     ELEMENT,
@@ -33,7 +33,6 @@ from gateway.conversion.patches import (
     json_patch,
     merge_patch,
     refuse,
-    same,
 )
 
 # Deeper documents are refused: each level compares all values below it, so the time grows.

@@ -10,8 +10,8 @@ from copy import deepcopy
 from typing import Any, NoReturn
 
 from gateway.conversion.conversion_error import ConversionError
-from gateway.conversion.document import MISSING, Document
-from gateway.conversion.field_path import Keys, Tokens, pointer
+from gateway.conversion.document import MISSING, Document, same
+from gateway.conversion.field_path import Keys, Tokens, pointer, tokens_of
 
 ListKeys = Mapping[Tokens, tuple[Keys, ...]]
 """The fields that identify the elements of each list, by its location.
@@ -39,23 +39,6 @@ class MergeError(ConversionError):
 
 def refuse(reason: str, at: Tokens) -> NoReturn:
     raise MergeError(reason, at)
-
-
-def same(one: Document, other: Document, *, digits: bool = False) -> bool:
-    """Return whether two documents are equal.
-
-    Numbers are compared by value, so 1.0 equals 1. With `digits`, 1.0 differs from 1.
-    """
-    if isinstance(one, dict) and isinstance(other, dict):
-        return len(one) == len(other) and all(
-            name in other and same(value, other[name], digits=digits) for name, value in one.items()
-        )
-    if isinstance(one, list) and isinstance(other, list):
-        pairs = zip(one, other, strict=False)
-        return len(one) == len(other) and all(same(*pair, digits=digits) for pair in pairs)
-    if one != other or isinstance(one, bool) != isinstance(other, bool):
-        return False
-    return not digits or str(one) == str(other)
 
 
 def apply_merge_patch(document: Document, patch: Document) -> Document:
@@ -147,7 +130,7 @@ def _tokens(operation: Any, name: str) -> tuple[str, ...]:
     text = _member(operation, name)
     if text and not text.startswith("/"):
         refuse("not a JSON Pointer (RFC 6901)", ())
-    return tuple(part.replace("~1", "/").replace("~0", "~") for part in text.split("/"))
+    return "", *tokens_of(text)
 
 
 def _found(root: Document, tokens: tuple[str, ...], *, adds: bool = False) -> tuple[Any, Any]:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from gateway.conversion.document import same
 from gateway.conversion.field_path import Inside, Keys, Members, Scope
 
 Schema = dict[str, object]
@@ -198,17 +199,6 @@ def type_of(value: object) -> str:
             return "number"
         case _:
             return "integer"
-
-
-def same(one: object, other: object) -> bool:
-    """Return whether two JSON values are equal. The boolean true differs from the number 1."""
-    if isinstance(one, bool) or isinstance(other, bool):
-        return one is other
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(same, one, other))
-    return one == other
 
 
 def union(schemas: Iterable[object]) -> object:

@@ -13,6 +13,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from gateway.conversion.chain import BodyConversion
+from gateway.conversion.document import same
 from gateway.conversion.field_path import pointer
 from gateway.conversion.schema import (
     PLACE,
@@ -30,7 +31,6 @@ from gateway.conversion.schema import (
     properties_of,
     requires,
     rest_of,
-    same,
     text_of,
     without_components,
     words_of,

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from gateway.base.overrides import VersionKey
+from gateway.conversion.field_path import tokens_of
 from gateway.rollout.shadow import VersionShadow
 from gateway.usage.totals import Totals
 
@@ -109,9 +110,8 @@ def _map(path: str, samples: Sequence[DifferenceSample]) -> str:
 
 def _path(pointer: str) -> str:
     """Convert a JSON Pointer to the field syntax of changes, quoted if YAML requires it."""
-    steps = [step.replace("~1", "/").replace("~0", "~") for step in pointer[1:].split("/")]
     path = ""
-    for step in steps:
+    for step in tokens_of(pointer):
         path += "[]" if step == "*" else f".{step}" if path else step
     return path if _PLAIN.match(path) else json.dumps(path, ensure_ascii=False)
 

@@ -17,6 +17,7 @@ from gateway.conversion.document import (
     Number,
     get,
     reach,
+    same,
     take,
 )
 from gateway.conversion.field_path import Keys, Scope
@@ -26,7 +27,6 @@ from gateway.conversion.schema import (
     SchemaImage,
     listed,
     requires,
-    same,
     type_of,
     union,
     with_field,

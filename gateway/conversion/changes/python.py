@@ -33,7 +33,7 @@ from gateway.conversion.changes.change_section import (
 )
 from gateway.conversion.conversion_error import ConversionError, one_value
 from gateway.conversion.document import Document, JsonForm, JsonObject, holder_of, refuse
-from gateway.conversion.field_path import Keys, Scope, Tokens
+from gateway.conversion.field_path import Keys, Scope, Tokens, tokens_of
 from gateway.conversion.message import Message, MessageView, message_of
 from gateway.conversion.parameter_change import (
     LineStep,
@@ -333,16 +333,16 @@ def _called(code: PythonFunction, given: Document, keys: Keys) -> Document:
 
 def _tokens(pointer: str, value: Document) -> Tokens:
     """Return the location of a pointer in a value; empty if it is not a JSON Pointer."""
-    parts = printable(pointer[:_MOST_CHARACTERS]).split("/")
+    text = printable(pointer[:_MOST_CHARACTERS])
     found: list[str | int] = []
-    for part in parts[1:] if parts[0] == "" else ():
-        token: str | int = part.replace("~1", "/").replace("~0", "~")
-        if isinstance(value, list) and part.isdecimal():
-            token = int(part)
-            value = value[token] if token < len(value) else None
-        elif isinstance(value, dict):
-            value = value.get(part)
-        found.append(token)
+    for token in tokens_of(text) if text.startswith("/") else ():
+        if isinstance(value, list) and token.isdecimal():
+            index = int(token)
+            value = value[index] if index < len(value) else None
+            found.append(index)
+        else:
+            value = value.get(token) if isinstance(value, dict) else value
+            found.append(token)
     return tuple(found)
 
 

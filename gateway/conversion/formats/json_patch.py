@@ -17,7 +17,7 @@ from msgspec import Raw
 
 from gateway.conversion.chain import BodyConversion
 from gateway.conversion.conversion_error import Beside, ConversionError, ErrorPlace
-from gateway.conversion.field_path import pointer
+from gateway.conversion.field_path import pointer, tokens_of
 from gateway.conversion.formats import json_body
 from gateway.conversion.formats.original_text import refuse_repeated
 from gateway.conversion.message import Message
@@ -135,10 +135,9 @@ def _place(operation: _Operation, name: str) -> _Place:
     text = _member(operation, name)
     if text and not text.startswith("/"):
         _refuse("not a JSON Pointer (RFC 6901)", name)
-    parts = text.split("/", _DEEPEST + 1)[1:]
-    if len(parts) > _DEEPEST:
+    if text.count("/") > _DEEPEST:
         _refuse(f"a location of more than {_DEEPEST} names and indexes", name)
-    return tuple(part.replace("~1", "/").replace("~0", "~") for part in parts)
+    return tokens_of(text)
 
 
 def _written(place: _Place) -> Raw:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from gateway.conversion.chain import BodyConversion
 from gateway.conversion.change import Change
 from gateway.conversion.conversion_error import ConversionError
-from gateway.conversion.document import PLAIN, Document
+from gateway.conversion.document import PLAIN, Document, same
 from gateway.conversion.merging import (
     NO_KEY,
     OTHER_READ,
@@ -31,7 +31,6 @@ from gateway.conversion.patches import (
     apply_merge_patch,
     json_patch,
     merge_patch,
-    same,
 )
 from gateway.conversion.version_step import Direction, VersionLink
 from gateway.versions.version import Version
