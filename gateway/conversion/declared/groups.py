@@ -35,10 +35,14 @@ class DeclaredChange(NamedTuple):
     used: Location = ()
     allow_loss: str | None = None
     entry: ChangeConfig | None = None
-    is_conditional: bool = False
     unfit: UnfitOption | None = None
     used_place: str = ""
     conditions: tuple[tuple[str, When], ...] = ()
+
+    @property
+    def is_conditional(self) -> bool:
+        own = None if self.entry is None else self.entry.when
+        return own is not None or bool(self.conditions)
 
     @property
     def use(self) -> str:
@@ -74,15 +78,8 @@ def declared_changes(
     """
     for index, entry in enumerate(entries):
         for name, section in entry.named().items():
-            has_condition = entry.when is not None
-            one = DeclaredChange(
-                (*at, index, name),
-                section,
-                allow_loss=entry.allow_loss,
-                entry=entry,
-                is_conditional=has_condition,
-                unfit=entry.unfit,
-            )
+            reason, unfit = entry.allow_loss, entry.unfit
+            one = DeclaredChange((*at, index, name), section, "", (), reason, entry, unfit)
             yield from _expanded(one, groups, groups_at, frozenset())
 
 
@@ -124,15 +121,17 @@ def _expanded(
             continue
         for index, entry in enumerate(groups.get(use.group, ())):
             for name, section in entry.named().items():
-                at = (*groups_at, use.group, index, name)
-                reason = entry.allow_loss or one.allow_loss
-                has_condition = entry.when is not None or one.is_conditional
-                unfit = one.unfit if entry.unfit is None else entry.unfit
-                place_of_use = one.used_place or outer
                 inner = DeclaredChange(
-                    at, section, outer, used, reason, entry, has_condition, unfit, place_of_use
+                    (*groups_at, use.group, index, name),
+                    section,
+                    outer,
+                    used,
+                    entry.allow_loss or one.allow_loss,
+                    entry,
+                    one.unfit if entry.unfit is None else entry.unfit,
+                    one.used_place or outer,
+                    conditions,
                 )
-                inner = inner._replace(conditions=conditions)
                 yield from _expanded(inner, groups, groups_at, inside | {use.group})
 
 

@@ -1,6 +1,6 @@
 """Checks of conversions by the command `check`: fields, lost data and examples."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -35,7 +35,6 @@ from gateway.rules.checks.overwriting_check import warn_of_overwriting
 from gateway.rules.checks.refusal_check import warn_of_refusals
 from gateway.rules.document import read
 from gateway.rules.load import read_rules, validated
-from gateway.rules.root import Config
 from gateway.versions.version import Version
 
 
@@ -56,7 +55,9 @@ def check_conversions(
         shapes = compiled_documents(api, documents)
         _look_up_fields(api, parts, documents, shapes, mistakes)
         warn_of_additional(api, parts, shapes, mistakes)
-    prove_examples(config, snapshot.apis, mistakes)
+        for part in parts:
+            for index, example in enumerate(part.config.examples):
+                _prove(api, part, example, (*part.at, "examples", index), mistakes)
     if mistakes.found:
         issues = [rules.issue(mistake.location, mistake.text) for mistake in mistakes.found]
         raise ConfigError(str(path), issues)
@@ -86,14 +87,6 @@ _LONGEST = 200
 _encoder = msgspec.json.Encoder(
     decimal_format="number", enc_hook=lambda value: msgspec.Raw(value.text.encode())
 )
-
-
-def prove_examples(config: Config, apis: Iterable[Api], mistakes: Mistakes) -> None:
-    for api in apis:
-        section = config.apis[api.name]
-        for part in section.parts(api):
-            for index, example in enumerate(part.config.examples):
-                _prove(api, part, example, (*part.at, "examples", index), mistakes)
 
 
 def _prove(api: Api, part: Part, example: ExampleConfig, at: Location, mistakes: Mistakes) -> None:
