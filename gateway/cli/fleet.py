@@ -12,7 +12,7 @@ from gateway.admin.reports import (
     fleet_table,
 )
 from gateway.cli.shared.arguments import add_actions, add_connection, add_reason
-from gateway.cli.shared.remote import AdminClient, read_answer, why
+from gateway.cli.shared.remote import AdminClient, read_answer, reason_query
 from gateway.process.settings import Settings
 
 HELP = "list the replicas that share a state, and the changes"
@@ -38,7 +38,7 @@ def run(arguments: Namespace) -> int:
     replica = getattr(arguments, "replica", None)
     path = [*arguments.ask[1:], *([replica] if replica else [])]
     admin = AdminClient(Settings.from_environment(os.environ))
-    answer = admin.ask(arguments.ask[0], *path, query=why(arguments))
+    answer = admin.ask(arguments.ask[0], *path, query=reason_query(arguments))
     if arguments.action == "audit":
         table = audit_table(read_answer(answer, list[AuditReport]))
     else:

@@ -5,13 +5,12 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from textwrap import wrap
 from typing import Any
-from urllib.parse import urlencode
 
 import msgspec
 
 from gateway.base.mistakes import printable
 from gateway.cli.shared.arguments import add_actions, add_connection, add_reason, print_json
-from gateway.cli.shared.remote import AdminClient, read_answer
+from gateway.cli.shared.remote import AdminClient, read_answer, reason_query
 from gateway.process.settings import Settings
 
 HELP = "list the messages to webhooks, and send a test message"
@@ -40,8 +39,7 @@ def run(arguments: Namespace) -> int:
         table = notification_text(read_answer(answer, list[dict[str, Any]]))
         print(msgspec.json.format(answer, indent=2).decode() if arguments.json else table)
         return 0
-    given = {"webhook": arguments.webhook, "why": arguments.why}
-    query = urlencode({name: value for name, value in given.items() if value})
+    query = {"webhook": arguments.webhook or None, **reason_query(arguments)}
     answer = admin.ask("POST", "notifications", "test", query=query)
     results = read_answer(answer, list[dict[str, str]])
     if arguments.json:

@@ -3,7 +3,6 @@
 import os
 from argparse import SUPPRESS, ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
-from urllib.parse import urlencode
 
 import msgspec
 
@@ -102,10 +101,9 @@ def run(arguments: Namespace) -> int:
 
 def _set_aside(arguments: Namespace, settings: Settings) -> int:
     method = "PUT" if arguments.action == "set-aside" else "DELETE"
-    wanted = {"client": arguments.client, "why": arguments.why}
+    query = {"client": arguments.client, "why": arguments.why}
     if method == "PUT":
-        wanted["until"] = arguments.until
-    query = urlencode({name: value for name, value in wanted.items() if value is not None})
+        query["until"] = arguments.until
     answer = AdminClient(settings).ask(method, "usage", "set-aside", query=query)
     clients = read_answer(answer, list[SetAsideReport])
     if arguments.json:
@@ -132,8 +130,7 @@ def _usage(arguments: Namespace, settings: Settings) -> UsageReport:
     if arguments.state is not None:
         view, overrides, _ = read_stored(arguments.state)
         return usage(view, arguments.api, arguments.version, overrides.aside(view.now))
-    wanted = {"api": arguments.api, "version": arguments.version, "replica": arguments.replica}
-    query = urlencode({name: value for name, value in wanted.items() if value is not None})
+    query = {"api": arguments.api, "version": arguments.version, "replica": arguments.replica}
     answer = AdminClient(settings).ask("GET", "usage", query=query)
     return read_answer(answer, UsageReport)
 
@@ -149,7 +146,7 @@ def _history(arguments: Namespace, settings: Settings) -> HistoryReport:
         return history_report(history, key)
     admin = AdminClient(settings)
     key = _version_key(arguments.history, arguments.api, _known(admin))
-    answer = admin.ask("GET", "history", *key, query=urlencode({"by": arguments.by or "day"}))
+    answer = admin.ask("GET", "history", *key, query={"by": arguments.by or "day"})
     return read_answer(answer, HistoryReport)
 
 
@@ -160,8 +157,7 @@ def _known(admin: AdminClient) -> dict[str, list[str]]:
 def _retire_running(arguments: Namespace, settings: Settings) -> Verdict:
     admin = AdminClient(settings)
     key = _version_key(arguments.retire, arguments.api, _known(admin))
-    wanted = {"within": arguments.within or WITHIN, "replica": arguments.replica}
-    query = urlencode({name: value for name, value in wanted.items() if value is not None})
+    query = {"within": arguments.within or WITHIN, "replica": arguments.replica}
     answer = admin.ask("GET", "retire", *key, query=query)
     return read_answer(answer, Verdict)
 

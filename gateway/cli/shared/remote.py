@@ -6,6 +6,8 @@ import json
 import os
 import ssl
 from argparse import Namespace
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TypeVar
 from urllib.parse import quote, urlencode
 
@@ -17,6 +19,9 @@ from gateway.cli.shared.arguments import CommandError
 from gateway.process.settings import Settings
 
 T = TypeVar("T")
+Query = Mapping[str, str | None]
+"""The parameters of a request; those that are None are not sent."""
+NO_QUERY: Query = MappingProxyType({})
 
 # The time limit in seconds. It is longer than workers take to apply overrides, and longer than the
 # gateway waits for a webhook.
@@ -58,7 +63,9 @@ class AdminClient:
         self._headers = {"X-Operator": _operator(), **_authorization(settings)}
         self._tls = _tls(settings)
 
-    def ask(self, method: str, *path: str, query: str = "", content: object = None) -> bytes:
+    def ask(
+        self, method: str, *path: str, query: Query = NO_QUERY, content: object = None
+    ) -> bytes:
         """Return the body of the response; raises AdminUnreachableError or AdminRefusedError.
 
         `path` has the segments of the path, and `content` a JSON value for the request body.
@@ -70,7 +77,8 @@ class AdminClient:
         except http.client.InvalidURL:
             raise self._unreachable("the host name is invalid") from None
         try:
-            url = f"{target}?{query}" if query else target
+            given = urlencode({name: text for name, text in query.items() if text is not None})
+            url = f"{target}?{given}" if given else target
             connection.request(method, url, body, self._headers)
             response = connection.getresponse()
             answer = response.read()
@@ -122,7 +130,7 @@ def ask_version(method: str, what: str, arguments: Namespace, content: object = 
     admin = AdminClient(Settings.from_environment(os.environ))
     path = (what, arguments.api, arguments.version)
     replica = getattr(arguments, "replica", None)
-    query = why(arguments) if replica is None else urlencode({"replica": replica})
+    query = reason_query(arguments) if replica is None else {"replica": replica}
     return admin.ask(method, *path, query=query, content=content)
 
 
@@ -136,9 +144,8 @@ def read_answer(answer: bytes, kind: type[T]) -> T:
         ) from None
 
 
-def why(arguments: Namespace) -> str:
-    given = getattr(arguments, "why", None)
-    return urlencode({"why": given}) if given else ""
+def reason_query(arguments: Namespace) -> Query:
+    return {"why": getattr(arguments, "why", None) or None}
 
 
 def _authorization(settings: Settings) -> dict[str, str]:
