@@ -220,7 +220,7 @@ class _FilteredParts(_Parts):
             query = part.query
             if key[1] is None:
                 steps = whole.query_steps(method)
-                query = tuple(one for step in steps for one in filtered_query(step, filters))
+                query = tuple(one for step in steps for one in _filtered_query(step, filters))
             body = self._bodies.get(tuple(known))
             if body is None:
                 base = part.body
@@ -237,7 +237,7 @@ class _FilteredParts(_Parts):
 _UNNAMED = ParameterChange((), lambda lines, _: lines, lambda lines, _: lines)
 
 
-def filtered_query(
+def _filtered_query(
     step: QueryStep, filters: Mapping[Version, MessageFilter], *, counts: bool = True
 ) -> tuple[Rewrite, ...]:
     """Return the changes of a query, after the filter of the version from which they convert."""
@@ -464,7 +464,7 @@ class Conversion:
         if not filters:
             return steps
         return tuple(
-            step._replace(rewrites=filtered_query(step, filters, counts=False)) for step in steps
+            step._replace(rewrites=_filtered_query(step, filters, counts=False)) for step in steps
         )
 
     def fields(

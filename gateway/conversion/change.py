@@ -340,7 +340,7 @@ def whole_body(change: Change, of_documents: Change | None = None) -> Change:
     """
 
     def directed(one: DirectedChange) -> DirectedChange:
-        return one._replace(effect=partial(held_effect, change.scopes, one.effect, BODY[0]))
+        return one._replace(effect=partial(_held_effect, change.scopes, one.effect, BODY[0]))
 
     return Change(
         (),
@@ -354,7 +354,7 @@ def whole_body(change: Change, of_documents: Change | None = None) -> Change:
     )
 
 
-def held_effect(
+def _held_effect(
     scopes: tuple[Scope, ...], effect: SchemaEffect, key: str, schema: object, image: SchemaImage
 ) -> object:
     made = image.inside(an_object({key: schema}), scopes, lambda flat: effect(flat, image))
@@ -402,7 +402,7 @@ def elements(
                 )
 
         def held(schema: object, image: SchemaImage) -> object:
-            return held_effect(change.scopes, one.effect, _KEY, schema, image)
+            return _held_effect(change.scopes, one.effect, _KEY, schema, image)
 
         def of_element(inner: ErrorPlace) -> ErrorPlace:
             place = inner if isinstance(inner, Beside) else (*ELEMENT, *inner)

@@ -23,7 +23,7 @@ class Number(NamedTuple):
     digits: str
 
 
-class LinkReceiver(Protocol):
+class _LinkReceiver(Protocol):
     """The type of a message that can convert URLs; see `gateway.conversion.message.Message`."""
 
     @property
@@ -55,7 +55,7 @@ class JsonForm:
     parse: Callable[[Document], Document]
     take: Callable[[Document], Document]
     typed: bool = True
-    message: LinkReceiver | None = None
+    message: _LinkReceiver | None = None
     of_places: bool = False
 
 

@@ -23,7 +23,7 @@ END = "/"
 """The key in Captures for a final slash of the requested path that the operation's path lacks."""
 
 
-class QueryPart(NamedTuple):
+class _QueryPart(NamedTuple):
     """A query parameter that belongs to an operation, with a captured or a fixed value.
 
     `capture` is None for a fixed value.
@@ -59,7 +59,7 @@ class OperationPattern(NamedTuple):
 
     method: str | None
     template: Template
-    query: tuple[QueryPart, ...] = ()
+    query: tuple[_QueryPart, ...] = ()
 
     @property
     def captures(self) -> frozenset[str]:
@@ -130,7 +130,7 @@ def parse_operation(text: str) -> OperationPattern:
         )
     method, path, query = match.groups()
     template = parse_template(path)
-    parts: list[QueryPart] = []
+    parts: list[_QueryPart] = []
     for pair in query.split("&") if query else ():
         name, sign, value = pair.partition("=")
         if not name or not sign:
@@ -142,7 +142,7 @@ def parse_operation(text: str) -> OperationPattern:
             )
         before, capture, behind = (value, None, "") if captured is None else captured.groups()
         fixed = unquote_plus(before), unquote_plus(behind)
-        parts.append(QueryPart(unquote_plus(name), capture, *fixed))
+        parts.append(_QueryPart(unquote_plus(name), capture, *fixed))
     names = [*template.captures, *(part.capture for part in parts if part.capture is not None)]
     for name in names:
         if names.count(name) > 1:

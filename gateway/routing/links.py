@@ -29,17 +29,17 @@ _URL = re.compile(
 )
 
 
-def in_form(link: str, form: LinkForm, scheme: str, authority: str, base: str) -> str:
+def _in_form(link: str, form: LinkForm, scheme: str, authority: str, base: str) -> str:
     """Write a link to the client's own host in the given form. Other links are unchanged."""
     link_scheme, link_authority, path, query, fragment = split_url(link)
     if link_authority is None:
         if form is LinkForm.RELATIVE or link_scheme is not None or (not path and query is None):
             return link
         whole = resolved(base, path)
-        return f"{scheme}://{authority}{whole}{query_and_fragment(query, fragment)}"
+        return f"{scheme}://{authority}{whole}{_query_and_fragment(query, fragment)}"
     if form is LinkForm.ABSOLUTE or link_authority.lower() != authority.lower():
         return link
-    return without_authority(f"{path or '/'}{query_and_fragment(query, fragment)}")
+    return without_authority(f"{path or '/'}{_query_and_fragment(query, fragment)}")
 
 
 def split_url(link: str) -> tuple[str | None, str | None, str, str | None, str]:
@@ -53,7 +53,7 @@ def split_url(link: str) -> tuple[str | None, str | None, str, str | None, str]:
     return scheme, authority, path, query, fragment or ""
 
 
-def query_and_fragment(query: str | None, fragment: str) -> str:
+def _query_and_fragment(query: str | None, fragment: str) -> str:
     return fragment if query is None else f"?{query}{fragment}"
 
 
@@ -137,7 +137,7 @@ class LinkMapper(NamedTuple):
         form = self.route.link_form
         if form is not None and fits:
             origin = self.public_scheme, self.public_authority
-            text = in_form(text, form, *origin, self.public_prefix + self.path)
+            text = _in_form(text, form, *origin, self.public_prefix + self.path)
         return MappedLink(text, fits)
 
     def _mapped_back(self, link: str) -> MappedLink:
@@ -174,7 +174,7 @@ class LinkMapper(NamedTuple):
             mapped, at = self._public(moved.path)
         if mapped is None:
             return MappedLink(
-                f"{prefix}{path}{query_and_fragment(query, fragment)}" if prefix else link, False
+                f"{prefix}{path}{_query_and_fragment(query, fragment)}" if prefix else link, False
             )
         try:
             public_query = query if at is None else self._client_query(*at, query, moved.query)
@@ -337,7 +337,7 @@ def _without(prefix: str, path: str) -> str:
 
 
 def _joined(prefix: str, path: str, query: str | None, fragment: str) -> str:
-    rest = f"{path}{query_and_fragment(query, fragment)}"
+    rest = f"{path}{_query_and_fragment(query, fragment)}"
     return f"{prefix}{rest}" if prefix else without_authority(rest)
 
 

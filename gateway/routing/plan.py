@@ -171,7 +171,7 @@ def plan(
     fields = () if route is None else route.constant_fields
     lifecycle = endpoint.retired[version] if route is None else route.lifecycle
     if lifecycle is not None and (route is None or not lifecycle.is_constant):
-        captures = successor_paths(snapshot.links, endpoint, lifecycle, head, captures)
+        captures = _successor_paths(snapshot.links, endpoint, lifecycle, head, captures)
         fields += lifecycle.fields_for(context.client, captures)
     access = None if route is None else route.access
     fault = None
@@ -684,7 +684,7 @@ def _is_literal(readings: Sequence[tuple[Reader, tuple[str, ...]]], label: str) 
     )
 
 
-def successor_paths(
+def _successor_paths(
     directory: LinkDirectory,
     endpoint: Endpoint,
     lifecycle: EndpointLifecycle,

@@ -225,7 +225,7 @@ class Endpoint:
         return [*dict.fromkeys((*(one for one in methods if one in self.methods), "OPTIONS"))]
 
 
-class ServedPath(NamedTuple):
+class _ServedPath(NamedTuple):
     endpoint: Endpoint
     route: Route
     path: Template
@@ -244,7 +244,7 @@ class LinkDirectory:
         self.services = services
         self._owners: dict[str, str] = {}
         self._reached: dict[str, list[Endpoint]] = {}
-        self._maps: dict[object, Router[ServedPath]] = {}
+        self._maps: dict[object, Router[_ServedPath]] = {}
         self._public: dict[object, Router[Template]] = {}
 
     def owner(self, authority: str) -> Service | None:
@@ -258,9 +258,9 @@ class LinkDirectory:
 
     def find(
         self, service: Service, endpoint: Endpoint, route: Route, path: str
-    ) -> tuple[ServedPath, Mapping[str, str]] | None:
+    ) -> tuple[_ServedPath, Mapping[str, str]] | None:
         """Return the endpoint and route of a service's path with its raw captures, or None."""
-        mechanisms = mechanisms_of(endpoint)
+        mechanisms = _mechanisms_of(endpoint)
         key = service.name, endpoint.api, route.version, route.service_version, mechanisms
         known = self._maps.get(key)
         if known is None:
@@ -275,7 +275,7 @@ class LinkDirectory:
         own = served_path(endpoint, route)
         if route.service.name == service.name and own.shape == served.path.shape:
             # Several endpoints may match. The endpoint of the client's request takes precedence.
-            return ServedPath(endpoint, route, own), _renamed(captures, own)
+            return _ServedPath(endpoint, route, own), _renamed(captures, own)
         return served, captures
 
     def public(
@@ -291,14 +291,14 @@ class LinkDirectory:
             endpoint: The endpoint of the client's request. Other endpoints of its API with the same
                 mechanisms are also searched.
         """
-        mechanisms = mechanisms_of(endpoint)
+        mechanisms = _mechanisms_of(endpoint)
         key = endpoint.api, version, mechanisms
         known = self._public.get(key)
         if known is None:
             shapes: dict[object, tuple[Template, Template]] = {}
             for other in self.router:
                 route = other.routes.get(version)
-                if other.api == endpoint.api and route and mechanisms_of(other) == mechanisms:
+                if other.api == endpoint.api and route and _mechanisms_of(other) == mechanisms:
                     asked = _filled((route.upstream_path or other.template).text, str(version))
                     shapes.setdefault(asked.shape, (asked, other.template))
             known = self._public[key] = Router((asked, to) for asked, to in shapes.values())
@@ -317,19 +317,19 @@ class LinkDirectory:
         endpoint: Endpoint,
         route: Route,
         mechanisms: frozenset[str],
-    ) -> Iterator[ServedPath]:
+    ) -> Iterator[_ServedPath]:
         """Yield the endpoints and routes to which paths of a service belong, for one client.
 
         If several paths have the same shape, only the path with the best rank is yielded. The
         client's API comes first, and within it the endpoints with the same mechanisms.
         """
-        ranked: list[tuple[int, ServedPath]] = []
+        ranked: list[tuple[int, _ServedPath]] = []
         for other in self._endpoints(service):
             same = other.api == endpoint.api
             taken = _route_of(other, service, route, same_api=same)
             if taken is not None:
-                rank = 0 if same and mechanisms_of(other) == mechanisms else 1 if same else 2
-                ranked.append((rank, ServedPath(other, taken, served_path(other, taken))))
+                rank = 0 if same and _mechanisms_of(other) == mechanisms else 1 if same else 2
+                ranked.append((rank, _ServedPath(other, taken, served_path(other, taken))))
         ranked.sort(key=lambda pair: pair[0])
         seen: set[object] = set()
         for _, served in ranked:
@@ -358,7 +358,7 @@ def _filled(template: str, version: str) -> Template:
     return parse_template(template.replace("{version}", version))
 
 
-def mechanisms_of(endpoint: Endpoint) -> frozenset[str]:
+def _mechanisms_of(endpoint: Endpoint) -> frozenset[str]:
     readers = () if endpoint.selector is None else endpoint.selector.readers
     return frozenset(reader.mechanism for reader in readers)
 

@@ -17,7 +17,7 @@ from gateway.versions.version import Version
 _LONGEST_NAME = 100
 
 
-class Ending(Protocol):
+class _Ending(Protocol):
     def ended(self, context: RequestContext) -> bool: ...
 
 
@@ -51,7 +51,7 @@ class Selector:
     default: Version | None = None
     matching: Matching = EXACT
     pins: Mapping[str, Version] = field(default_factory=lambda: MappingProxyType({}))
-    terms: Mapping[str, Ending] = field(default_factory=lambda: MappingProxyType({}))
+    terms: Mapping[str, _Ending] = field(default_factory=lambda: MappingProxyType({}))
     only: Reader | None = field(init=False, repr=False, compare=False)
     confusable: tuple[Reader, ...] = field(init=False, repr=False, compare=False)
 

@@ -43,12 +43,9 @@ class Format(StrEnum):
     DATE = "date"
 
 
-class Identifier(NamedTuple):
-    """A part of a pre-release. Numbers sort before strings (Semantic Versioning, section 11.4)."""
-
-    is_text: bool
-    number: int
-    text: str
+_PreReleasePart = tuple[bool, int, str]
+"""A part of a pre-release: whether it is a string, and its number or string. Numbers sort before
+strings (Semantic Versioning, section 11.4)."""
 
 
 class Semantic(NamedTuple):
@@ -62,7 +59,7 @@ class Semantic(NamedTuple):
     minor: int
     patch: int
     is_release: bool = True
-    pre: tuple[Identifier, ...] = ()
+    pre: tuple[_PreReleasePart, ...] = ()
 
 
 class Parsed(NamedTuple):
@@ -97,7 +94,7 @@ def _semantic(raw: str) -> Parsed | None:
     if match[4] is None:
         return Parsed(Semantic(major, minor, patch))
     pre = tuple(
-        Identifier(False, int(part), "") if part.isdigit() else Identifier(True, 0, part)
+        (False, int(part), "") if part.isdigit() else (True, 0, part)
         for part in match[4].split(".")
     )
     return Parsed(Semantic(major, minor, patch, is_release=False, pre=pre), is_release=False)

@@ -309,13 +309,13 @@ class FormWays(NamedTuple):
             self.older,
             self.newer,
             self.to_newer,
-            scalar_effect(self.older, self.newer, self.to_newer),
+            _scalar_effect(self.older, self.newer, self.to_newer),
         )
         to_older = rewrite_scalars(
             self.newer,
             self.older,
             self.to_older,
-            scalar_effect(self.newer, self.older, self.to_older),
+            _scalar_effect(self.newer, self.older, self.to_older),
         )
         return value_change(scopes, field, to_newer, to_older)
 
@@ -330,7 +330,7 @@ _SAMPLES = {
 }
 
 
-def scalar_effect(source: Type, target: Type, convert: Callable[[str], str]) -> SchemaEffect:
+def _scalar_effect(source: Type, target: Type, convert: Callable[[str], str]) -> SchemaEffect:
     def refused(sample: str) -> str:
         try:
             convert(sample)

@@ -36,7 +36,7 @@ _Identity = tuple[str | None, object, object]
 _Declared = dict[tuple[_Pair, bool], dict[_Identity, tuple[MappedOperation, Location]]]
 
 
-class DeclaredOperations:
+class _DeclaredOperations:
     """The operations that the conversions of an API declare.
 
     `applied` has the operations that each conversion applies to, or None for all operations.
@@ -385,7 +385,7 @@ class DeclaredLinks:
             for index, conversion in enumerate(conversions)
         ]
         compiled = compile_groups(groups, (*api, "groups"), mistakes)
-        self._operations = DeclaredOperations(located, services, mistakes)
+        self._operations = _DeclaredOperations(located, services, mistakes)
         ascending = list(versions.values())
         for (conversion, at), applied in zip(located, self._operations.applied, strict=True):
             older, newer = (

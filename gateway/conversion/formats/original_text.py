@@ -97,14 +97,14 @@ _ESCAPED = b"\\u003"
 _PLAIN_KEY = re.compile(r"[\w.$@ -]*\Z", re.ASCII)
 
 
-class OddMembers(NamedTuple):
+class _OddMembers(NamedTuple):
     """The members of an object whose keys may be repeated or contain needless escapes."""
 
     members: list[tuple[str, Raw]]
     keys: dict[str, bytes]
 
 
-def odd_members(text: bytes, written: bytes, members: Mapping[str, Any]) -> OddMembers | None:
+def _odd_members(text: bytes, written: bytes, members: Mapping[str, Any]) -> _OddMembers | None:
     if b"\\" not in text:
         if text.count(b":") == written.count(b":"):
             return None  # the usual case
@@ -137,8 +137,8 @@ def _same_colons(text: bytes, written: bytes) -> bool:
     return text.count(b":") == written.count(b":") and _ESCAPED not in text
 
 
-def _scan(text: str, members: Mapping[str, Any]) -> OddMembers:
-    found = OddMembers([], {})
+def _scan(text: str, members: Mapping[str, Any]) -> _OddMembers:
+    found = _OddMembers([], {})
     at = _after(text, 0)
     while text[at] != "}":
         key, end = _string_at(text, at)
@@ -299,7 +299,7 @@ class OriginalText:
         return True
 
     def _remember_object(self, text: Raw, fields: JsonObject, written: bytes) -> JsonObject:
-        odd = odd_members(bytes(text), written, fields)
+        odd = _odd_members(bytes(text), written, fields)
         if odd is None:
             self._known[id(fields)] = _Opened(fields, text)
             return fields
@@ -336,7 +336,7 @@ class OriginalText:
             part = self._part(written)
             found = None
             if not is_as_written(written, part):
-                same, found = False, odd_members(written, _encoded(part), part)
+                same, found = False, _odd_members(written, _encoded(part), part)
             if found is None:
                 members += part.items()
             else:

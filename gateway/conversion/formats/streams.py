@@ -79,7 +79,7 @@ class ConvertedStream(ABC):
             raise DecodedTooLargeError(f"{self._part} of more than {self._most} bytes")
 
 
-def converted_within(
+def _converted_within(
     text: bytes, around: bytes, convert: DocumentConversion, step: Step = no_step
 ) -> bytes:
     document = text.strip(around)
@@ -112,7 +112,7 @@ class JsonLineStream(ConvertedStream):
     def _line(self, line: bytes, step: Step) -> bytes:
         step()
         self._bound(line)
-        return converted_within(line, b" \t\r", self._convert, step)
+        return _converted_within(line, b" \t\r", self._convert, step)
 
 
 _AROUND = b" \t\r\n\x1e"
@@ -127,7 +127,7 @@ _STEP = 64 * 1024
 _LEVELS = 32
 
 
-class TextEnds:
+class _TextEnds:
     """Finds the line feeds that end JSON texts in a stream that arrives in arbitrary pieces.
 
     The texts are not validated. A line feed inside a string, which is invalid JSON, ends the
@@ -208,7 +208,7 @@ class TextEnds:
 class JsonSequenceStream(ConvertedStream):
     def __init__(self, convert: DocumentConversion, most: int) -> None:
         super().__init__(convert, most, "a document")
-        self._ends = TextEnds()
+        self._ends = _TextEnds()
 
     def _feed(self, data: bytes, step: Step) -> bytes:
         done = BytesIO()
@@ -222,9 +222,9 @@ class JsonSequenceStream(ConvertedStream):
         return done.getvalue()
 
     def finish(self, step: Step = no_step) -> bytes:
-        text, self._begun, self._ends = bytes(self._begun), bytearray(), TextEnds()
+        text, self._begun, self._ends = bytes(self._begun), bytearray(), _TextEnds()
         self._bound(text)
-        return converted_within(text, _AROUND, self._convert, step)
+        return _converted_within(text, _AROUND, self._convert, step)
 
 
 class SeriesSearch:
@@ -240,12 +240,12 @@ class SeriesSearch:
     def __init__(self, pause: float | None = None) -> None:
         self.pause = pause
         self.found = False
-        self._ends: TextEnds | None = TextEnds()
+        self._ends: _TextEnds | None = _TextEnds()
         self._ended = False
 
     def ends_text(self, piece: bytes) -> bool:
         begin = 0
-        if b"\0" in piece:  # UTF-16 or UTF-32, in which TextEnds cannot find texts
+        if b"\0" in piece:  # UTF-16 or UTF-32, in which _TextEnds cannot find texts
             self._ends = None
         while self._ends is not None and not self._ended:
             end = self._ends.find(piece, begin)

@@ -157,7 +157,7 @@ def sought(use: FieldUse, *, upwards: bool) -> Iterator[OptionalRead]:
     yield from dict.fromkeys((*found, *use.beside.get(upwards, ())))
 
 
-class LostField(NamedTuple):
+class _LostField(NamedTuple):
     """The field `name`, which is lost because `source` is moved to `target` in its place."""
 
     name: str
@@ -165,7 +165,7 @@ class LostField(NamedTuple):
     target: str
 
 
-def lost(fields: BodyFields, use: FieldUse, *, upwards: bool) -> Iterator[LostField]:
+def _lost_fields(fields: BodyFields, use: FieldUse, *, upwards: bool) -> Iterator[_LostField]:
     taken = use.takes if upwards else use.makes
     for newer, older in use.moves.items():
         target, source = (newer, older) if upwards else (older, newer)
@@ -173,7 +173,7 @@ def lost(fields: BodyFields, use: FieldUse, *, upwards: bool) -> Iterator[LostFi
         if to is not None and way is not None and target not in taken:
             outer = target if way.keys[: len(to.keys)] == to.keys else _LAST.sub("", target)[:-1]
             for name in fields.in_place_of(to, way):
-                yield LostField(f"{outer}.{spell(name)}" if outer else spell(name), source, target)
+                yield _LostField(f"{outer}.{spell(name)}" if outer else spell(name), source, target)
 
 
 def path_of(name: str) -> FieldPath | None:
@@ -192,7 +192,7 @@ def renamed(use: FieldUse, *, upwards: bool) -> str:
     return (use.makes if upwards else use.takes)[0]
 
 
-def swapped(missing: str, there: str, *, upwards: bool) -> str:
+def _swapped(missing: str, there: str, *, upwards: bool) -> str:
     other = "newer" if upwards else "older"
     return f"it has '{there}', and the {other} version has '{missing}': swap 'field' and 'to'"
 
@@ -205,7 +205,7 @@ _UNDECLARED = frozenset({"accept", "content-type", "authorization"})
 _LIST = re.compile(r"\[[0-9]*\]\Z")
 
 
-def look_up_parameters(
+def _look_up_parameters(
     version: Version,
     parts: Sequence[Part],
     asked: Sequence[AskedOperation],
@@ -237,7 +237,7 @@ def look_up_parameters(
                     hint = suggest(missing[0], names)
                     others = _declared(part.link, beside, place).names
                     if _key(look_up.renamed, place) in names and _key(missing[0], place) in others:
-                        hint = swapped(missing[0], look_up.renamed, upwards=upwards)
+                        hint = _swapped(missing[0], look_up.renamed, upwards=upwards)
                     mistakes.warn(
                         f"warning: no {declared.messages} of version {version} has the {place}"
                         f" {_TERMS[place]} '{missing[0]}'; {hint}{look_up.use}",
@@ -358,7 +358,7 @@ class DescribedVersion:
         other = next((described[end] for end in ends if end in described), None)
         _Walk(self.version, upwards, other.bodies if other else ()).run(here, self.bodies, mistakes)
         asked = self.asked, other.asked if other else ()
-        look_up_parameters(self.version, here, *asked, mistakes, upwards=upwards)
+        _look_up_parameters(self.version, here, *asked, mistakes, upwards=upwards)
 
 
 def described_versions(
@@ -442,7 +442,7 @@ class _Walk:
     upwards: bool
     neighbours: "Sequence[_Body]"
     look_ups: dict[tuple[Location, Location, str], _LookUp] = field(default_factory=dict)
-    clashes: dict[tuple[Location, Location], tuple[DeclaredChange, LostField]] = field(
+    clashes: dict[tuple[Location, Location], tuple[DeclaredChange, _LostField]] = field(
         default_factory=dict
     )
 
@@ -487,7 +487,7 @@ class _Walk:
                         found.bodies.append(fields.copy())
                         found.taken |= presence_of(one, BodyFields(schema)) is Presence.DECLARED
                         missing.append(one)
-                for clash in lost(fields, use, upwards=self.upwards):
+                for clash in _lost_fields(fields, use, upwards=self.upwards):
                     self.clashes.setdefault((_used_at(change), change.at), (change, clash))
                 for one in missing:  # so that later changes do not report the field again
                     assume(one, fields)
@@ -504,7 +504,7 @@ class _Walk:
         walk = "an upgrade" if self.upwards else "a downgrade"
         known = _suggestion(path, found.names())
         if _is_in(found.other, found.bodies) and self._is_beside(path):
-            known = swapped(path, found.other, upwards=self.upwards)
+            known = _swapped(path, found.other, upwards=self.upwards)
         elif found.taken:
             side, order = ("above", "before") if self.upwards else ("below", "after")
             taken = f"the changes {side} remove it; list this one {order} them"
@@ -521,7 +521,7 @@ class _Walk:
     def _is_beside(self, path: str) -> bool:
         return _is_in(path, (BodyFields(body.schema) for body in self.neighbours))
 
-    def _report_clash(self, change: DeclaredChange, lost: LostField, mistakes: Mistakes) -> None:
+    def _report_clash(self, change: DeclaredChange, lost: _LostField, mistakes: Mistakes) -> None:
         mistakes.warn(
             f"warning: where a body of version {self.version} has '{lost.name}' beside"
             f" '{lost.source}', it is refused: '{lost.source}' becomes '{lost.target}' here, and"

@@ -40,7 +40,7 @@ _PHP_BYTES = re.compile("[\udc80-\udc9f]")
 
 
 @dataclass(frozen=True, slots=True)
-class ParameterLookalikes:
+class _ParameterLookalikes:
     """Finds parameters that a service may confuse with the parameter `name`.
 
     Attributes:
@@ -55,7 +55,7 @@ class ParameterLookalikes:
     pattern: re.Pattern[str]
 
     @classmethod
-    def of(cls, name: str, exact: re.Pattern[str]) -> "ParameterLookalikes | None":
+    def of(cls, name: str, exact: re.Pattern[str]) -> "_ParameterLookalikes | None":
         base = _base(_folded(name))
         if not base:
             return None
@@ -129,14 +129,14 @@ class QueryReader(Reader):
     """Reads the version from a query parameter, whose name is case-sensitive."""
 
     name: str
-    lookalikes: ParameterLookalikes | None = field(init=False, repr=False, compare=False)
+    lookalikes: _ParameterLookalikes | None = field(init=False, repr=False, compare=False)
 
     mechanism = "query"
     can_be_added = True
     has_lookalikes = True
 
     def __post_init__(self) -> None:
-        found = ParameterLookalikes.of(self.name, parameters(self.name))
+        found = _ParameterLookalikes.of(self.name, parameters(self.name))
         object.__setattr__(self, "lookalikes", found)
 
     @property
