@@ -49,9 +49,7 @@ def test_a_field_moves_between_a_body_and_a_header_or_query_as_in_the_example(
     data = read(written.encode(), "example", {}).data
     ((_, section),) = ChangeConfig.model_validate_json(json.dumps(data)).named().items()
     mistakes = Mistakes()
-    change = section.body_change(
-        BuildContext((), mistakes, between=(Version(1, "1"), Version(2, "2")))
-    )
+    change = section.body_change(BuildContext(mistakes, between=(Version(1, "1"), Version(2, "2"))))
     assert change is not None
     assert not mistakes.found
     link = VersionLink(
@@ -85,7 +83,7 @@ def test_a_change_converts_the_body_as_in_the_example(written: str, newer: str, 
     data = read(written.encode(), "example", {}).data
     mistakes = Mistakes()
     change = ChangeConfig.model_validate_json(json.dumps(data)).compile(
-        BuildContext((), mistakes, GROUPS)
+        BuildContext(mistakes, GROUPS)
     )
     assert change is not None
     assert not mistakes.found

@@ -115,7 +115,7 @@ def test_the_examples_of_query_parameters_are_found() -> None:
 def test_a_query_is_converted_as_in_the_example(written: str, newer: str, older: str) -> None:
     entry = ParameterConfig.model_validate_json(json.dumps(yaml.safe_load(f"{{ {written} }}")))
     mistakes = Mistakes()
-    change = entry.compile(BuildContext((), mistakes, header=False))
+    change = entry.compile(BuildContext(mistakes, header=False))
     assert change is not None
     assert not mistakes.found
     assert rewrite_query(newer, in_direction([change], upwards=False)) == older

@@ -33,13 +33,13 @@ class Affix(RewriteSection):
     def ways(self, context: BuildContext) -> FormWays | None:
         newer, older = self.newer, self.older
         if newer == older:
-            context.complain(
+            context.mistakes.add(
                 "both versions write it identically; add a prefix or suffix to one of them"
             )
             return None
         for key, form in (("newer", newer), ("older", older)):
             if form.type == "number" and form.prefix + form.suffix:
-                context.complain("a number cannot have a prefix or suffix; remove them", key)
+                context.mistakes.add("a number cannot have a prefix or suffix; remove them", key)
                 return None
         types = Type(newer.type), Type(older.type)
         return FormWays(

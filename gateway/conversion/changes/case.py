@@ -50,7 +50,7 @@ class _CasesSection(ChangeSection):
 
     def _ways(self, context: BuildContext) -> tuple[Write, Write] | None:
         if self.newer == self.older:
-            context.complain("is the case in the other version too; remove the change", "older")
+            context.mistakes.add("is the case in the other version too; remove the change", "older")
             return None
         return self._both
 
@@ -98,12 +98,12 @@ class KeyCase(_CasesSection, BodySection):
             return None
         names = dict(self.names or {})
         if len({*names.values()}) < len(names):
-            context.complain("two keys have the same name in the older version", "names")
+            context.mistakes.add("two keys have the same name in the older version", "names")
             return None
         to_newer = _with_names(ways[0], {older: newer for newer, older in names.items()})
         to_older = _with_names(ways[1], names)
         for index, key in enumerate(self.but):
-            if context.attempt(partial(to_older, key), "but", index) is None:
+            if context.mistakes.attempt(partial(to_older, key), "but", index) is None:
                 return None
         scopes, keys = (path.scopes, path.keys) if path else ((), None)
         return key_case(scopes, keys, to_newer, to_older, frozenset(self.but))

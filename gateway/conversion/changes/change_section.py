@@ -13,7 +13,7 @@ from typing import ClassVar, NamedTuple, TypeVar, cast
 
 from gateway.base import model as shape
 from gateway.base.headers import HOP_BY_HOP
-from gateway.base.mistakes import Location, Mistakes
+from gateway.base.mistakes import Mistakes
 from gateway.base.model import SectionModel
 from gateway.conversion.change import (
     ELEMENT,
@@ -48,37 +48,28 @@ class BuildContext:
     """The surroundings in which the model of a change compiles.
 
     Attributes:
+        mistakes: Collects the mistakes; their locations start at the change.
         between: The older and the newer version. None in a group, which belongs to no version.
         header: Whether the change converts header fields, whose values are printable ASCII.
     """
 
-    at: Location
     mistakes: Mistakes
     groups: Mapping[str, tuple[Change, ...]] = field(default_factory=dict)
     between: tuple[Version, Version] | None = None
     header: bool = False
 
-    def inside(self, *location: str | int) -> "BuildContext":
-        return replace(self, at=(*self.at, *location))
-
-    def complain(self, text: str, *location: str | int) -> None:
-        self.mistakes.add(text, *self.at, *location)
-
-    def warn(self, text: str) -> None:
-        self.mistakes.warn(text, *self.at)
-
-    def attempt(self, make: Callable[[], T], *location: str | int) -> T | None:
-        return self.mistakes.attempt(make, *self.at, *location)
+    def below(self, *location: str | int) -> "BuildContext":
+        return replace(self, mistakes=self.mistakes.below(*location))
 
     def path(self, text: str, *location: str | int) -> FieldPath | None:
-        found = self.attempt(partial(parse_path, text), *location)
+        found = self.mistakes.attempt(partial(parse_path, text), *location)
         if found is not None and found.members:
             text = f"'{text}' ends with '*'; name a field of the members"
-            self.complain(text, *location)
+            self.mistakes.add(text, *location)
             return None
         if found is None or not found.elements:
             return found
-        self.complain(f"'{text}' ends with '[]'; name a field of the elements", *location)
+        self.mistakes.add(f"'{text}' ends with '[]'; name a field of the elements", *location)
         return None
 
     def value_change(
@@ -100,14 +91,14 @@ class BuildContext:
             levels.append(match[0].count("[]"))
             text = text[: match.start()]
         if not levels:
-            path = self.attempt(partial(parse_path, text), *location)
+            path = self.mistakes.attempt(partial(parse_path, text), *location)
             return None if path is None else make(path.scopes, path.keys)
         *inner, outermost = levels
         change = make((), ELEMENT)
         for depth in inner:
             change = elements((), ELEMENT, depth, change)
         if text:
-            path = self.attempt(partial(parse_path, text), *location)
+            path = self.mistakes.attempt(partial(parse_path, text), *location)
             return path and elements(path.scopes, path.keys, outermost, change)
         if not outermost:
             return elements((), (), 0, change)
@@ -118,7 +109,9 @@ class BuildContext:
         """Parse a path without arrays or free keys; return None after a mistake."""
         path = self.path(text, *location)
         if path is not None and path.scopes:
-            self.complain("must not contain '[]' or '*' here; write keys joined by dots", *location)
+            self.mistakes.add(
+                "must not contain '[]' or '*' here; write keys joined by dots", *location
+            )
             return None
         return None if path is None else path.keys
 
@@ -128,7 +121,7 @@ class BuildContext:
         if len(paths) < len(found):
             return None
         if any(path.scopes != paths[0].scopes for path in paths):
-            self.complain(
+            self.mistakes.add(
                 "the fields are in elements of different arrays; begin all with the same 'key[]'"
             )
             return None
@@ -138,7 +131,7 @@ class BuildContext:
         for index, one in enumerate(keys):
             for other in keys[index + 1 :]:
                 if one[: len(other)] == other[: len(one)]:
-                    self.complain(
+                    self.mistakes.add(
                         "two fields are the same, or one is inside the other; name each field once"
                     )
                     return False
@@ -147,16 +140,16 @@ class BuildContext:
     def name(self, name: str, key: str) -> str:
         if not self.header:
             if not name:
-                self.complain("must not be empty", key)
+                self.mistakes.add("must not be empty", key)
         elif not _NAME.match(name):
-            self.complain("not a header name; write one like X-API-VERSION", key)
+            self.mistakes.add("not a header name; write one like X-API-VERSION", key)
         elif name.lower().encode() in _OURS:
-            self.complain("is written by the gateway itself; remove the change", key)
+            self.mistakes.add("is written by the gateway itself; remove the change", key)
         return name
 
     def text(self, text: str, key: str) -> str:
         if self.header and not _TEXT.match(text):
-            self.complain("a header can contain only printable ASCII", key)
+            self.mistakes.add("a header can contain only printable ASCII", key)
         return text
 
 
@@ -256,7 +249,7 @@ class BodySection(ChangeSection):
 
     @cached_property
     def field_use(self) -> FieldUse:
-        change = self.body_change(BuildContext((), Mistakes(), between=_ANY_TWO))
+        change = self.body_change(BuildContext(Mistakes(), between=_ANY_TWO))
         return FieldUse() if change is None else field_use(change)
 
 
@@ -276,7 +269,7 @@ class ParameterSection(ChangeSection):
 
     @cached_property
     def parameter_use(self) -> FieldUse:
-        change = self.parameter_change(BuildContext((), Mistakes()))
+        change = self.parameter_change(BuildContext(Mistakes()))
         return FieldUse() if change is None else parameter_use(change)
 
 

@@ -54,7 +54,7 @@ class Entries(BodySection):
 
     def compile_body(self, context: BuildContext) -> Change | None:
         if self.key == self.value:
-            context.complain("is the field that holds the key; name another field", "value")
+            context.mistakes.add("is the field that holds the key; name another field", "value")
         path = context.path(self.field, "field")
         return path and list_entries(
             path.scopes, path.keys, self.key, self.value, in_lists=self.repeated == "list"

@@ -49,14 +49,16 @@ class Flatten(BodySection):
 
     def compile_body(self, context: BuildContext) -> Change | None:
         if self.default not in (None, {}):
-            context.complain("write {} or null", "default")
+            context.mistakes.add("write {} or null", "default")
         if not self.prefix and not self.but:
-            context.complain(
+            context.mistakes.add(
                 "is empty, so it applies to all fields; list the exceptions in but", "prefix"
             )
         for index, name in enumerate(self.but):
             if not name.startswith(self.prefix):
-                context.complain(f"does not begin with '{self.prefix}'; remove it", "but", index)
+                context.mistakes.add(
+                    f"does not begin with '{self.prefix}'; remove it", "but", index
+                )
         path = context.path(self.field, "field")
         if path is None:
             return None

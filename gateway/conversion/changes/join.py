@@ -78,7 +78,7 @@ class _ParameterParts(_PartsSection, ParameterSection):
         parts, whole = self.parts_and_whole()
         names = tuple(context.name(part, "fields") for part in parts)
         if len({*names, whole}) <= len(names):
-            context.complain("two of the names are the same; name each once")
+            context.mistakes.add("two of the names are the same; name each once")
             return None
         name = context.name(whole, "into")
         return join_parameters(names, name, self.separator, closed=self.trailing == "keep")
@@ -129,7 +129,7 @@ class _BodyParts(_PartsSection, BodySection):
         if not context.apart(fields):
             return None
         if len({*self.optional}) < len(self.optional) or not {*self.optional} <= {*parts}:
-            context.complain(
+            context.mistakes.add(
                 f"must name each part at most once; the parts are {', '.join(parts)}", "optional"
             )
             return None

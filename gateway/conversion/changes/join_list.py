@@ -53,7 +53,7 @@ class JoinList(_SeparatedSection, BodySection):
         if self.pairs is None:
             return join_list(path.scopes, path.keys, self.separator)
         if self.pairs == self.separator:
-            context.complain("is also the separator; use another string", "pairs")
+            context.mistakes.add("is also the separator; use another string", "pairs")
         return join_pairs(path.scopes, path.keys, self.separator, self.pairs)
 
 

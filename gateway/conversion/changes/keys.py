@@ -48,7 +48,7 @@ class RewriteKeys(BodySection):
 
     def _ways(self, context: BuildContext) -> tuple[Write, Write] | None:
         if (self.values is None) == (self.newer == self.older):
-            context.complain(
+            context.mistakes.add(
                 "needs either values: { EUR: euro } or a prefix or suffix, such as"
                 " older: { prefix: cur_ }"
             )
@@ -59,7 +59,7 @@ class RewriteKeys(BodySection):
         back = {older: newer for newer, older in self.values.items()}
         for key, older_key in self.values.items():
             if back[older_key] != key:
-                context.complain(
+                context.mistakes.add(
                     f"becomes '{older_key}', like '{back[older_key]}'; use different keys",
                     "values",
                     key,

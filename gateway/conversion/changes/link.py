@@ -48,10 +48,10 @@ class LinkParameter(ParameterSection):
 
     def compile_parameter(self, context: BuildContext) -> ParameterChange:
         if not context.header:
-            context.complain("maps only header fields; write it below headers", "field")
+            context.mistakes.add("maps only header fields; write it below headers", "field")
         name = context.name(self.field, "field")
         if name.lower() in _ALWAYS_MAPPED:
-            context.complain("is mapped without this change; remove the change", "field")
+            context.mistakes.add("is mapped without this change; remove the change", "field")
         return ParameterChange(same_name(name), _mapping(name), _mapping(name))
 
 

@@ -163,7 +163,7 @@ class Map(BodySection, ParameterSection):
         for index, (newer, older) in enumerate(self._pairs):
             back.setdefault(older, []).append(newer)
             if newer in seen:
-                context.complain("occurs twice; remove one of them", "values", index, "newer")
+                context.mistakes.add("occurs twice; remove one of them", "values", index, "newer")
             seen.add(newer)
         found = {word: names[0] for word, names in back.items() if len(names) == 1}
         found |= {older: newer for newer, older in self._pairs_back}
@@ -174,7 +174,7 @@ class Map(BodySection, ParameterSection):
                 remedy = f"choose the value for the reverse direction: {back_key}"
                 if word == PLACEHOLDER:
                     remedy = f"write the older version's value of each in place of {PLACEHOLDER}"
-                context.complain(f"{same}; {remedy}", "values")
+                context.mistakes.add(f"{same}; {remedy}", "values")
         return found
 
 

@@ -102,7 +102,7 @@ class Money(BodySection, ParameterSection):
             return None
         depth = len(currency.scopes)
         if amount.scopes[:depth] != currency.scopes:
-            context.complain(
+            context.mistakes.add(
                 "is in an array that does not contain the amount; name a currency"
                 " field next to the amount, or outside its arrays",
                 "currency",
@@ -117,7 +117,9 @@ class Money(BodySection, ParameterSection):
             return None
         names = context.name(self.field, "field"), context.name(self.currency, "currency")
         if self.field == self.currency:
-            context.complain("is the amount itself; name the parameter of its currency", "currency")
+            context.mistakes.add(
+                "is the amount itself; name the parameter of its currency", "currency"
+            )
             return None
         change = money_parameter(*names, self.unknown)
         return change if self.newer == "integer" else inverse_parameter(change)
@@ -125,7 +127,7 @@ class Money(BodySection, ParameterSection):
     def _counts(self, context: BuildContext) -> bool:
         if (self.newer == "integer") != (self.older == "integer"):
             return True
-        context.complain(
+        context.mistakes.add(
             "one version has an integer of minor units, the other a string or"
             " number; for a number and a string, write two changes: { newer:"
             " integer, older: text }, then { newer: number, older:"

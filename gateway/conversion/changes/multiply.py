@@ -196,11 +196,11 @@ class Multiply(BodySection, ParameterSection):
     def _sound(self, context: BuildContext) -> bool:
         mistake = self._mistake()
         if mistake is not None:
-            context.complain(*mistake)
+            context.mistakes.add(*mistake)
         elif "inexact" not in self.model_fields_set:
             for key, product in (("newer", self._newer), ("older", self._older)):
                 if product.digits is None and not decimal_places(product.factor)[1]:
-                    context.warn(
+                    context.mistakes.warn(
                         "warning: a number that would need infinitely many decimal"
                         f" places in the {key}"
                         f" version is refused; round it with digits: {{ {key}: 2 }} and inexact:"

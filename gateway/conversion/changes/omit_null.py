@@ -54,7 +54,7 @@ class OmitNull(BodySection):
     def compile_body(self, context: BuildContext) -> Change | None:
         path = context.path(self.field, "field")
         if isinstance(self.value, list | dict) and self.value:
-            context.complain("write a string, number or boolean, [] or {}", "value")
+            context.mistakes.add("write a string, number or boolean, [] or {}", "value")
         return path and omit_null(path.scopes, path.keys, self.value)
 
 

@@ -68,7 +68,7 @@ class Paging(ParameterSection):
         if newer is None or older is None:
             return None
         if self.newer.offset and self.older.offset:
-            context.complain(
+            context.mistakes.add(
                 "both versions use offset and limit; rename them, and if their"
                 " default limits differ, set one by a default with keep: true"
             )
@@ -98,7 +98,7 @@ class Paging(ParameterSection):
             case PagingSide(offset=None, limit=None, page=str(), size=str()):
                 names = side.page, side.size
             case _:
-                context.complain("write offset and limit, or page and size", key)
+                context.mistakes.add("write offset and limit, or page and size", key)
                 return None
         one, other = (context.name(name or "", key) for name in names)
         first = None if side.page is None else 1 if side.first is None else side.first

@@ -135,8 +135,8 @@ class _FunctionsSection(ChangeSection):
         return any(map(_takes_message, (self.up, self.down)))
 
     def _functions(self, context: BuildContext) -> tuple[PythonFunction, PythonFunction] | None:
-        up = context.attempt(partial(load_function, self.up), "up")
-        down = context.attempt(partial(load_function, self.down), "down")
+        up = context.mistakes.attempt(partial(load_function, self.up), "up")
+        down = context.mistakes.attempt(partial(load_function, self.down), "down")
         return None if up is None or down is None else (up, down)
 
 
@@ -195,12 +195,12 @@ class Python(_FunctionsSection, BodySection):
                 for name, function in ((self.up, up), (self.down, down))
             )
         if self.pure and self.needs_message:
-            context.complain(
+            context.mistakes.add(
                 "is only valid for functions that take only the value; remove it", "pure"
             )
         if not self.each:
             if path is not None:
-                context.complain(
+                context.mistakes.add(
                     "is only valid for the whole body; remove it, or remove field", "each"
                 )
             return whole_body(call_python((), BODY, up, down))

@@ -123,12 +123,12 @@ class ChangeEntry(SectionModel, Generic[S]):
         named = self.named()
         if len(named) != 1:
             found = f"names {' and '.join(named)}" if named else "names no change"
-            context.complain(
+            context.mistakes.add(
                 f"{found}; an entry is one change, such as rename: {{ field: a, to: b }}"
             )
             return None
         ((name, section),) = named.items()
-        return section, context.inside(name)
+        return section, context.below(name)
 
 
 class ChangeConfig(ChangeEntry[BodySection]):
@@ -143,15 +143,15 @@ class ChangeConfig(ChangeEntry[BodySection]):
         found = self.only(context)
         change = None if found is None else found[0].body_change(found[1])
         if change is not None and self.when is not None:
-            change = self.when.applied(change, context.inside("when"))
+            change = self.when.applied(change, context.below("when"))
         if change is not None and self.allow_loss is not None:
             change = replace(change, allow_loss=self.allow_loss)
-        policy = self.policy(context.at)
+        policy = self.policy(context.mistakes.at)
         if change is None or policy is None:
             return change
         if change.whole and not policy.refuses:
             text = "is of the whole body, which can only be refused; remove it"
-            context.complain(text, "unfit")
+            context.mistakes.add(text, "unfit")
         return replace(change, unfit=policy)
 
 
@@ -167,8 +167,8 @@ class ParameterConfig(ChangeEntry[ParameterSection]):
         found = self.only(context)
         change = None if found is None else found[0].parameter_change(found[1])
         if change is not None and self.when is not None:
-            change = self.when.applied_to_parameter(change, context.inside("when"))
-        policy = self.policy(context.at)
+            change = self.when.applied_to_parameter(change, context.below("when"))
+        policy = self.policy(context.mistakes.at)
         if change is None or policy is None:
             return change
         return replace(change, unfit=policy)

@@ -103,7 +103,7 @@ class RenameParameter(_RenameSection, ParameterSection):
 
 
 def _is_its_own(context: BuildContext) -> None:
-    context.complain("is the same name; remove the change", "to")
+    context.mistakes.add("is the same name; remove the change", "to")
 
 
 def rename(scopes: tuple[Scope, ...], newer: Keys, older: Keys) -> Change:

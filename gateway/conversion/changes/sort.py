@@ -32,7 +32,7 @@ class Sort(ParameterSection):
 
     def compile_parameter(self, context: BuildContext) -> ParameterChange | None:
         if self.newer == self.older:
-            context.complain("is the same form; remove the change", "older")
+            context.mistakes.add("is the same form; remove the change", "older")
             return None
         field, order = context.name(self.field, "field"), context.name(self.order, "order")
         words = SortWords(field, order, self.ascending, self.descending, self.default)

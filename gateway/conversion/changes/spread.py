@@ -86,7 +86,7 @@ class _SpreadSection(BodySection):
         inner, (*outer, last) = inside.scopes[depth:], inside.keys
         is_beside = inside.scopes[:depth] == beside.scopes and (inner or outer)
         if not is_beside or (not inner and inside.keys == beside.keys):
-            context.complain(
+            context.mistakes.add(
                 "is not in elements or an object beside the field; write one such as"
                 " lines[].currency or price.currency",
                 key,
@@ -99,7 +99,7 @@ class _SpreadSection(BodySection):
             change = spread(beside.scopes, beside.keys, way, (last,), keep=self.keep)
         if self.capture is not None:
             if context.between is None:
-                context.complain("a group has no path; write the change in changes", "capture")
+                context.mistakes.add("a group has no path; write the change in changes", "capture")
                 return None
             path = PathValue(self.capture, context.between, Type(self.type))
             change = sequence(change, from_path(beside.scopes, beside.keys, path))

@@ -525,35 +525,35 @@ class Time(RewriteSection):
 
     def ways(self, context: BuildContext) -> FormWays | None:
         if self.newer == self.older and self._zone(newer=True) == self._zone(newer=False):
-            context.complain(
+            context.mistakes.add(
                 "is the same form; remove the change, or set a zone for each version",
                 "older",
             )
             return None
         if isinstance(self.zone, Zones) and {self.newer, self.older} & _UNIX_FIGURES.keys():
-            context.complain(
+            context.mistakes.add(
                 "unix time has no zone; set only the zone of the other version", "zone"
             )
             return None
         zones = dict.fromkeys((self._zone(newer=True), self._zone(newer=False)))
-        if any(context.attempt(partial(_checked, zone), "zone") is None for zone in zones):
+        if any(context.mistakes.attempt(partial(_checked, zone), "zone") is None for zone in zones):
             return None
-        newer = context.attempt(partial(self._form, newer=True), "newer")
-        older = context.attempt(partial(self._form, newer=False), "older")
+        newer = context.mistakes.attempt(partial(self._form, newer=True), "newer")
+        older = context.mistakes.attempt(partial(self._form, newer=False), "older")
         if newer is None or older is None:
             return None
         if newer.has_date != older.has_date:
-            context.complain(
+            context.mistakes.add(
                 "one form has a date, and the other is a time of day; use two forms"
                 " with a date, or two times of day"
             )
             return None
         for key in ("digits", "text"):
             if key in self.model_fields_set and not {self.newer, self.older} & _UNIX_FIGURES.keys():
-                context.complain("is only valid with unix or unix_ms; remove it", key)
+                context.mistakes.add("is only valid with unix or unix_ms; remove it", key)
                 return None
         if "fraction" in self.model_fields_set and "rfc3339" not in {self.newer, self.older}:
-            context.complain("is only valid with rfc3339; remove it", "fraction")
+            context.mistakes.add("is only valid with rfc3339; remove it", "fraction")
             return None
         return FormWays(
             rewrite_moments(older, newer), rewrite_moments(newer, older), newer.type, older.type

@@ -460,13 +460,13 @@ class ToHeader(_CarrySection):
 
     def _place(self, context: BuildContext) -> Place | None:
         if context.between is None:
-            context.complain(
+            context.mistakes.add(
                 "applies to the whole body, and a group applies to objects; write it in changes"
             )
             return None
         header = replace(context, header=True).name(self.header, "header")
         if (header.lower() == "link") != (self.rel is not None):
-            context.complain(
+            context.mistakes.add(
                 "header: Link requires it, and no other header has it; name the"
                 " relation"
                 " of the link, or remove it",
@@ -474,15 +474,17 @@ class ToHeader(_CarrySection):
             )
         elif self.rel is None:
             if self.parameter is not None:
-                context.complain("is only valid for a link; add header: Link and rel", "parameter")
+                context.mistakes.add(
+                    "is only valid for a link; add header: Link and rel", "parameter"
+                )
             text = VALUE if self.text is None else self.text
             if text.count(VALUE) == 1:
                 return HeaderPlace(header, text, header.lower() in _LINKS)
-            context.complain(f"needs {VALUE} once, as the placeholder for the value", "text")
+            context.mistakes.add(f"needs {VALUE} once, as the placeholder for the value", "text")
         elif self.text is not None:
-            context.complain("is not valid for a link; remove it, or name a parameter", "text")
+            context.mistakes.add("is not valid for a link; remove it, or name a parameter", "text")
         elif not _RELATION.match(self.rel):
-            context.complain("is not a single relation type; write one such as next", "rel")
+            context.mistakes.add("is not a single relation type; write one such as next", "rel")
         else:
             return LinkPlace(self.rel, self.parameter, context.between[self.inverse])
         return None

@@ -62,7 +62,7 @@ class ChangeType(BodySection, ParameterSection):
     def compile_body(self, context: BuildContext) -> Change | None:
         if "json" in (self.newer, self.older):
             if "text" not in (self.newer, self.older):
-                context.complain("json is written as a text; write text for the other version")
+                context.mistakes.add("json is written as a text; write text for the other version")
             make = json_as_text if self.newer == "json" else _text_as_json
             return context.value_change(self.field, make, "field")
         places = self._places(context)
@@ -80,7 +80,7 @@ class ChangeType(BodySection, ParameterSection):
 
     def compile_parameter(self, context: BuildContext) -> ParameterChange | None:
         if "json" in (self.newer, self.older):
-            context.complain("json is only valid in 'changes'; a parameter is always a text")
+            context.mistakes.add("json is only valid in 'changes'; a parameter is always a text")
             return None
         places = self._places(context)
         if places is None:
@@ -98,16 +98,16 @@ class ChangeType(BodySection, ParameterSection):
         """Return the decimal places of an integer; 0 without an integer, None after a mistake."""
         sides = (self.newer, self.older)
         if self.newer == self.older:
-            context.complain("is the same type; remove the change", "older")
+            context.mistakes.add("is the same type; remove the change", "older")
             return None
         if "integer" not in sides:
             if self.scale is not None:
-                context.complain(
+                context.mistakes.add(
                     "is only valid with an integer, which counts the last decimal place", "scale"
                 )
             return 0
         if self.scale is None or "boolean" in sides:
-            context.complain(
+            context.mistakes.add(
                 "an integer counts the smallest unit of a string or a number; add scale, such as"
                 " scale: 2 for cents, or write number"
             )

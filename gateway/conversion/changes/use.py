@@ -29,11 +29,11 @@ class Use(BodySection):
         if self.group not in context.groups:
             known = suggest(self.group, context.groups)
             remedy = known if context.groups else "declare it in groups of the API"
-            context.complain(f"no group is called '{self.group}'; {remedy}", "group")
+            context.mistakes.add(f"no group is called '{self.group}'; {remedy}", "group")
             return None
         places: list[tuple[Scope, ...]] = []
         for index, place in enumerate(self.at or ()):
-            found = context.attempt(partial(parse_scopes, place), "at", index)
+            found = context.mistakes.attempt(partial(parse_scopes, place), "at", index)
             if found is None:
                 return None
             places.append(found)

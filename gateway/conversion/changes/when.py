@@ -279,13 +279,13 @@ class FieldCondition(SectionModel):
     def compile_parameter(self, context: BuildContext) -> Condition | None:
         name, made = context.name(self.field, "field"), self._condition(context)
         if made is not None and made.types - {"text"}:
-            context.complain("parameters and header fields are texts; write text", "type")
+            context.mistakes.add("parameters and header fields are texts; write text", "type")
         return None if made is None else replace(made, keys=(name,))
 
     def _condition(self, context: BuildContext) -> Condition | None:
         given = [key for key in ("is_", "is_not", "type") if key in self.model_fields_set]
         if len(given) != 1:
-            context.complain("needs exactly one of is, is_not and type")
+            context.mistakes.add("needs exactly one of is, is_not and type")
             return None
         several = getattr(self, given[0])
         words = several if isinstance(several, tuple) else (several,)
@@ -309,23 +309,23 @@ class When(FieldCondition):
         newer = self.compile(context)
         older = newer
         if self.older is not None:
-            older = self.older.compile(context.inside("older"))
+            older = self.older.compile(context.below("older"))
         if newer is None or older is None:
             return None
         scopes = newer[0]
         if older[0] != scopes:
-            context.complain(
+            context.mistakes.add(
                 "belongs to other objects than the field of the newer version", "older"
             )
         elif change.carried is not None:
             text = "a change that moves values out of the body has no condition; remove it"
-            context.complain(text)
+            context.mistakes.add(text)
         elif change.scopes[: len(scopes)] != scopes or (change.whole and scopes):
             text = (
                 f"'{self.field}' is in an array, and the change is not; name a field"
                 " outside the array"
             )
-            context.complain(text, "field")
+            context.mistakes.add(text, "field")
         else:
             return conditional(change, newer[1], older[1], scopes)
         return None
@@ -336,7 +336,7 @@ class When(FieldCondition):
         newer = self.compile_parameter(context)
         older = newer
         if self.older is not None:
-            older = self.older.compile_parameter(context.inside("older"))
+            older = self.older.compile_parameter(context.below("older"))
         if newer is None or older is None:
             return None
         return conditional_parameter(change, newer, older)

@@ -71,7 +71,7 @@ class Wrap(_ListSection, BodySection):
 
     def compile_body(self, context: BuildContext) -> Change | None:
         if self.empty == "absent" and (self.field is None or self.field.endswith(("[]", "*"))):
-            context.complain("is only valid for a field; write null or list", "empty")
+            context.mistakes.add("is only valid for a field; write null or list", "empty")
         if self.field is None:
             change = wrap((), BODY, self.many, self.empty)
             return whole_body(change, keep_unfit(change))

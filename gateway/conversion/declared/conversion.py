@@ -327,7 +327,7 @@ class ConversionConfig(SectionModel):
         timeouts = [limit for section in sections if (limit := section.seconds()) is not None]
         changes = [
             entry.compile(
-                BuildContext((*at, "changes", index), mistakes, groups.changes, (older, newer))
+                BuildContext(mistakes.below(*at, "changes", index), groups.changes, (older, newer))
             )
             for index, entry in enumerate(self.changes)
         ]
@@ -426,7 +426,7 @@ def _parameters(
     header, found = at[-1] == "headers", []
     for index, entry in enumerate(entries):
         here = (*at, index)
-        change = entry.compile(BuildContext(here, mistakes, header=header))
+        change = entry.compile(BuildContext(mistakes.below(*here), header=header))
         if change is not None:
             own = entry.unfit is not None
             found.append(change if own else replace(change, unfit=named(policy, here)))

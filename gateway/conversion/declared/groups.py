@@ -53,7 +53,7 @@ class DeclaredChange(NamedTuple):
 
         With conditions, this object has the field of the outermost condition.
         """
-        context = BuildContext(self.at[:-1], Mistakes(), {}, (link.older, link.newer))
+        context = BuildContext(Mistakes(at=self.at[:-1]), {}, (link.older, link.newer))
         made = None if self.entry is None else self.entry.compile(context)
         place = self.place
         for at, when in reversed(self.conditions):
@@ -193,15 +193,15 @@ def compile_groups(configs: GroupConfigs, at: Location, mistakes: Mistakes) -> C
     for name, entries in configs.items():
         compiled = []
         for index, entry in enumerate(entries):
-            context = BuildContext((*at, name, index), mistakes, changes)
+            context = BuildContext(mistakes.below(*at, name, index), changes)
             change = entry.compile(context)
             if change is not None and change.whole:
                 text = "applies to the whole body here, and groups apply to objects; add field"
-                context.complain(text, *entry.named())
+                context.mistakes.add(text, *entry.named())
             elif change is not None:
                 if change.unfit.requests is not change.unfit.responses:
                     text = "is one choice for all messages in a group; write refuse, keep or omit"
-                    context.complain(text, "unfit")
+                    context.mistakes.add(text, "unfit")
                 compiled.append(change.settled())
         changes[name] = tuple(compiled)
     return ChangeGroups(_with_changes(configs), changes)

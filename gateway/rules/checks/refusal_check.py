@@ -30,7 +30,7 @@ _REMEDY = "set unfit to keep, omit or refuse such values"
 _INTENDED = "set unfit: refuse if this is intended"
 # A header value that has no usual form.
 _UNUSUAL = "?"
-_UNKNOWN = BuildContext((), Mistakes(), {})
+_UNKNOWN = BuildContext(Mistakes())
 
 
 class _Bodies(NamedTuple):

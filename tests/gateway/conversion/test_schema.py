@@ -168,7 +168,7 @@ def between(
 def change_of(written: str) -> Change:
     data = read(written.encode(), "example", {}).data
     change = ChangeConfig.model_validate_json(json.dumps(data)).compile(
-        BuildContext((), Mistakes(), GROUPS)
+        BuildContext(Mistakes(), GROUPS)
     )
     assert change is not None
     return change

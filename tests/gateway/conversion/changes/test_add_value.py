@@ -38,15 +38,13 @@ COMMAS: dict[str, Any] = {"field": "expand", "value": "c", "separator": ","}
 
 
 def of_query(declared: dict[str, Any], *, header: bool = False) -> ParameterChange:
-    change = AddValueParameter(**declared).parameter_change(
-        BuildContext((), Mistakes(), header=header)
-    )
+    change = AddValueParameter(**declared).parameter_change(BuildContext(Mistakes(), header=header))
     assert change is not None
     return change
 
 
 def of_body(declared: dict[str, Any]) -> Change:
-    change = AddValue(**declared).body_change(BuildContext((), Mistakes()))
+    change = AddValue(**declared).body_change(BuildContext(Mistakes()))
     assert change is not None
     return change
 
@@ -243,7 +241,7 @@ def test_a_json_patch_of_other_fields_is_unchanged() -> None:
 
 
 def test_remove_value_is_the_inverse() -> None:
-    change = RemoveValue(field="roles", value="user").body_change(BuildContext((), Mistakes()))
+    change = RemoveValue(field="roles", value="user").body_change(BuildContext(Mistakes()))
     assert change is not None
     assert down(change, {"roles": ["a"]}) == {"roles": ["a", "user"]}
     assert up(change, {"roles": ["a", "user"]}) == {"roles": ["a"]}

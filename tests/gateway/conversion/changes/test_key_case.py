@@ -112,7 +112,7 @@ def test_keys_with_acronyms_are_converted_by_their_declared_names() -> None:
     written = KeyCase.model_validate_json(
         '{"newer": "camel", "older": "snake", "names": {"userID": "user_id", "iOS": "ios"}}'
     )
-    change = written.body_change(BuildContext((), Mistakes()))
+    change = written.body_change(BuildContext(Mistakes()))
     assert change is not None
     newer = {"userID": 1, "iOS": {"userID": [2]}, "line2": 3, "lastName": 4}
     older = {"user_id": 1, "ios": {"user_id": [2]}, "line2": 3, "last_name": 4}
@@ -123,5 +123,5 @@ def test_keys_with_acronyms_are_converted_by_their_declared_names() -> None:
 def test_two_keys_with_the_same_declared_name_are_a_mistake() -> None:
     mistakes = Mistakes()
     names = '{"newer": "camel", "older": "snake", "names": {"userID": "id", "orderID": "id"}}'
-    assert KeyCase.model_validate_json(names).body_change(BuildContext((), mistakes)) is None
+    assert KeyCase.model_validate_json(names).body_change(BuildContext(mistakes)) is None
     assert "two keys have the same name in the older version" in str(mistakes.found)

@@ -63,7 +63,7 @@ def section(written: str) -> BodySection:
 @cache
 def change_of(written: str) -> Change:
     change = entry(written).compile(
-        BuildContext((), Mistakes(), GROUPS, (Version(1, "1"), Version(2, "2")))
+        BuildContext(Mistakes(), GROUPS, (Version(1, "1"), Version(2, "2")))
     )
     assert change is not None
     return change
@@ -223,7 +223,7 @@ def test_a_change_converts_parameters_like_the_fields_of_a_body(spelling: Spelli
             checked.add(keyword)
             continue
         mistakes = Mistakes()
-        context = BuildContext((), mistakes, header=spelling is FIELDS)
+        context = BuildContext(mistakes, header=spelling is FIELDS)
         change = form.parameter_change(context)
         assert change is not None
         assert not mistakes.found

@@ -48,9 +48,7 @@ def test_a_link_that_is_not_a_string_is_refused() -> None:
 
 
 def test_a_link_in_a_header_field_is_unchanged_without_a_message() -> None:
-    change = LinkParameter(field="X-Next").compile_parameter(
-        BuildContext((), Mistakes(), header=True)
-    )
+    change = LinkParameter(field="X-Next").compile_parameter(BuildContext(Mistakes(), header=True))
     lines = [ParameterLine("x-next", "X-Next", "/a")]
     assert change.down(lines, FIELDS) == lines
     assert change.down(lines, FIELDS.of(FORM.message)) == [lines[0]._replace(value="/v1/a")]

@@ -116,6 +116,6 @@ def test_each_version_has_its_own_default_page_size(upwards: bool, asked: str, w
         "size": {"newer": 20, "older": 10},
     }
     (form,) = ParameterConfig.model_validate_json(json.dumps({"paging": declared})).named().values()
-    change = form.parameter_change(BuildContext((), Mistakes(), header=False))
+    change = form.parameter_change(BuildContext(Mistakes(), header=False))
     assert change is not None
     assert rewrite_query(asked, in_direction([change], upwards=upwards)) == wanted

@@ -82,7 +82,7 @@ def test_a_value_missing_from_all_elements_is_the_configured_default() -> None:
     written = Collect.model_validate_json(
         '{"field": "lines[].currency", "into": "currency", "keep": false, "default": "EUR"}'
     )
-    change = written.body_change(BuildContext((), Mistakes()))
+    change = written.body_change(BuildContext(Mistakes()))
     assert change is not None
     for lines in ([], [{"n": 1}]):
         assert down(change, {"lines": lines}) == {"lines": lines, "currency": "EUR"}

@@ -70,7 +70,7 @@ def changes_of(change: str) -> list[Change]:
             continue
         mistakes = Mistakes()
         groups = compile_groups({"one": [entry(written)]}, (), mistakes).changes
-        context = BuildContext((), mistakes, groups, VERSIONS)
+        context = BuildContext(mistakes, groups, VERSIONS)
         forms = [written, f"{{ {written}, when: {{ field: u, is: 1 }} }}"]
         if "header" not in written:
             forms += ["use: { group: one, at: [a, p.*] }", "use: { group: one }"]

@@ -31,7 +31,7 @@ GROUPS = {"item": (rename((), ("sum",), ("total",)),)}
 
 def compiled(declared: Any, mistakes: Mistakes | None = None) -> Change | None:
     entry = ChangeConfig.model_validate_json(json.dumps(declared))
-    return entry.compile(BuildContext(("changes", 0), mistakes or Mistakes(), GROUPS))
+    return entry.compile(BuildContext((mistakes or Mistakes()).below("changes", 0), GROUPS))
 
 
 def upgrade(declared: Any, *, patch: bool = False) -> BodyConversion:
@@ -241,7 +241,7 @@ def test_a_text_of_a_form_that_contains_a_number_counts_as_a_number(
 def of_parameters(change: str, **when: Any) -> Any:
     declared = {change: {"field": "size", "value": "9"}, "when": when}
     made = ParameterConfig.model_validate_json(json.dumps(declared)).compile(
-        BuildContext(("query", 0), Mistakes())
+        BuildContext(Mistakes().below("query", 0))
     )
     assert made is not None
     return made
@@ -288,6 +288,6 @@ def test_the_type_of_a_parameter_can_only_be_text() -> None:
     declared = {"default": {"field": "a", "value": "9"}, "when": {"field": "b", "type": "object"}}
     mistakes = Mistakes()
     entry = ParameterConfig.model_validate_json(json.dumps(declared))
-    entry.compile(BuildContext(("query", 0), mistakes))
+    entry.compile(BuildContext(mistakes.below("query", 0)))
     (mistake,) = mistakes.found
     assert mistake.location == ("query", 0, "when", "type")

@@ -199,7 +199,7 @@ def written_back(section: BodySection, document: Any, method: str, service_is_ne
     """Return the service's data after a client has read it and written it back."""
     mistakes = Mistakes()
     change = section.body_change(
-        BuildContext((), mistakes, GROUPS, between=(Version(1, "1"), Version(2, "2")))
+        BuildContext(mistakes, GROUPS, between=(Version(1, "1"), Version(2, "2")))
     )
     assert change is not None
     assert not mistakes.found
