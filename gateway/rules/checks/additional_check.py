@@ -7,7 +7,7 @@ from gateway.base.urls import is_http_url
 from gateway.conversion.additional import DocumentShapes
 from gateway.conversion.declared.conversion import Part
 from gateway.routing.snapshot import Api
-from gateway.rules.checks.fields import DocumentFolder
+from gateway.rules.checks.fields import DocumentFolder, listed_names
 from gateway.verify.additional_parts import AdditionalParts, additional_parts
 from gateway.verify.openapi.openapi import DocumentError
 from gateway.verify.openapi.shapes import ShapeCompiler
@@ -60,8 +60,6 @@ def _listed(found: Sequence[AdditionalParts]) -> str:
 
 
 def _shown(one: AdditionalParts) -> str:
-    names = ", ".join(one.names[:_NAMES])
-    more = f" and {len(one.names) - _NAMES} more" if one.names[_NAMES:] else ""
-    return (
-        f"{one.operation} {one.part} {names}{more}" if one.part else f"{one.operation} (operation)"
-    )
+    if not one.part:
+        return f"{one.operation} (operation)"
+    return f"{one.operation} {one.part} {listed_names(one.names, _NAMES)}"

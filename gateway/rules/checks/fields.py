@@ -118,9 +118,14 @@ def warn_of_unreached(
         elif one.reason:
             names.append(one.name)
     if names:
-        more = f" and {len(names) - _LISTED} more" if names[_LISTED:] else ""
-        listed = ", ".join(names[:_LISTED])
-        mistakes.warn(f"warning: no endpoint leads to {listed}{more} of this document", *at)
+        listed = listed_names(names, _LISTED)
+        mistakes.warn(f"warning: no endpoint leads to {listed} of this document", *at)
+
+
+def listed_names(names: Sequence[str], most: int) -> str:
+    """Return at most so many names as a list, with the number of all others."""
+    more = f" and {len(names) - most} more" if names[most:] else ""
+    return f"{', '.join(names[:most])}{more}"
 
 
 # Unlike the path of a field, the location of a group may end with several `[]` or `.*`.

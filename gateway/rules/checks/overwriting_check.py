@@ -18,7 +18,7 @@ from gateway.conversion.schema import Schema
 from gateway.conversion.version_step import MessageKind, VersionLink
 from gateway.routing.endpoint import asked_paths
 from gateway.routing.snapshot import Api, Endpoint
-from gateway.rules.checks.fields import presence_of, sought
+from gateway.rules.checks.fields import listed_names, presence_of, sought
 from gateway.verify.additional_parts import HiddenFields, hidden_fields
 from gateway.verify.located_operation import LocatedOperation
 from gateway.verify.openapi.body_fields import BodyFields, Presence
@@ -146,9 +146,8 @@ class _Check(NamedTuple):
                 continue
             for one in self.hidden[older]:
                 if (one.endpoint, one.method) == (here, method):
-                    names = ", ".join(f"'{name}'" for name in one.names[:_LISTED])
-                    more = f" and {len(one.names) - _LISTED} more" if one.names[_LISTED:] else ""
-                    yield one.operation, f"{_HIDES} {names}{more}", reason
+                    names = listed_names([f"'{name}'" for name in one.names], _LISTED)
+                    yield one.operation, f"{_HIDES} {names}", reason
 
     def unmerged(self, method: str) -> dict[Location, None]:
         changes = (change for part in self._merged(method) for change in part.changes())

@@ -18,7 +18,7 @@ from gateway.conversion.schema import Misfit, Schema
 from gateway.conversion.unfit import Unfit
 from gateway.conversion.version_step import MessageKind
 from gateway.routing.snapshot import Api, Endpoint
-from gateway.rules.checks.fields import asked_operations, path_of
+from gateway.rules.checks.fields import asked_operations, listed_names, path_of
 from gateway.rules.checks.overwriting_check import parts_between
 from gateway.verify.located_operation import LocatedOperation
 from gateway.verify.openapi.body_fields import BodyFields
@@ -55,11 +55,11 @@ class _Refusals:
         """The parts of the warning before and after the fields."""
         words = list(dict.fromkeys(str(word) for one in self.misfits for word in one.words))
         if words and all(one.words for one in self.misfits):
-            reason = f"a value may be {_listed(words, _VALUES)}"
+            reason = f"a value may be {listed_names(words, _VALUES)}"
         else:
             found = sorted(self.misfits, key=lambda one: not one.partial)
             reason = found[0].reason.partition(", found")[0]
-        operations = _listed(list(self.operations), _OPERATIONS)
+        operations = listed_names(list(self.operations), _OPERATIONS)
         rest = f"can refuse the whole response of {operations}: {reason}; {self.remedy}"
         return f"warning: {self.keyword} of", rest
 
@@ -231,8 +231,3 @@ def _check_omissions(
                             *change.at,
                         )
             fields.apply(compiled, place, upwards=not upwards)
-
-
-def _listed(names: Sequence[str], most: int) -> str:
-    more = f" and {len(names) - most} more" if names[most:] else ""
-    return f"{', '.join(names[:most])}{more}"
