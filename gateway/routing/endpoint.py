@@ -6,14 +6,23 @@ from functools import partial
 from hashlib import blake2b
 from typing import Annotated, NamedTuple
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import Field
 
 from gateway import __version__
 from gateway.access.access import AccessRule, AnyAccess, compile_access
 from gateway.access.clients import ClientNaming
 from gateway.base.headers import LIFECYCLE_FIELDS
 from gateway.base.mistakes import Mistakes, place
-from gateway.base.model import BodyTypes, Bytes, Method, NonEmptyText, Reading, SectionModel, Some
+from gateway.base.model import (
+    BodyTypes,
+    Bytes,
+    Method,
+    NonEmptyText,
+    OneOrSome,
+    Reading,
+    SectionModel,
+    Some,
+)
 from gateway.base.path_templates import Template, parse_template
 from gateway.base.request import HeaderLookup
 from gateway.conversion.additional import DocumentedVersion
@@ -29,10 +38,6 @@ from gateway.versions.reader import Reader, VersionRewrite
 from gateway.versions.selection import Selector
 from gateway.versions.version import Version
 from gateway.versions.version_choice import Choice
-
-
-def _one_or_several(value: object) -> str:
-    return "several" if isinstance(value, list | tuple) else "one"
 
 
 class ApiParts(NamedTuple):
@@ -77,13 +82,7 @@ class EndpointModel(SectionModel):
     path: str
     """The public path. `{name}` captures a segment or a part of a segment. `{name*}` captures the
     rest of the path, including a trailing slash."""
-    version: (
-        Annotated[
-            Annotated[AnyMechanism, Tag("one")] | Annotated[Some[AnyMechanism], Tag("several")],
-            Discriminator(_one_or_several),
-        ]
-        | None
-    ) = None
+    version: OneOrSome[AnyMechanism, AnyMechanism] | None = None
     """The location in a request that names the version, or a list of locations. All locations that
     name a version must name the same version."""
     versions: Some[NonEmptyText] | None = None

@@ -1,10 +1,8 @@
 """`unfit` and `additional`: one choice for all messages, or one for requests and for responses."""
 
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import Discriminator, Tag
-
-from gateway.base.model import SectionModel
+from gateway.base.model import SectionModel, TextOr
 from gateway.conversion.additional import Additional, AdditionalPolicy
 from gateway.conversion.unfit import Unfit, UnfitPolicy
 
@@ -34,13 +32,8 @@ class AdditionalByMessage(SectionModel):
     pass."""
 
 
-_FORM = Discriminator(lambda value: "all" if isinstance(value, str) else "each")
-UnfitOption = Annotated[
-    Annotated[_Unfit, Tag("all")] | Annotated[UnfitByMessage, Tag("each")], _FORM
-]
-AdditionalOption = Annotated[
-    Annotated[_Additional, Tag("all")] | Annotated[AdditionalByMessage, Tag("each")], _FORM
-]
+UnfitOption = TextOr[_Unfit, UnfitByMessage]
+AdditionalOption = TextOr[_Additional, AdditionalByMessage]
 
 
 def unfit_policy(option: UnfitOption, name: str) -> UnfitPolicy:

@@ -28,6 +28,7 @@ from gateway.base.model import (
     Reason,
     SectionModel,
     Some,
+    TextOr,
     matching,
 )
 from gateway.conversion.changes.change_section import BuildContext
@@ -192,14 +193,7 @@ class OperationConfig(SectionModel):
     details. The default is `writes` of the conversion."""
 
 
-def _named_or_declared(value: object) -> str:
-    return "named" if isinstance(value, str) else "declared"
-
-
-OperationEntry = Annotated[
-    Annotated[str, Tag("named")] | Annotated[OperationConfig, Tag("declared")],
-    Discriminator(_named_or_declared),
-]
+OperationEntry = TextOr[str, OperationConfig]
 
 
 class OtherMediaConfig(SectionModel):

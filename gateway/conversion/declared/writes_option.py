@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import Field
 
-from gateway.base.mistakes import Location, Mistakes
-from gateway.base.model import OneOrList, SectionModel
+from gateway.base.mistakes import Mistakes
+from gateway.base.model import OneOrList, SectionModel, TextOr
 from gateway.conversion.field_path import Keys, Members, Tokens, keys_of, parse_path
 from gateway.conversion.operation import OperationPattern, WriteRule, parse_operation
 
@@ -30,14 +30,7 @@ class WritesConfig(SectionModel):
     refuse."""
 
 
-def _form(value: object) -> str:
-    return "merge" if isinstance(value, str) else "declared"
-
-
-WritesOption = Annotated[
-    Annotated[Literal["merge"], Tag("merge")] | Annotated[WritesConfig, Tag("declared")],
-    Discriminator(_form),
-]
+WritesOption = TextOr[Literal["merge"], WritesConfig]
 
 
 def write_rule(
