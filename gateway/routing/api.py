@@ -78,7 +78,11 @@ class ApiModel(VersionChoice):
             return None  # the mistakes in the labels are already reported
         lifecycles = {label: one.lifecycle for label, one in models.items() if one.lifecycle}
         endings = compile_lifecycles(lifecycles, versions, defaults.naming, here.below("versions"))
-        conversions = self._conversions(versions, services, here, mistakes)
+        conversions = None
+        if versions and (self.conversions or self.groups):
+            conversions = DeclaredLinks(
+                self.conversions, self.groups, versions, services, self._check_paths, here
+            )
         links = {} if conversions is None else conversions.links
         routes: Routes = {}
         schemas: dict[Version, str] = {}
@@ -132,23 +136,6 @@ class ApiModel(VersionChoice):
         errors, ends = parts.errors.get(None), tuple(endpoints.values())
         api = Api(name, versions, served, links, schemas, ends, errors, documents)
         return api, endpoints
-
-    def _conversions(
-        self,
-        versions: Mapping[str, Version],
-        services: Mapping[str, Service],
-        here: Mistakes,
-        mistakes: Mistakes,
-    ) -> DeclaredLinks | None:
-        if not versions or not (self.conversions or self.groups):
-            return None
-
-        def check_paths(paths: Sequence[str], at: Location) -> None:
-            self._check_paths(paths, mistakes.below(*at))
-
-        return DeclaredLinks(
-            self.conversions, self.groups, versions, services, here.at, check_paths, mistakes
-        )
 
     def _documents(
         self,

@@ -40,7 +40,6 @@ from gateway.conversion.changes.message_option import (
 )
 from gateway.conversion.changes.registry import ChangeConfig, ParameterConfig
 from gateway.conversion.declared.groups import (
-    NO_GROUPS,
     ChangeGroups,
     DeclaredChange,
     GroupConfigs,
@@ -306,31 +305,31 @@ class ConversionConfig(SectionModel):
         self,
         older: Version,
         newer: Version,
-        at: Location,
         mistakes: Mistakes,
-        groups: ChangeGroups = NO_GROUPS,
-        operations: tuple[MappedOperation, ...] | None = None,
+        groups: ChangeGroups,
+        operations: tuple[MappedOperation, ...] | None,
     ) -> VersionLink:
         """Compile the conversion to a link for `operations`, or for all operations if None."""
-        self._check(at, mistakes)
+        self._check(mistakes)
+        at = mistakes.at
         policy, extra = unfit_policy(self.unfit, ""), self.additional
-        query = _parameters(self.query, (*at, "query"), mistakes, policy)
+        query = _parameters(self.query, mistakes.below("query"), policy)
         used = [*declared_changes(self.changes, (*at, "changes"), groups.configs, ())]
         sections = [change.section for change in used]
         beside = [one for entry in (*self.query, *self.headers) for one in entry.named().values()]
         timeouts = [limit for section in sections if (limit := section.seconds()) is not None]
         changes = [
             entry.compile(
-                BuildContext(mistakes.below(*at, "changes", index), groups.changes, (older, newer))
+                BuildContext(mistakes.below("changes", index), groups.changes, (older, newer))
             )
             for index, entry in enumerate(self.changes)
         ]
-        accept = _media_ranges(self.accept, (*at, "accept"), mistakes)
-        content_type = _media_ranges(self.content_type, (*at, "content_type"), mistakes)
+        accept = _media_ranges(self.accept, mistakes.below("accept"))
+        content_type = _media_ranges(self.content_type, mistakes.below("content_type"))
         beyond = [change for change in used if change.section.needs_message]
         if self.writes is not None or any(one.writes is not None for one in operations or ()):
             for change in beyond:
-                mistakes.add(NOT_MERGED, *(change.used or change.at))
+                mistakes.root.add(NOT_MERGED, *(change.used or change.at))
         of_response = self.on in ("responses", "errors")
         media = MediaFilter(accept, None if of_response else content_type)
         return VersionLink(
@@ -352,9 +351,9 @@ class ConversionConfig(SectionModel):
             methods=None if self.methods is None else frozenset(self.methods),
             paths=None if self.paths is None else frozenset(self.paths),
             query=query,
-            headers=_parameters(self.headers, (*at, "headers"), mistakes, policy),
+            headers=_parameters(self.headers, mistakes.below("headers"), policy),
             operations=operations,
-            status=compile_statuses(self.status, (*at, "status"), mistakes),
+            status=compile_statuses(self.status, mistakes.below("status")),
             maps_links=any(change.maps_links for change in sections),
             digest=self._digest(groups.configs, [change.code for change in sections]),
             varies=any(change.varies for change in sections),
@@ -371,28 +370,26 @@ class ConversionConfig(SectionModel):
             media=None if media == MediaFilter() else media,
             response_type=content_type if of_response else None,
             allow_loss=self.allow_loss or "",
-            writes=write_rule(self.writes, (*at, "writes"), mistakes),
+            writes=write_rule(self.writes, mistakes.below("writes")),
         )
 
-    def _check(self, at: Location, mistakes: Mistakes) -> None:
+    def _check(self, mistakes: Mistakes) -> None:
         known = {"changes", "query", "headers", "operations", "status", "forms", "events"}
         known |= {"additional", "writes"}
         if not self.model_fields_set & known:
             text = "'changes' is missing here; add it, or an empty list if the bodies are the same"
-            mistakes.add(text, *at)
+            mistakes.add(text)
         if self.on == "errors" and not self.statuses:
-            mistakes.add("needs the statuses of the errors; add statuses, such as [4xx]", *at, "on")
+            mistakes.add("needs the statuses of the errors; add statuses, such as [4xx]", "on")
         if self.on == "requests" and self.statuses:
-            mistakes.add(
-                "requests have no status; remove it, or remove on: requests", *at, "statuses"
-            )
+            mistakes.add("requests have no status; remove it, or remove on: requests", "statuses")
         if self.on in ("responses", "errors"):
             for key, text in (
                 ("forms", f"{self.on} are not forms"),
                 ("query", f"{self.on} have no query"),
             ):
                 if getattr(self, key) not in (None, (), "refuse"):
-                    mistakes.add(f"{text}; remove it, or remove on: {self.on}", *at, key)
+                    mistakes.add(f"{text}; remove it, or remove on: {self.on}", key)
 
     def _digest(self, groups: GroupConfigs, code: list[str]) -> str:
         rules = json.dumps(_written((self, groups)), sort_keys=True, default=str) + "".join(code)
@@ -415,27 +412,27 @@ def named(policy: UnfitPolicy, at: Location) -> UnfitPolicy:
 
 
 def _parameters(
-    entries: Sequence[ParameterConfig], at: Location, mistakes: Mistakes, policy: UnfitPolicy
+    entries: Sequence[ParameterConfig], mistakes: Mistakes, policy: UnfitPolicy
 ) -> tuple[ParameterChange, ...]:
-    header, found = at[-1] == "headers", []
+    header, found = mistakes.at[-1] == "headers", []
     for index, entry in enumerate(entries):
-        here = (*at, index)
-        change = entry.compile(BuildContext(mistakes.below(*here), header=header))
+        here = mistakes.below(index)
+        change = entry.compile(BuildContext(here, header=header))
         if change is not None:
             own = entry.unfit is not None
-            found.append(change if own else replace(change, unfit=named(policy, here)))
+            found.append(change if own else replace(change, unfit=named(policy, here.at)))
     return tuple(found)
 
 
 def _media_ranges(
-    option: str | tuple[str, ...] | OtherMediaConfig | None, at: Location, mistakes: Mistakes
+    option: str | tuple[str, ...] | OtherMediaConfig | None, mistakes: Mistakes
 ) -> MediaRanges | None:
     if option is None:
         return None
     negated = isinstance(option, OtherMediaConfig)
     texts = option.is_not if isinstance(option, OtherMediaConfig) else option
     several = (texts,) if isinstance(texts, str) else texts
-    return mistakes.attempt(partial(parse_media_ranges, several, negated=negated), *at)
+    return mistakes.attempt(partial(parse_media_ranges, several, negated=negated))
 
 
 def _written(value: object) -> object:
@@ -455,13 +452,13 @@ def _statuses(text: str) -> range:
 
 
 def compile_statuses(
-    configured: StatusConfig | Sequence[StatusConfig] | None, at: Location, mistakes: Mistakes
+    configured: StatusConfig | Sequence[StatusConfig] | None, mistakes: Mistakes
 ) -> dict[int, int]:
     several = configured if isinstance(configured, Sequence) else (configured,)
     pairs = [pair for pair in several if pair is not None]
     statuses = {pair.newer: pair.older for pair in pairs}
     if len(statuses) < len(pairs):
-        mistakes.add("a status of the newer version occurs twice; remove one of them", *at)
+        mistakes.add("a status of the newer version occurs twice; remove one of them")
     return statuses
 
 

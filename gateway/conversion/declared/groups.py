@@ -180,20 +180,15 @@ class ChangeGroups(NamedTuple):
     changes: Mapping[str, tuple[Change, ...]]
 
 
-NO_GROUPS = ChangeGroups({}, {})
-
-
-def compile_groups(configs: GroupConfigs, at: Location, mistakes: Mistakes) -> ChangeGroups:
+def compile_groups(configs: GroupConfigs, mistakes: Mistakes) -> ChangeGroups:
     changes: dict[str, tuple[Change, ...]] = dict.fromkeys(configs, ())
     for name in endless(configs):
-        mistakes.add(
-            "uses itself endlessly for the same object; add at, such as children[]", *at, name
-        )
+        mistakes.add("uses itself endlessly for the same object; add at, such as children[]", name)
 
     for name, entries in configs.items():
         compiled = []
         for index, entry in enumerate(entries):
-            context = BuildContext(mistakes.below(*at, name, index), changes)
+            context = BuildContext(mistakes.below(name, index), changes)
             change = entry.compile(context)
             if change is not None and change.whole:
                 text = "applies to the whole body here, and groups apply to objects; add field"

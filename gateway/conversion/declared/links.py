@@ -157,9 +157,9 @@ class _DeclaredOperations:
             lacking = newer is None or older is None
             self._check_body(None if lacking else sides[config.request_body], at)
         substitute = self._substitute(config, at)
-        statuses = compile_statuses(config.status, (*at, "status"), self._mistakes)
+        statuses = compile_statuses(config.status, self._mistakes.below(*at, "status"))
         body_in_newer = None if config.request_body is None else config.request_body == "newer"
-        writes = write_rule(config.writes, (*at, "writes"), self._mistakes, _WRITES)
+        writes = write_rule(config.writes, self._mistakes.below(*at, "writes"), _WRITES)
         operation = MappedOperation(newer, older, statuses, substitute, body_in_newer, writes)
         for pattern, is_newer in ((newer, True), (older, False)):
             if pattern is not None:
@@ -374,32 +374,32 @@ class DeclaredLinks:
         groups: GroupConfigs,
         versions: Mapping[str, Version],
         services: Mapping[str, Service],
-        api: Location,
-        check_paths: Callable[[Sequence[str], Location], None],
+        check_paths: Callable[[Sequence[str], Mistakes], None],
         mistakes: Mistakes,
     ) -> None:
-        self._mistakes = mistakes
+        self._mistakes = mistakes.root
         self._parts: dict[Version, list[Part]] = {}
         located = [
-            (conversion, (*api, "conversions", index))
+            (conversion, (*mistakes.at, "conversions", index))
             for index, conversion in enumerate(conversions)
         ]
-        compiled = compile_groups(groups, (*api, "groups"), mistakes)
-        self._operations = _DeclaredOperations(located, services, mistakes)
+        compiled = compile_groups(groups, mistakes.below("groups"))
+        self._operations = _DeclaredOperations(located, services, mistakes.root)
         ascending = list(versions.values())
         for (conversion, at), applied in zip(located, self._operations.applied, strict=True):
+            here = mistakes.root.below(*at)
             older, newer = (
-                mistakes.look_up(label, versions, "version", *at, "between", place)
+                here.look_up(label, versions, "version", "between", place)
                 for place, label in enumerate(conversion.between)
             )
             if older is None or newer is None:
                 continue
             if older >= newer or ascending.index(newer) != ascending.index(older) + 1:
                 text = "name two neighbouring versions, the older one first; the versions are"
-                mistakes.add(f"{text} {', '.join(versions)}", *at, "between")
+                here.add(f"{text} {', '.join(versions)}", "between")
                 continue
-            check_paths(conversion.paths or (), at)
-            link = conversion.compile(older, newer, at, mistakes, compiled, applied)
+            check_paths(conversion.paths or (), here)
+            link = conversion.compile(older, newer, here, compiled, applied)
             self._parts.setdefault(older, []).append(Part(conversion, at, link, compiled.configs))
         self.links: dict[Version, list[VersionLink]] = {
             older: [part.link for part in some] for older, some in self._parts.items()

@@ -50,7 +50,7 @@ def warn_of_losses(part: Part, endpoints: Sequence[EndpointUse], mistakes: Mista
                 mistakes.warn_of_loss(f"{LOSSY} version {version}: {loss.text}", reason, *change.at)
     located = ((config, part.at), *operation_entries(config, part.at))
     for entry, at in located if "status" in taken[True] else ():
-        statuses = {} if isinstance(entry, str) else compile_statuses(entry.status, at, Mistakes())
+        statuses = {} if isinstance(entry, str) else compile_statuses(entry.status, Mistakes())
         for older in dict.fromkeys(statuses.values()):
             same = [str(newer) for newer, each in statuses.items() if each == older]
             text = f"status {older} becomes {same[0]}, whichever of {', '.join(same)} it was"

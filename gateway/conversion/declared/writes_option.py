@@ -35,7 +35,6 @@ WritesOption = TextOr[Literal["merge"], WritesConfig]
 
 def write_rule(
     option: Literal["merge"] | WritesConfig | None,
-    at: Location,
     mistakes: Mistakes,
     methods: frozenset[str] = _MERGED,
 ) -> WriteRule | None:
@@ -54,14 +53,13 @@ def write_rule(
                 )
             keys[place] = tuple(path.keys for path in paths)
         except ValueError as error:
-            mistakes.add(str(error), *at, "key", text)
+            mistakes.add(str(error), "key", text)
     read: OperationPattern | None = None
     if option.read is not None:
-        read = mistakes.attempt(partial(parse_operation, option.read), *at, "read")
+        read = mistakes.attempt(partial(parse_operation, option.read), "read")
         if read is not None and (read.method != "GET" or read.query):
             mistakes.add(
                 "not GET and a path without a query; write, for example, GET /orders/{id}",
-                *at,
                 "read",
             )
     return WriteRule(methods, keys, read, option.without_tag == "accept")

@@ -69,7 +69,7 @@ def changes_of(change: str) -> list[Change]:
         if "header" in written and "*" in written:
             continue
         mistakes = Mistakes()
-        groups = compile_groups({"one": [entry(written)]}, (), mistakes).changes
+        groups = compile_groups({"one": [entry(written)]}, mistakes).changes
         context = BuildContext(mistakes, groups, VERSIONS)
         forms = [written, f"{{ {written}, when: {{ field: u, is: 1 }} }}"]
         if "header" not in written:
