@@ -166,11 +166,6 @@ class Substitute(NamedTuple):
     usual: str = "This operation is no longer offered."
     methods: tuple[str, ...] = ()
 
-    @property
-    def refusal(self) -> tuple[int, str, str, str | int | None, tuple[str, ...]]:
-        """The arguments of `gateway.base.errors.operation_missing`."""
-        return self.status, self.usual, self.detail, self.code, self.methods
-
 
 class WriteRule(NamedTuple):
     """`writes` of a conversion or an operation.

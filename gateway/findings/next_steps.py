@@ -59,7 +59,7 @@ class Step(NamedTuple):
     text: str = ""
 
 
-class Place(NamedTuple):
+class _Place(NamedTuple):
     """The services of a version: its current one, and a newer version that could serve it.
 
     Attributes:
@@ -77,22 +77,22 @@ class Place(NamedTuple):
     shadow: VersionShadow | None = None
 
 
-def place_of(key: VersionKey, rules: Snapshot) -> Place:
+def _place_of(key: VersionKey, rules: Snapshot) -> _Place:
     known = rules.derived.setdefault(__name__, {})
     assert isinstance(known, dict)
     if key not in known:
         known[key] = _place(key, rules)
     found = known[key]
-    assert isinstance(found, Place)
+    assert isinstance(found, _Place)
     return found
 
 
-def _place(key: VersionKey, rules: Snapshot) -> Place:
+def _place(key: VersionKey, rules: Snapshot) -> _Place:
     api = next((each for each in rules.apis if each.name == key[0]), None)
     version = None if api is None else api.versions.get(key[1])
     route = next(rules.routes(key), None)
     if api is None or version is None:
-        return Place(served=route is not None)
+        return _Place(served=route is not None)
     later = [each for each in api.versions.values() if version < each]
     target = next((each for each in later if api.served.get(each) == each), None)
     via = ""
@@ -105,11 +105,11 @@ def _place(key: VersionKey, rules: Snapshot) -> Place:
             target = beside.route.service_version
         shadow = one.shadow.rule if one.shadow is not None else shadow
     if target is None or target < version:
-        return Place("", via, route is not None)
+        return _Place("", via, route is not None)
     between = [version, *(each for each in later if each < target)]
     converts = all(api.links.get(each) for each in between)
     documented = {version, target} <= api.schemas.keys()
-    return Place(str(target), via, route is not None, converts, documented, shadow)
+    return _Place(str(target), via, route is not None, converts, documented, shadow)
 
 
 def next_step(
@@ -127,7 +127,7 @@ def next_step(
         served: the time of the last use, in seconds since 1970; 0 if it was never used.
         who: who calls the version, as a clause.
     """
-    place, terms = place_of(key, rules), rules.terms(key)
+    place, terms = _place_of(key, rules), rules.terms(key)
     if not key[1] or (terms is not None and terms.sunset <= now):
         return None
     ends = terms is not None and _ends(terms, now)
@@ -149,7 +149,7 @@ def _ends(terms: VersionLifecycle, now: float) -> bool:
 
 def _towards(
     key: VersionKey,
-    place: Place,
+    place: _Place,
     rules: Snapshot,
     totals: Totals,
     overrides: Overrides,
@@ -193,7 +193,7 @@ def _towards(
     return NextStep(Finding.UNVERIFIED, reason, command=command, add=add)
 
 
-def _difference(key: VersionKey, place: Place, totals: Totals, compared: int) -> NextStep:
+def _difference(key: VersionKey, place: _Place, totals: Totals, compared: int) -> NextStep:
     counts = {labels[-1]: times for labels, times in totals.counted("differences", *key)}
     field = max(counts, key=lambda name: counts[name].count, default="a field")
     count, more = counts.get(field, Occurrences()).count, len(counts) - 1
@@ -233,7 +233,7 @@ def steps(
     Args:
         moved: the time since which its cutover has its percentage, in seconds since 1970.
     """
-    place, terms = place_of(key, rules), rules.terms(key)
+    place, terms = _place_of(key, rules), rules.terms(key)
     if not (key[1] and (terms is not None or place.converts or place.via)):
         return
     if place.target:

@@ -38,7 +38,6 @@ from gateway.rollout.cutover import CutoverRoute
 from gateway.routing.cors import PREFLIGHT, is_preflight
 from gateway.routing.options import version_for_options
 from gateway.routing.snapshot import (
-    CutoverAlternative,
     Endpoint,
     LinkDirectory,
     Route,
@@ -165,7 +164,9 @@ def plan(
         or _passes_preflight(snapshot, endpoint.methods, head)
     )
     if isinstance(chosen, Fault):
-        return _unselected(endpoint, head.method, chosen, allowed=allowed)
+        if allowed or chosen.status == 404:
+            return Refusal(endpoint, chosen)
+        return _other_method(endpoint, head.method, None, ())
     version, chosen_by, literal = chosen
     route = endpoint.routes.get(version)
     fields = () if route is None else route.constant_fields
@@ -209,7 +210,9 @@ def _served(
     """
     taken = None
     if route.cutover is not None:
-        taken, route = _cutover_route(route, route.cutover, context)
+        taken = route.cutover.rule.route_for(context)
+        if taken is CutoverRoute.NEW:
+            route = route.cutover.route
     request, operation_path, merge = route.request, None, None
     if request is None or not (request.by_request or route.documents):
         if literal:
@@ -245,21 +248,6 @@ def _served(
         rewrite,
     )
     return planned if merge is None else merge(planned)
-
-
-def _unselected(
-    endpoint: Endpoint, method: str, fault: Fault, *, allowed: bool
-) -> Options | Refusal:
-    if allowed or fault.status == 404:
-        return Refusal(endpoint, fault)
-    return _other_method(endpoint, method, None, ())
-
-
-def _cutover_route(
-    route: Route, cutover: CutoverAlternative, context: RequestContext
-) -> tuple[CutoverRoute, Route]:
-    taken = cutover.rule.route_for(context)
-    return taken, cutover.route if taken is CutoverRoute.NEW else route
 
 
 def _passes_preflight(snapshot: Snapshot, methods: tuple[str, ...], head: RequestHead) -> bool:
@@ -515,12 +503,14 @@ def _by_operation(
     substitute = operation_path.substitute
     if substitute is not None:
         if substitute.service is None:
-            *_, methods = substitute.refusal
-            return (
-                route,
-                operation_missing(*substitute.refusal[:4], endpoint.allowed(methods)),
-                None,
+            fault = operation_missing(
+                substitute.status,
+                substitute.usual,
+                substitute.detail,
+                substitute.code,
+                endpoint.allowed(substitute.methods),
             )
+            return route, fault, None
         route = route.substitutes[substitute.service.name, operation_path.version]
     rewrite = _rewrite(route, chosen_by)
     return route, written_target(rewrite, operation_path.path, operation_path.query), operation_path
