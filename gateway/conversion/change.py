@@ -16,6 +16,7 @@ from gateway.conversion.conversion_error import (
     ConversionError,
     ErrorPlace,
     Origin,
+    in_value,
     inside,
     one_value,
     same_place,
@@ -406,7 +407,7 @@ def elements(
 
         def of_element(inner: ErrorPlace) -> ErrorPlace:
             place = inner if isinstance(inner, Beside) else (*ELEMENT, *inner)
-            return _in_element(one.origin(place))
+            return in_value(one.origin(place))
 
         def origin(place: ErrorPlace) -> ErrorPlace:
             if not depth:
@@ -443,7 +444,7 @@ def _elements_step(
             step(holder, form)
         except ConversionError as error:
             # The field ELEMENT is not part of the location.
-            raise error.moved(_in_element) from None
+            raise error.moved(in_value) from None
         return holder.get(_KEY, MISSING) if omits else holder[_KEY]
 
     def step_of_all(fields: JsonObject, form: JsonForm) -> None:
@@ -503,10 +504,6 @@ def _elements_effect(
     if not array:
         return members(flat)
     return image.value(flat, array, partial(nested, depth=depth) if depth else members)
-
-
-def _in_element(place: ErrorPlace) -> ErrorPlace:
-    return place if isinstance(place, Beside) else place[1:]
 
 
 def keeping_unfit(change: Change) -> Change:

@@ -96,6 +96,11 @@ def same_place(place: ErrorPlace) -> ErrorPlace:
     return place
 
 
+def in_value(place: ErrorPlace) -> ErrorPlace:
+    """Map a location in a temporary object with one field to the location in the field's value."""
+    return place if isinstance(place, Beside) else place[1:]
+
+
 def moved_back(place: ErrorPlace, target: Tokens, source: Tokens) -> ErrorPlace:
     if isinstance(place, Beside):
         return place

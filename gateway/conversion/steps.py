@@ -15,6 +15,7 @@ from gateway.conversion.conversion_error import (
     ConversionError,
     ErrorPlace,
     Origin,
+    in_value,
     inside,
     same_place,
 )
@@ -221,18 +222,15 @@ def _origin_in_arrays(origin: Origin, place: ErrorPlace) -> ErrorPlace:
 
 
 def _whole_body(task: ConversionTask) -> BodyStep:
-    def in_body(place: ErrorPlace) -> ErrorPlace:
-        return place if isinstance(place, Beside) else place[1:]
-
     def origin(place: ErrorPlace) -> ErrorPlace:
-        return in_body(task.origin(place if isinstance(place, Beside) else (*BODY, *place)))
+        return in_value(task.origin(place if isinstance(place, Beside) else (*BODY, *place)))
 
     def convert(document: Document, form: JsonForm) -> Document:
         held: JsonObject = {BODY[0]: document}
         try:
             task.step(held, form)
         except ConversionError as error:
-            raise error.moved(in_body) from None
+            raise error.moved(in_value) from None
         return held[BODY[0]]
 
     return BodyStep(convert, origin)

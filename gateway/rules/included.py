@@ -8,7 +8,6 @@ workers all use this text.
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from gateway.base.files import MAX_BYTES, Stamp, read_regular, stamp
 from gateway.base.mistakes import ConfigError, Issue
@@ -22,20 +21,16 @@ _START = re.compile(r"---[ \t]*(?:#.*)?$", re.MULTILINE)
 _GLOB = re.compile(r"[*?\[]")
 
 
-class Place(NamedTuple):
-    """The file of a line, empty for the main file, and the number of lines before the file."""
+def place_of(content: bytes, line: int) -> tuple[str, int]:
+    """Return the file of a line, and the number of lines before the file.
 
-    file: str = ""
-    before: int = 0
-
-
-def place_of(content: bytes, line: int) -> Place:
-    """Return the place of a line of the text; a separator belongs to the file before it."""
-    found = Place()
+    The name of the main file is empty. A separator belongs to the file before it.
+    """
+    found = "", 0
     for name, start in marks(content):
         if start >= line:
             break
-        found = Place(name, start)
+        found = name, start
     return found
 
 
