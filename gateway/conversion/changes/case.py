@@ -52,10 +52,6 @@ class _CasesSection(ChangeSection):
         if self.newer == self.older:
             context.mistakes.add("is the case in the other version too; remove the change", "older")
             return None
-        return self._both
-
-    @property
-    def _both(self) -> tuple[Write, Write]:
         newer, older, keep = self.newer, self.older, self.unknown == "keep"
         return rewrite_case(older, newer, keep=keep), rewrite_case(newer, older, keep=keep)
 

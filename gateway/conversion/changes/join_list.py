@@ -139,10 +139,6 @@ def split_text(text: str, separator: str) -> list[str]:
     return text.split(separator) if text else []
 
 
-# More values exceed all usual limits on queries and header fields, and take long to create.
-_MOST_LINES = 10_000
-
-
 def join_pairs(scopes: tuple[Scope, ...], field: Keys, separator: str, equals: str) -> Change:
     """Return a change that joins an object of strings into one string for the older version.
 
@@ -203,6 +199,7 @@ def _join_pairs(separator: str, equals: str, form: JsonForm, members: Document) 
     return text
 
 
+# More values exceed all usual limits on queries and header fields, and take long to create.
 _MOST_LINES = 10_000
 
 

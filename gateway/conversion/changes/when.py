@@ -105,8 +105,10 @@ class Condition:
             False if made is False else with_field(flat, key, made, required=True)
             for made in (union(yes), union(no))
         ]
-        if not requires(flat, key):  # without the field, the condition is fulfilled if negated
-            parts[not self.negated] = union((parts[not self.negated], _lacking(flat, key)))
+        if not requires(flat, key):
+            lacking = with_field(flat, key, False, required=False)
+            # Without the field, the condition is fulfilled if negated.
+            parts[not self.negated] = union((parts[not self.negated], lacking))
         return parts[0], parts[1]
 
     def _split_value(self, flat: Flat) -> tuple[object, object]:
@@ -143,10 +145,6 @@ class Condition:
                 return True
             return any(spelt(one) == value for one in self.values if one is not None)
         return any(type(one) is type(value) and one == value for one in self.values)
-
-
-def _lacking(flat: Flat, key: str) -> Flat:
-    return with_field(flat, key, False, required=False)
 
 
 def _kind(value: Document) -> str:

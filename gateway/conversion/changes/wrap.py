@@ -11,7 +11,6 @@ from gateway.conversion.change import Change, DirectedChange, in_arrays, keep_un
 from gateway.conversion.changes.change_section import (
     BodySection,
     BuildContext,
-    ChangeSection,
     Loss,
     ParameterSection,
     opposite,
@@ -41,12 +40,11 @@ Several = Literal["first", "refuse", "keep"]
 Nothing = Literal["null", "absent", "list"]
 
 
-class _ListSection(ChangeSection):
-    def _cut(self, field: str) -> Loss:
-        return Loss(True, f"of several elements, {field} keeps the first", True)
+def _cut(field: str) -> Loss:
+    return Loss(True, f"of several elements, {field} keeps the first", True)
 
 
-class Wrap(_ListSection, BodySection):
+class Wrap(BodySection):
     """Wrap a value: the older version has a list, and the newer version a single value."""
 
     keyword = "wrap"
@@ -64,7 +62,7 @@ class Wrap(_ListSection, BodySection):
     def own_losses(self) -> Iterator[Loss]:
         named = "the body" if self.field is None else f"'{self.field}'"
         if self.many == "first":
-            yield self._cut(named)
+            yield _cut(named)
         if self.empty == "absent":
             lost = f"where {named} is absent, it comes back as an empty list"
             yield Loss(True, lost, overwrites=False)
@@ -85,7 +83,7 @@ Unwrap = opposite(
 )
 
 
-class WrapParameter(_ListSection, ParameterSection):
+class WrapParameter(ParameterSection):
     """Repeat a parameter: the older version may have several values, the newer version one."""
 
     keyword = "wrap"
@@ -97,7 +95,7 @@ class WrapParameter(_ListSection, ParameterSection):
 
     def own_losses(self) -> Iterator[Loss]:
         if self.many == "first":
-            yield self._cut(f"'{self.field}'")
+            yield _cut(f"'{self.field}'")
 
     def compile_parameter(self, context: BuildContext) -> ParameterChange:
         return wrap_parameter(context.name(self.field, "field"), strict=self.many == "refuse")
