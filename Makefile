@@ -45,7 +45,8 @@ run: $(VENV)/run.stamp ## start the four programs; Ctrl-C ends them
 verify: $(VENV)/verify.stamp ## verify the conversions of gateway.yaml while the backends run
 	@exec $(PY) -m gateway verify
 
-test: lint types tests ## run lint, types and the fast tests
+test: lint ## run lint, types and the fast tests
+	@$(MAKE) --no-print-directory --jobs 2 types tests
 	@echo "make test: lint, types and tests have passed; make test-slow runs the slow tests."
 
 lint: $(VENV)/test.stamp ## check style and format
