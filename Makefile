@@ -61,7 +61,7 @@ types: $(VENV)/test.stamp ## check types
 tests test-slow: export PYTHONDONTWRITEBYTECODE =
 
 # The number of test processes: more than the cores, since many tests wait.
-tests: WORKERS ?= 4
+tests: WORKERS ?= 6
 test-slow test-compiled: WORKERS ?= 3
 
 tests: $(VENV)/test.stamp ## run the fast tests, many of them over real sockets
