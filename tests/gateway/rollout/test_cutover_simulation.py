@@ -41,8 +41,10 @@ HEALTHY = {
     "a peak of both services": Traffic(peak=range(75, 125)),
     "a peak after all have moved": Traffic(peak=range(230, 300)),
     "an incident of both services": Traffic(of_writes={"4xx": 0.03}, incident=range(75, 95)),
-    "a client that fails by itself for a while": Traffic(clients=12, batch=range(118, 142)),
-    "a client that fails by itself before and after": Traffic(clients=12, batch=range(50, 200)),
+    "a client whose writes are refused for a while": Traffic(clients=12, batch=range(118, 142)),
+    "a client whose writes are refused for several steps": Traffic(
+        clients=12, batch=range(50, 200)
+    ),
     "a document that is wrong about some": Traffic(violating=0.3, violating_writes=0.05),
     "one that is wrong about all": Traffic(violating=1, violating_writes=1),
     "one that is wrong about writes": Traffic(rate=60, writes=0.1, violating_writes=0.9),
