@@ -163,7 +163,10 @@ async def upstream() -> AsyncIterator[StartUpstream]:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
     for transport in transports:
-        transport.abort()  # `close` would wait until the client has read everything
+        connection = transport.get_extra_info("socket")
+        # A transport that was closed and then sent its last bytes cannot be aborted.
+        if connection is not None and connection.fileno() != -1:
+            transport.abort()  # `close` would wait until the client has read everything
     await asyncio.sleep(0)
 
 
