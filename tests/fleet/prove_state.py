@@ -33,7 +33,7 @@ from gateway.usage import totals
 from gateway.usage.delta import Admitted, CounterDelta, Delta, SampleDelta, UsageDelta
 from gateway.usage.history import HistoryQuery, Resolution
 from tests.fleet.cluster import Cluster, Execute
-from tests.gateway.kit import ROOT
+from tests.gateway.kit import DEADLINE, ROOT
 from tests.gateway.rules.rules import RULES, edited, loaded
 
 KEY = ("person", "1")
@@ -193,7 +193,7 @@ async def test_a_leader_suspended_in_a_transaction_blocks_no_replica(
             async with one._database.transaction() as transaction:
                 assert await transaction.connection.fetch(leader._TRY_LOCK) == [(True,)]
                 assert not await judged(other)
-                async with asyncio.timeout(5):
+                async with asyncio.timeout(DEADLINE):
                     while not await judged(other):  # noqa: ASYNC110  (the database is asked)
                         await asyncio.sleep(0.1)
                 await transaction.connection.execute(text("SELECT 1"))

@@ -19,6 +19,7 @@ from gateway.access import key_sets
 from gateway.access.clients import ClientNaming
 from gateway.base.client_names import Identity
 from tests.gateway.access.named import naming
+from tests.gateway.kit import DEADLINE
 from tests.gateway.world import head
 
 RSA = rsa.generate_private_key(65537, 2048)
@@ -212,7 +213,7 @@ async def _nested(request: web.BaseRequest) -> web.StreamResponse:
 async def test_a_hostile_key_set_is_rejected(issuer: Issuer, serve: Serve, failure: str) -> None:
     issuer.serve = serve
     names = by_keys(issuer)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(DEADLINE):
         found = await identify(names, token(RSA))
     assert reason(found) == "cannot be verified yet, since the keys of its issuer are not fetched"
     assert failure in names.key_sets[0].failure

@@ -93,8 +93,9 @@ BROKEN_BODY: dict[str, tuple[bytes, End, str]] = {
     "stalled without an end": (b"HTTP/1.1 200 OK\r\n\r\nok", "hold", "upstream_timeout"),
 }
 
-# A short timeout, used only if the service must be too slow, so that a busy machine does not count
+# Short timeouts, used only if the service must be too slow, so that a busy machine does not count
 # as a slow service.
+STALL = ", timeouts: { between_bytes: 0.2 }"
 SHORT = ", timeouts: { connect: 0.2, first_byte: 0.2, between_bytes: 0.2 }"
 
 
@@ -113,7 +114,7 @@ async def refusal(gateway: Program, line: str = "GET /plain") -> tuple[int, str]
 
 
 def patience(code: str) -> str:
-    return SHORT if code == "upstream_timeout" else ""
+    return STALL if code == "upstream_timeout" else ""
 
 
 @pytest.mark.parametrize("name", ["closes at once", "resets in the head", "an endless field"])
@@ -229,7 +230,7 @@ async def test_a_stall_between_chunks_cuts_the_response(
         writer.write(piece)
         await end(reader, writer, "hold")
 
-    await through(script, extra=SHORT)
+    await through(script, extra=STALL)
     async with connect(standing) as client:
         client.send(ask())
         head = await client.head()

@@ -8,7 +8,7 @@ import socket
 import psutil
 import pytest
 
-from tests.gateway.kit import IDLE, Program, Scripted, StartGateway, StartUpstream, rules
+from tests.gateway.kit import DEADLINE, IDLE, Program, Scripted, StartGateway, StartUpstream, rules
 from tests.gateway.talk import OK, Answer, Client, Reader, Writer, ask, connect, get, settled, soon
 
 STOPS = [signal.SIGTERM, signal.SIGINT]
@@ -133,12 +133,12 @@ async def test_a_shutdown_lets_a_slow_client_get_its_whole_response(
     """A response is in flight while the gateway still buffers a part of it."""
     body = bytes(8 * 1024 * 1024)
     scripted = await upstream(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
-    program = gateway(rules(scripted.port))
+    program = gateway(rules(scripted.port), GATEWAY_GRACE="600")
     async with connect(program, window=4096) as client:
         client.send(ask())
         assert (await client.head()).status == 200
         await stop(program)
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(DEADLINE):
             assert len(await client.reader.readexactly(len(body))) == len(body)
             assert await client.rest() == b""
     assert await ended(program) == 0
@@ -150,7 +150,7 @@ async def test_a_shutdown_lets_a_slow_client_get_buffered_responses(
     """The service has finished long ago, and the last responses are buffered."""
     size = 200_000
     scripted = await upstream(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size + bytes(size))
-    program = gateway(rules(scripted.port))
+    program = gateway(rules(scripted.port), GATEWAY_GRACE="600")
     async with connect(program, window=4096) as client:
         client.send(ask() * 400)
         served = await settled(lambda: len(scripted.requests))

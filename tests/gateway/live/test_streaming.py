@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import pytest
 
-from tests.gateway.kit import Program, Scripted, StartUpstream
+from tests.gateway.kit import DEADLINE, Program, Scripted, StartUpstream
 from tests.gateway.talk import (
     OK,
     Reader,
@@ -568,7 +568,7 @@ async def test_a_slow_client_makes_the_service_wait(
         client.send(ask())
         await client.head()
         assert await settled(lambda: sent) < total / 2
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(DEADLINE):
             left = total
             while left:
                 left -= len(await client.reader.read(2**20))
