@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+import socket
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack
@@ -119,7 +120,7 @@ async def upstream() -> AsyncIterator[StartUpstream]:
     """
     servers: list[asyncio.Server] = []
     tasks: set[asyncio.Task[Any]] = set()
-    transports: list[asyncio.WriteTransport] = []
+    connections: list[tuple[asyncio.WriteTransport, socket.socket]] = []
 
     async def start(
         script: bytes | Script,
@@ -132,7 +133,7 @@ async def upstream() -> AsyncIterator[StartUpstream]:
             task = asyncio.current_task()
             assert task is not None
             tasks.add(task)
-            transports.append(writer.transport)
+            connections.append((writer.transport, writer.get_extra_info("socket")))
             scripted.connections += 1
             try:
                 if isinstance(script, bytes):
@@ -162,10 +163,9 @@ async def upstream() -> AsyncIterator[StartUpstream]:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-    for transport in transports:
-        connection = transport.get_extra_info("socket")
-        # A transport that was closed and then sent its last bytes cannot be aborted.
-        if connection is not None and connection.fileno() != -1:
+    for transport, connection in connections:
+        # A transport that was closed and has sent its last bytes since cannot be aborted.
+        if connection.fileno() != -1:
             transport.abort()  # `close` would wait until the client has read everything
     await asyncio.sleep(0)
 

@@ -190,11 +190,11 @@ async def test_a_large_body_for_a_slow_handler_arrives_complete_and_in_order() -
 async def test_at_the_bound_a_new_connection_closes_the_oldest_one() -> None:
     counted = list[str]()
     async with serving(counted.append) as port, AsyncExitStack() as stack:
-        held = [
-            await stack.enter_async_context(connected(port)) for _ in range(max_admin_connections())
-        ]
-        for reader, writer in held:
-            writer.write(GET)
+        held: list[Connection] = []
+        for _ in range(max_admin_connections()):
+            held.append(await stack.enter_async_context(connected(port)))
+            held[-1][1].write(GET)
+        for reader, _ in held:
             async with asyncio.timeout(60):
                 assert b" 200 " in await reader.readuntil(b"ok")
         assert not counted

@@ -6,6 +6,7 @@ import socket
 import ssl
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -78,10 +79,11 @@ def named(three: dict[str, Scripted], **more: float) -> Service:
 
 async def test_each_address_gets_its_share_of_the_requests(three: dict[str, Scripted]) -> None:
     names, service = Names(*three), named(three)
+    begin = time.monotonic()
     for _ in range(300):
         assert await get(names.pool, service) == 200
     assert [len(each.requests) for each in three.values()] == [100, 100, 100]
-    assert names.looked_up <= 5
+    assert names.looked_up <= 2 + time.monotonic() - begin  # addresses are valid for one second
     names.pool.close()
 
 

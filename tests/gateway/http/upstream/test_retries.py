@@ -78,7 +78,7 @@ async def test_a_failed_request_is_retried_elsewhere_if_that_is_configured_and_s
     service = Service(
         "s",
         tuple(Target("127.0.0.1", each.port) for each in (well, failing)),
-        timeouts=Timeouts(first_byte=0.2),
+        timeouts=Timeouts(first_byte=0.5) if cause == "timeout" else Timeouts(),
         retries=Retries(on=("connect", cause) if configured else ("connect",)),
     )
     counted: Counter[tuple[str, ...]] = Counter()
