@@ -379,18 +379,19 @@ class UpstreamConnection:  # mypyc compiles no subclass of asyncio.Protocol
         self._pump: asyncio.Task[None] | None = None
         self._lines: HeaderFields = []  # the parser appends field lines here
 
-    def is_usable(self, *, look: bool = False) -> bool:
+    def is_usable(self, *, look: bool = False, idle: bool = True) -> bool:
         """Return whether an exchange can begin.
 
         Args:
             look: whether to call `is_quiet` for every kept connection. The tickets of TLS may just
                 be arriving on a fresh one.
+            idle: whether even a fresh connection may have been idle since it was opened.
         """
         transport = self._reading.transport
         if self._state not in FREE or transport is None or transport.is_closing():
             return False
-        rests = self.loop.time() - self.rested_since >= LOOK_AFTER
         kept = self._state is UpstreamState.KEPT
+        rests = (kept or idle) and self.loop.time() - self.rested_since >= LOOK_AFTER
         return not (rests or (look and kept)) or is_quiet(transport)
 
     @property

@@ -173,7 +173,7 @@ class TargetConnections:
             async with asyncio.timeout(seconds):
                 while True:
                     connection = await self._next(network, seconds)
-                    if connection.is_usable(look=look):
+                    if connection.is_usable(look=look, idle=False):
                         return connection
                     if connection.refusal:  # another connection would be refused as well
                         raise self._error(FaultCode.UPSTREAM_UNREACHABLE, connection.refusal)

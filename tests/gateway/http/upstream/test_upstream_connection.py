@@ -10,7 +10,7 @@ import pytest
 
 from gateway.base.errors import FaultCode, FaultError
 from gateway.http.transport import SLICE
-from gateway.http.upstream.connection import StreamedResponse, UpstreamConnection
+from gateway.http.upstream.connection import LOOK_AFTER, StreamedResponse, UpstreamConnection
 from gateway.http.upstream.service import Timeouts
 from gateway.http.upstream.upstream import StaleConnectionError, UpstreamRequest
 from tests.gateway.live.test_bad_services import CASES
@@ -256,8 +256,12 @@ async def test_unread_bytes_make_a_kept_connection_unusable_but_not_a_fresh_one(
         kept.wire.socket = own
         service.send(b"x")
         assert kept.connection.is_usable(look=True)
+        kept.connection.expire(60)
+        kept.connection.rested_since -= 2 * LOOK_AFTER  # the process was busy, or it was idle
+        assert kept.connection.is_usable(look=True, idle=False)
+        assert not kept.connection.is_usable()
         await whole(await kept.ask([OK]))
-        assert not kept.connection.is_usable(look=True)
+        assert not kept.connection.is_usable(look=True, idle=False)
         own.recv(1)
         assert kept.connection.is_usable(look=True)
 
