@@ -13,7 +13,7 @@ import uvloop
 from gateway.base.errors import FaultError
 from gateway.http.certificates import client_context, server_context
 from gateway.http.upstream.pool import Pool
-from gateway.http.upstream.service import Service, Target
+from gateway.http.upstream.service import Service, Target, Timeouts
 from gateway.http.upstream.upstream import UpstreamRequest
 from tests.gateway.authority import Authority, self_signed
 from tests.gateway.dns import name_server
@@ -31,7 +31,8 @@ def authority(tmp_path: Path) -> Authority:
 def secure(
     port: int, context: ssl.SSLContext, server_name: str | None = None, host: str = "localhost"
 ) -> Service:
-    return Service("s", (Target(host, port, secure=True),), tls=context, server_name=server_name)
+    targets, patient = (Target(host, port, secure=True),), Timeouts(connect=60)
+    return Service("s", targets, timeouts=patient, tls=context, server_name=server_name)
 
 
 async def body(pool: Pool, service: Service) -> bytes:
@@ -172,8 +173,13 @@ async def test_the_cause_of_a_failed_tls_connection_is_reported(
 def refuse(listener: socket.socket, context: ssl.SSLContext) -> None:
     """Accept one connection with the blocking `ssl`, which sends alerts, unlike asyncio's TLS."""
     connection, _ = listener.accept()
-    with suppress(OSError), connection, context.wrap_socket(connection, True) as secured:
-        secured.recv(1)
+    with connection.dup() as kept, suppress(OSError):
+        with suppress(OSError), connection, context.wrap_socket(connection, True) as secured:
+            secured.recv(1)
+        # Closing with unread bytes would reset the connection, and the alert could be lost.
+        kept.shutdown(socket.SHUT_WR)
+        while kept.recv(4096):
+            pass
 
 
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion.TLSv1")
