@@ -133,8 +133,10 @@ async def test_an_unreachable_address_makes_no_request_fail(
     three: dict[str, Scripted], request_: UpstreamRequest
 ) -> None:
     names, service = Names("127.0.0.9", *three), named(three)
+    begin = time.monotonic()
     assert {await get(names.pool, service, request_) for _ in range(100)} == {200}
-    assert 1 <= names.counted["retries", "s", "connect"] <= 5
+    trials = (time.monotonic() - begin) / 5  # an ejection lasts at least 5 s
+    assert 1 <= names.counted["retries", "s", "connect"] <= 5 + trials
     names.pool.close()
 
 

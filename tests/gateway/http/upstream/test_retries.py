@@ -107,7 +107,7 @@ async def test_all_attempts_together_take_at_most_the_whole_time(upstream: Start
     service = Service(
         "s",
         (Target("127.0.0.1", failing.port),),
-        timeouts=Timeouts(first_byte=0.2, whole=0.3),
+        timeouts=Timeouts(first_byte=0.5, whole=0.9),
         retries=Retries(attempts=3, on=("timeout",)),
     )
     assert await outcome(service, GET, failing, Counter()) == ("upstream_timeout", b"", 2)

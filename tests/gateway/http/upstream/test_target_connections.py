@@ -109,7 +109,7 @@ async def test_a_waiting_request_takes_the_first_idle_connection() -> None:
 
 
 async def test_a_burst_opens_a_limited_number_of_connections_at_a_time() -> None:
-    service = Service()
+    service = Service(Timeouts(connect=60))
     responses = [service.send() for _ in range(40)]
     await settle()
     assert len(service.asked) == 16
