@@ -385,7 +385,7 @@ class UpstreamConnection:  # mypyc compiles no subclass of asyncio.Protocol
         Args:
             look: whether to call `is_quiet` for every kept connection. The tickets of TLS may just
                 be arriving on a fresh one.
-            idle: whether even a fresh connection may have been idle since it was opened.
+            idle: whether the connection may have been idle; False if it was just opened or freed.
         """
         transport = self._reading.transport
         if self._state not in FREE or transport is None or transport.is_closing():

@@ -123,7 +123,7 @@ def warn_of_unreached(
 
 
 def listed_names(names: Sequence[str], most: int) -> str:
-    """Return `a, b and 3 more` for five names of which at most two are listed."""
+    """Return a list of at most `most` names and the number of the others: `a, b and 3 more`."""
     more = f" and {len(names) - most} more" if names[most:] else ""
     return f"{', '.join(names[:most])}{more}"
 

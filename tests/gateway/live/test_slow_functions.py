@@ -260,14 +260,14 @@ async def test_clients_that_leave_do_not_end_function_processes(
                 client = await clients.enter_async_context(connect(program))
                 client.send(body_of("slow pid"))
                 clients.callback(client.cut)
-            assert (await get(program, "GET /v1/b")).status == 404  # they are read by now
+            assert (await get(program, "GET /v1/b")).status == 404  # the others are read by now
     assert await processes() == begun
     async with AsyncExitStack() as clients:
         for _ in range(16):  # the number of threads for functions
             client = await clients.enter_async_context(connect(program))
             client.send(body_of("backtrack", "/v1/hasty"))
             clients.callback(client.cut)
-        assert (await get(program, "GET /v1/b")).status == 404  # earlier requests are read by now
+        assert (await get(program, "GET /v1/b")).status == 404  # the others are read by now
         await soon(lambda: len([*tmp_path.glob("*.backtracks")]) >= 4)
     await soon(lambda: sum("hasty" in line["path"] for line in program.log("request")) == 16)
     # It is refused after 5 s without a free process, and at once without a thread.
